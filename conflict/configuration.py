@@ -1,0 +1,136 @@
+"""
+What a run is about: two clusters, their binlogs and tables, and rows of mysql.ndb_replication.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import attrs
+
+from conflict.history import Cluster, History, Transaction
+from conflict.ingest import BinlogEpoch, EpochReader, read_epochs
+from conflict.replication_table import ReplicationRow
+from conflict.schedule import Hint, Summary, place_takes, summarize, timeline_of
+from conflict.setup import TableSetup, is_exceptions_table, set_up
+from ndb_formats.errors import FormatError
+from ndb_formats.row_image import RowLayout
+from ndb_formats.schema import Schema
+
+__all__ = ["ClusterConfiguration", "Configuration", "Reading"]
+
+
+@attrs.frozen
+class ClusterConfiguration:
+    """
+    One cluster of a run.
+
+    Attributes:
+        name: As the user calls it.
+        server_id: Of its logging and applying server.
+        files: Its binlog files, in the order in which they were written.
+        role: ``ndb_applier_conflict_role``.
+    """
+
+    name: str
+    server_id: int
+    files: tuple[Path, ...]
+    role: str = "NONE"
+
+
+@attrs.frozen
+class Configuration:
+    """
+    A run.
+
+    Attributes:
+        clusters: The two clusters.
+        schema: All tables, exceptions tables among them.
+        replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
+    """
+
+    clusters: tuple[ClusterConfiguration, ...]
+    schema: Schema
+    replication: tuple[ReplicationRow, ...]
+
+    @property
+    def data_schema(self) -> Schema:
+        """The tables without the exceptions tables."""
+        return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
+
+    def setups(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, how its server sets up each table."""
+        return {cluster.name: set_up(self.schema, self.replication, cluster.server_id) for cluster in self.clusters}
+
+    def peer(self, name: str) -> ClusterConfiguration:
+        """Return the other cluster."""
+        return next(cluster for cluster in self.clusters if cluster.name != name)
+
+
+Hints = Mapping[str, Mapping[int, Hint]]
+
+
+@attrs.define
+class Reading:
+    """
+    What was read of one cluster's binlogs.
+
+    Attributes:
+        cluster: The cluster.
+        epochs: Every complete epoch.
+        layouts: Layout of each table met.
+        error: Why reading ended before the end; None if it did not.
+        left_out: Row operations of the epoch that was cut off.
+    """
+
+    cluster: ClusterConfiguration
+    epochs: list[BinlogEpoch] = attrs.field(factory=list, repr=False)
+    layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False)
+    error: FormatError | None = None
+    left_out: int = 0
+
+
+def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
+    """Read a cluster's binlogs in this process; what comes before a fault is kept."""
+    reader = EpochReader(cluster.server_id, schema)
+    reading = Reading(cluster, layouts=reader.layouts)
+    try:
+        for epoch in read_epochs(cluster.files, reader):
+            reading.epochs.append(epoch)
+    except FormatError as error:
+        reading.error, reading.left_out = error, reader.rows_pending
+    return reading
+
+
+def history_of(configuration: Configuration, readings: Mapping[str, Reading], hints: Hints | None = None) -> History:
+    """Make a History, in memory, of what was read."""
+    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    clusters, assumed = [], {}
+    layouts: dict[str, RowLayout] = {}
+    for cluster in configuration.clusters:
+        takes, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints)
+        transactions: list[Transaction] = [
+            transaction for epoch in readings[cluster.name].epochs for transaction in epoch.transactions
+        ]
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes)))
+        layouts.update(readings[cluster.name].layouts)
+    return History(tuple(clusters), layouts, assumed)
+
+
+def takes_of(
+    configuration: Configuration,
+    cluster: ClusterConfiguration,
+    summaries: Mapping[str, list[Summary]],
+    hints: Hints | None,
+) -> tuple[list, int]:  # type: ignore[type-arg]
+    """Return when a cluster took the other's epochs, and how many places were assumed."""
+    peer = configuration.peer(cluster.name)
+    return place_takes(
+        summaries[cluster.name],
+        summaries[peer.name],
+        source_name=peer.name,
+        source_id=peer.server_id,
+        applier_id=cluster.server_id,
+        hints=(hints or {}).get(cluster.name),
+    )

@@ -1,0 +1,84 @@
+"""
+A recorded conflict case on disk.
+"""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.configuration import ClusterConfiguration, Configuration
+from conflict.replication_table import ReplicationRow
+from ndb_formats.create_table import parse_create_table
+from ndb_formats.schema import Schema
+
+__all__ = ["ConflictCase", "find_cases"]
+
+
+@attrs.frozen
+class ConflictCase:
+    """
+    One case: what went in, and what came out.
+
+    Attributes:
+        path: Its folder.
+        scenario: Contents of its `scenario.json`.
+        expected: Contents of its `expected.json`.
+    """
+
+    path: Path
+    scenario: dict[str, Any] = attrs.field(repr=False)
+    expected: dict[str, Any] = attrs.field(repr=False)
+
+    @classmethod
+    def load(cls, path: Path) -> ConflictCase:
+        """Read a case from its folder."""
+        scenario = json.loads((path / "scenario.json").read_text("utf-8"))
+        expected = json.loads((path / "expected.json").read_text("utf-8"))
+        return cls(path, scenario, expected)
+
+    @property
+    def steps(self) -> list[dict[str, Any]]:
+        """The steps, in the order in which they ran."""
+        return list(self.scenario.get("steps", ()))
+
+    @property
+    def concurrent(self) -> bool:
+        """Whether appliers ran while transactions did."""
+        return bool(self.scenario.get("concurrent"))
+
+    def configuration(self) -> Configuration:
+        """Return the run that the case describes."""
+        scenario = self.scenario
+        database = scenario["database"]
+        sides = sorted(scenario["binlog_files"])
+        clusters = tuple(
+            ClusterConfiguration(
+                side,
+                int(scenario["globals"][side]["server_id"]),
+                tuple(self.path / name for name in scenario["binlog_files"][side]),
+                scenario.get("roles", {}).get(side, "NONE"),
+            )
+            for side in sides
+        )
+        charset = scenario["globals"][sides[0]].get("character_set_server", "utf8mb4")
+        definitions = [
+            definition
+            for table in scenario["tables"]
+            for definition in (table["create"], table.get("ex"))
+            if definition
+        ]
+        tables = tuple(parse_create_table(text, database=database, charset=charset) for text in definitions)
+        rows = tuple(
+            ReplicationRow(row["db"], row["table_name"], row["server_id"], row["binlog_type"], row["conflict_fn"])
+            for row in scenario["ndb_replication"]
+        )
+        return Configuration(clusters, Schema(tables), rows)
+
+
+def find_cases(folder: Path) -> list[Path]:
+    """Return the folders of all conflict cases at or below `folder`, in order."""
+    return sorted(path.parent for path in folder.rglob("scenario.json"))

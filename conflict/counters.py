@@ -1,0 +1,43 @@
+"""
+Status counters under their NDB names.
+
+Source: MySQL manual, "NDB Cluster Status Variables".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from conflict.functions import FUNCTIONS
+
+__all__ = ["COUNTERS", "DELETE_DELETE", "REFRESH_RECEIVED", "add_counters", "zero_counters"]
+
+DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
+REFRESH_RECEIVED = "Ndb_conflict_refresh_op_count"
+
+COUNTERS: tuple[str, ...] = (
+    *(spec.counter for spec in FUNCTIONS),
+    "Ndb_conflict_trans_row_conflict_count",
+    "Ndb_conflict_trans_row_reject_count",
+    "Ndb_conflict_trans_reject_count",
+    "Ndb_conflict_trans_detect_iter_count",
+    "Ndb_conflict_trans_conflict_commit_count",
+    DELETE_DELETE,
+    "Ndb_conflict_reflected_op_prepare_count",
+    "Ndb_conflict_reflected_op_discard_count",
+    REFRESH_RECEIVED,
+)
+
+
+def zero_counters() -> dict[str, int]:
+    """Return every counter at 0, in the order of SHOW STATUS."""
+    return dict.fromkeys(COUNTERS, 0)
+
+
+def add_counters(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of several sets of counters."""
+    total = zero_counters()
+    for part in parts:
+        for name, value in part.items():
+            total[name] += value
+    return total

@@ -1,0 +1,114 @@
+"""
+Replays both clusters of a History together, in an order that keeps each one's own and every cause before its effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+
+from conflict.engine.applier import Site
+from conflict.errors import HistoryError
+from conflict.history import Cluster, History, Take, Transaction
+from conflict.resolution import ClusterResult, Resolution
+from conflict.setup import TableSetup
+from ndb_formats.row_image import RowLayout
+from ndb_formats.schema import Column
+from ndb_formats.values import ABSENT, Value
+
+__all__ = ["interleave", "resolve"]
+
+
+def interleave(history: History) -> Iterator[tuple[Cluster, Transaction | Take]]:
+    """
+    Yield the items of both timelines in one order that respects cause and effect.
+
+    An epoch can be taken once everything that its cluster logged in it has happened.
+
+    Raises:
+        HistoryError: No such order exists.
+    """
+    places = dict.fromkeys((cluster.name for cluster in history.clusters), 0)
+    while True:
+        moved = False
+        for cluster in history.clusters:
+            peer = history.peer(cluster.name)
+            while places[cluster.name] < len(cluster.timeline):
+                item = cluster.timeline[places[cluster.name]]
+                if isinstance(item, Take) and not _logged(peer, places[peer.name], item.foreign_epoch):
+                    break
+                places[cluster.name] += 1
+                moved = True
+                yield cluster, item
+        if not moved:
+            break
+    for cluster in history.clusters:
+        if places[cluster.name] < len(cluster.timeline):
+            item = cluster.timeline[places[cluster.name]]
+            message = (
+                f"the schedule is circular: cluster {cluster.name} takes epoch "
+                f"{getattr(item, 'foreign_epoch', '?')} before it can have been made"
+            )
+            raise HistoryError(message)
+
+
+def _logged(cluster: Cluster, place: int, epoch: int) -> bool:
+    """Whether all that `cluster` logs in `epoch` lies before `place`; what leaves no trace is not logged."""
+    for position in range(place, len(cluster.timeline)):
+        item = cluster.timeline[position]
+        if isinstance(item, Transaction) or item.traced:
+            return item.epoch > epoch
+    return True
+
+
+def resolve(
+    history: History,
+    setups: Mapping[str, dict[str, TableSetup]],
+    progress: Callable[[int], None] = lambda done: None,
+) -> Resolution:
+    """
+    Resolve a History change by change.
+
+    Args:
+        history: What happened.
+        setups: Per cluster, how its server set up each table.
+        progress: Called with the number of timeline items done so far.
+
+    Raises:
+        HistoryError: The schedule is circular.
+        NotBuiltError: A table uses a function that is not built yet.
+    """
+    sites = {cluster.name: Site(cluster, setups[cluster.name], history.layouts) for cluster in history.clusters}
+    for done, (cluster, item) in enumerate(interleave(history), start=1):
+        site = sites[cluster.name]
+        if isinstance(item, Transaction):
+            site.commit(item)
+        else:
+            site.take(item, sites[item.source])
+        progress(done)
+    for site in sites.values():
+        _collect_rows(site)
+    outcomes = [outcome for site in sites.values() for outcome in site.outcomes]
+    return Resolution({name: site.result for name, site in sites.items()}, outcomes)
+
+
+def _collect_rows(site: Site) -> ClusterResult:
+    """Fill in the final rows of a site's tables and the empty exceptions tables."""
+    result = site.result
+    for name, setup in site.setups.items():
+        if setup.exceptions is not None:
+            result.exceptions.setdefault(setup.exceptions.table.full_name, [])
+        if setup.refusal is None:
+            result.rows[name] = []
+    for (name, _), row in sorted(site.store.rows.items()):
+        layout, columns = site.layouts[name], site.setups[name].table.columns
+        result.rows[name].append(
+            tuple(_value(row.payloads, layout, place, column) for place, column in enumerate(columns))
+        )
+    return result
+
+
+def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, place: int, column: Column) -> Value:
+    if place in payloads:
+        payload = payloads[place]
+        return None if payload is None else layout.codecs[place].decode(payload)
+    return None if column.default is ABSENT else column.default

@@ -1,0 +1,23 @@
+"""
+Errors of `conflict`: bad input only. A conflict between two changes is a result, never an error.
+"""
+
+from __future__ import annotations
+
+__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"]
+
+
+class ConflictError(Exception):
+    """Root of the package's errors."""
+
+
+class ConfigurationError(ConflictError, ValueError):
+    """A run file, replication row or option cannot be used as it is; the message says what to change."""
+
+
+class HistoryError(ConflictError, ValueError):
+    """Binlogs, schedule and configuration contradict each other."""
+
+
+class NotBuiltError(ConflictError, LookupError):
+    """Something that NDB Cluster has and this version does not; the message names it."""

@@ -1,0 +1,84 @@
+"""
+mysql.ndb_replication: which row of it holds for a table on a server.
+
+Source: MySQL manual, "ndb_replication Table"; match quality as the server weighs it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+import attrs
+
+__all__ = ["AmbiguousMatch", "ReplicationRow", "best_match"]
+
+_ANY_SERVER = 0
+_EXACT_DATABASE, _EXACT_TABLE, _EXACT_SERVER = 4, 2, 1
+
+
+@attrs.frozen
+class ReplicationRow:
+    """
+    One row.
+
+    Attributes:
+        db: Database name, or a LIKE pattern.
+        table_name: Table name, or a LIKE pattern.
+        server_id: Server it is meant for; 0 is any.
+        binlog_type: NDB binlog type 0 to 9; None (NULL) is 0.
+        conflict_fn: Text of the conflict function; None is none.
+    """
+
+    db: str
+    table_name: str
+    server_id: int = _ANY_SERVER
+    binlog_type: int | None = None
+    conflict_fn: str | None = None
+
+
+@attrs.frozen
+class AmbiguousMatch:
+    """Several rows fit equally well: the server warns (1625) and uses none of them."""
+
+    rows: tuple[ReplicationRow, ...]
+
+
+def best_match(
+    rows: Iterable[ReplicationRow], database: str, table: str, server_id: int
+) -> ReplicationRow | AmbiguousMatch | None:
+    """Return the row that counts for a table on a server; None if none fits."""
+    qualities = [(_quality(row, database, table, server_id), row) for row in rows]
+    best = max((quality for quality, _ in qualities if quality is not None), default=None)
+    if best is None:
+        return None
+    matches = tuple(row for quality, row in qualities if quality == best)
+    return matches[0] if len(matches) == 1 else AmbiguousMatch(matches)
+
+
+def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> int | None:
+    """Weigh a row: the exact parts count, a part that does not fit rules the row out."""
+    if row.server_id not in (_ANY_SERVER, server_id):
+        return None
+    quality = _EXACT_SERVER if row.server_id == server_id else 0
+    for pattern, name, weight in (
+        (row.db, database, _EXACT_DATABASE),
+        (row.table_name, table, _EXACT_TABLE),
+    ):
+        if pattern.lower() == name.lower():
+            quality += weight
+        elif not _like(pattern, name):
+            return None
+    return quality
+
+
+def _like(pattern: str, name: str) -> bool:
+    """SQL LIKE without regard to case; backslash escapes."""
+    parts = []
+    characters = iter(pattern)
+    for character in characters:
+        if character == "\\":
+            parts.append(re.escape(next(characters, "\\")))
+        else:
+            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
+    return re.fullmatch("".join(parts), name, re.IGNORECASE | re.DOTALL) is not None

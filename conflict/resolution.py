@@ -1,0 +1,115 @@
+"""
+What resolving a History gives; the same whichever engine made it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from conflict.counters import zero_counters
+from conflict.decision import Cause, Verdict
+from conflict.history import Origin
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.values import Value
+
+__all__ = ["ClusterResult", "Outcome", "Resolution", "Stop", "StopKind"]
+
+MISSING_INFORMATION = 1296
+NO_SUCH_TABLE = 1146
+
+
+class StopKind:
+    """Server error numbers of the stops that are modelled."""
+
+    MISSING_INFORMATION = MISSING_INFORMATION
+    NO_SUCH_TABLE = NO_SUCH_TABLE
+
+
+@attrs.frozen
+class Stop:
+    """
+    An applier stopped with an error; the epoch at hand was undone, earlier ones stay.
+
+    Attributes:
+        error: Server error number.
+        foreign_epoch: Epoch of the other cluster that it could not apply.
+        table: ``database.table``.
+        column: Column whose value is missing, if one is.
+        operation: Operation at fault.
+        origin: Where that operation stands in the other cluster's binlog.
+        message: What is wrong and what to do.
+    """
+
+    error: int
+    foreign_epoch: int
+    table: str
+    column: str | None
+    operation: Operation
+    origin: Origin | None
+    message: str
+
+
+@attrs.frozen
+class Outcome:
+    """
+    What became of one row operation on the cluster that took it.
+
+    Attributes:
+        applier: Cluster that took it.
+        source: Cluster that made it.
+        source_epoch: Its epoch there.
+        group: Group of that epoch to which it belongs there.
+        ordinal: Its number among the row changes that the source itself made in that epoch; -1 for a refresh.
+        table: ``database.table``.
+        key: Identity of its row.
+        operation: Write, update or delete.
+        refresh: Whether it is a refresh operation, made by the other applier.
+        verdict: Applied, rejected or ignored.
+        cause: Why, if rejected.
+        incoming: Value of the operation that was compared, if any.
+        stored: What it was compared with, if anything.
+        origin: Where it stands in a binlog; None for a refresh.
+    """
+
+    applier: str
+    source: str
+    source_epoch: int
+    group: int
+    ordinal: int
+    table: str
+    key: bytes
+    operation: Operation
+    refresh: bool
+    verdict: Verdict
+    cause: Cause = Cause.NONE
+    incoming: int | None = None
+    stored: int | None = None
+    origin: Origin | None = None
+
+
+@attrs.define
+class ClusterResult:
+    """
+    What one cluster ends with.
+
+    Attributes:
+        rows: Per table, its rows; values in column order.
+        exceptions: Per exceptions table, its rows; values in column order.
+        counters: Status counters, as differences.
+        refreshes: Per table, how many rows this cluster's applier refreshed.
+        stop: Why its applier stopped; None if it did not.
+    """
+
+    rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    counters: dict[str, int] = attrs.field(factory=zero_counters)
+    refreshes: dict[str, int] = attrs.field(factory=dict)
+    stop: Stop | None = None
+
+
+@attrs.define
+class Resolution:
+    """The result of a run: one `ClusterResult` per cluster, and every outcome in order."""
+
+    clusters: dict[str, ClusterResult]
+    outcomes: list[Outcome] = attrs.field(factory=list, repr=False)

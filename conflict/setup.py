@@ -1,0 +1,132 @@
+"""
+What a server makes of a table: its conflict function, its exceptions table, or why it refuses.
+
+This happens when the table is created, before any change arrives; a refused table does not exist.
+Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbers as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from conflict.exceptions_table import ExceptionsTable, find_exceptions_table
+from conflict.functions import Argument, ConflictFunction, parse_conflict_function
+from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from ndb_formats.schema import Schema, Table
+
+__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "set_up"]
+
+CANT_CREATE_TABLE = 1005
+CONFLICT_FN_PARSE_ERROR = 1626
+
+
+class RefusalKind(Enum):
+    """Why a table cannot be created."""
+
+    PARSE = "the text of its conflict function cannot be parsed"
+    NO_COLUMN = "its resolve column does not exist"
+    WRONG_TYPE = "its resolve column has a type that cannot be compared"
+    BLOB = "it has blob columns, which cannot be refreshed"
+
+
+@attrs.frozen
+class Refusal:
+    """
+    A CREATE TABLE that fails.
+
+    Attributes:
+        kind: Why.
+        error: Server error number of the statement.
+        column: Column at fault, if one is.
+        message: The server's words.
+    """
+
+    kind: RefusalKind
+    error: int
+    column: str | None
+    message: str
+
+
+@attrs.frozen
+class TableSetup:
+    """
+    One table as one server runs it.
+
+    Attributes:
+        table: Its definition.
+        function: Conflict function that this server applies to it.
+        exceptions: Where rejected operations are written down.
+        refusal: Why the table does not exist here; None if it does.
+        warnings: What the server warned of.
+    """
+
+    table: Table
+    function: ConflictFunction | None = None
+    exceptions: ExceptionsTable | None = None
+    refusal: Refusal | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def is_exceptions_table(table: Table) -> bool:
+    """Whether a table is named as an exceptions table."""
+    return table.name.endswith(("$EX", "$ex"))
+
+
+def set_up(schema: Schema, rows: Sequence[ReplicationRow], server_id: int) -> dict[str, TableSetup]:
+    """
+    Return how a server sets up each table that is not an exceptions table, by ``database.table``.
+
+    Args:
+        schema: All tables, exceptions tables among them.
+        rows: Rows of ``mysql.ndb_replication`` on that server.
+        server_id: Its server id.
+    """
+    return {
+        table.full_name: _set_up_table(schema, rows, table, server_id)
+        for table in schema.tables
+        if not is_exceptions_table(table)
+    }
+
+
+def _set_up_table(schema: Schema, rows: Sequence[ReplicationRow], table: Table, server_id: int) -> TableSetup:
+    row = best_match(rows, table.database, table.name, server_id)
+    if isinstance(row, AmbiguousMatch):
+        warning = f"{len(row.rows)} rows of mysql.ndb_replication match equally well (1625); none is used"
+        return TableSetup(table, warnings=(warning,))
+    if row is None or row.conflict_fn is None:
+        return TableSetup(table)
+    try:
+        function = parse_conflict_function(row.conflict_fn)
+    except ConfigurationError as error:
+        refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
+        return TableSetup(table, refusal=refusal)
+    refusal_or_none = _refusal(table, function)
+    if refusal_or_none is not None:
+        return TableSetup(table, refusal=refusal_or_none)
+    exceptions, warning_or_none = find_exceptions_table(schema, table)
+    warnings = () if warning_or_none is None else (warning_or_none,)
+    return TableSetup(table, function, exceptions, warnings=warnings)
+
+
+def _refusal(table: Table, function: ConflictFunction) -> Refusal | None:
+    if function.spec.argument is Argument.COLUMN:
+        return _column_refusal(table, function.column or "")
+    if any(column.is_blob for column in table.columns):
+        message = f"Table has Blob column(s), not suitable for {function.spec.name}."
+        return Refusal(RefusalKind.BLOB, CANT_CREATE_TABLE, None, message)
+    return None
+
+
+def _column_refusal(table: Table, name: str) -> Refusal | None:
+    column = table.find(name)
+    if column is None:
+        message = f"Could not find resolve column {name}."
+        return Refusal(RefusalKind.NO_COLUMN, CANT_CREATE_TABLE, name, message)
+    if column.type not in ("int", "bigint") or not column.unsigned:
+        message = f"Column '{name}' has wrong datatype"
+        return Refusal(RefusalKind.WRONG_TYPE, CANT_CREATE_TABLE, name, message)
+    return None

@@ -1,0 +1,172 @@
+"""
+A binlog file to its events, in order.
+
+This is the one module of the package that opens files. It checks what every event has: header,
+size, checksum. What an event holds is decoded elsewhere, and only if somebody asks.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+import attrs
+
+from ndb_formats.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_ALG_CRC32,
+    ENCRYPTED_MAGIC,
+    EVENT_HEADER_SIZE,
+    EventType,
+)
+from ndb_formats.errors import ChecksumError, CorruptError, FormatError, TruncatedError, UnsupportedError
+from ndb_formats.events.header import (
+    EventHeader,
+    FormatDescription,
+    decode_format_description,
+    decode_header,
+)
+
+__all__ = ["FIRST_POSITION", "Event", "locate", "read_events"]
+
+FIRST_POSITION = len(BINLOG_MAGIC)
+
+
+@attrs.frozen
+class Event:
+    """
+    One event, not decoded.
+
+    Attributes:
+        file: Path of its file.
+        position: Where it starts in that file.
+        header: Its common header.
+        body: What follows the header, without the checksum.
+    """
+
+    file: str
+    position: int
+    header: EventHeader
+    body: bytes = attrs.field(repr=False)
+
+    @property
+    def type(self) -> EventType | None:
+        """Event type; None if this version does not know it."""
+        code = self.header.type_code
+        return EventType(code) if code in EventType._value2member_map_ else None
+
+    @property
+    def end(self) -> int:
+        """Where it ends in its file."""
+        return self.position + self.header.size
+
+
+@contextmanager
+def locate(event: Event) -> Iterator[None]:
+    """Add file, position and event type to any `FormatError` raised inside."""
+    try:
+        yield
+    except FormatError as error:
+        raise error.located(file=event.file, position=event.position, event=event.header.type_name) from error.__cause__
+
+
+def read_events(path: str | Path, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Event]:
+    """
+    Yield the events of one file whose first byte is at or after `start` and before `stop`.
+
+    The Format_description event at the file's start is always read, and yielded only if it is in range.
+
+    Args:
+        path: The binlog file.
+        start: Position of an event.
+        stop: Position, or None for the end of the file.
+
+    Raises:
+        CorruptError: Not a binlog, or an event's size cannot be right.
+        ChecksumError: An event's bytes do not match its CRC32.
+        TruncatedError: The file ends inside an event. Everything before it has been yielded.
+        UnsupportedError: An encrypted file, or a binlog version other than 4.
+    """
+    name = str(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        if size == FIRST_POSITION:
+            return
+        first, description = _read_description(file, name, size)
+        if start <= first.position and (stop is None or first.position < stop):
+            yield first
+        position = max(start, first.end)
+        file.seek(position)
+        while position < size and (stop is None or position < stop):
+            event = _read_event(file, name, position, size, description)
+            if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
+                # A relay log holds that of its source after its own.
+                with locate(event):
+                    description = decode_format_description(event.body + b"\0\0\0\0")
+            yield event
+            position = event.end
+
+
+def _check_magic(magic: bytes, name: str) -> None:
+    if magic == ENCRYPTED_MAGIC:
+        message = "the file is encrypted; decrypt it first, or fetch it with mysqlbinlog --read-from-remote-server"
+        raise UnsupportedError(message, file=name, position=0)
+    if magic != BINLOG_MAGIC:
+        if BINLOG_MAGIC.startswith(magic):
+            message = "the file ends inside the four bytes that every binlog starts with"
+            raise TruncatedError(message, file=name, position=0)
+        message = f"not a binlog: it starts with 0x{magic.hex()}, not 0x{BINLOG_MAGIC.hex()}"
+        raise CorruptError(message, file=name, position=0)
+
+
+def _read_description(file: BinaryIO, name: str, size: int) -> tuple[Event, FormatDescription]:
+    event = _read_event(file, name, FIRST_POSITION, size, None)
+    if event.type is not EventType.FORMAT_DESCRIPTION_EVENT:
+        message = "the first event is no FORMAT_DESCRIPTION_EVENT; files of MySQL before 5.0 cannot be read"
+        raise UnsupportedError(message, file=name, position=FIRST_POSITION, event=event.header.type_name)
+    with locate(event):
+        return event, decode_format_description(event.body)
+
+
+def _read_event(file: BinaryIO, name: str, position: int, size: int, description: FormatDescription | None) -> Event:
+    head = file.read(EVENT_HEADER_SIZE)
+    if len(head) < EVENT_HEADER_SIZE:
+        message = f"the file ends {len(head)} bytes into an event header"
+        raise TruncatedError(message, file=name, position=position)
+    header = decode_header(head)
+    trailer = 0 if description is None else description.checksum_size
+    if header.size < EVENT_HEADER_SIZE + trailer:
+        message = f"its size is given as {header.size} bytes, less than its own header"
+        raise CorruptError(message, file=name, position=position, event=header.type_name)
+    if position + header.size > size:
+        message = f"its size is given as {header.size} bytes, but the file ends after {size - position} of them"
+        raise TruncatedError(message, file=name, position=position, event=header.type_name)
+    body = file.read(header.size - EVENT_HEADER_SIZE)
+    # The first event carries its algorithm itself and is checked too.
+    if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and len(body) >= 5:
+        _check_crc(head + body, header, name, position, body[-5])
+    elif description is not None:
+        _check_crc(head + body, header, name, position, description.checksum)
+    return Event(name, position, header, body[: len(body) - trailer])
+
+
+def _check_crc(data: bytes, header: EventHeader, name: str, position: int, algorithm: int) -> None:
+    if algorithm != CHECKSUM_ALG_CRC32:
+        return
+    stored = int.from_bytes(data[-4:], "little")
+    # An event being written, or cut off by a crash, has this flag set after its checksum was made.
+    flagged = header.flags & 1 and header.type_code == EventType.FORMAT_DESCRIPTION_EVENT
+    computed = zlib.crc32(_without_in_use_flag(data[:-4]) if flagged else data[:-4])
+    if stored != computed:
+        message = f"its CRC32 is 0x{stored:08x}, but its bytes give 0x{computed:08x}: the file was damaged"
+        raise ChecksumError(message, file=name, position=position, event=header.type_name)
+
+
+def _without_in_use_flag(data: bytes) -> bytes:
+    flags = int.from_bytes(data[17:19], "little") & ~1
+    return data[:17] + flags.to_bytes(2, "little") + data[19:]

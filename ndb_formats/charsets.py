@@ -1,0 +1,202 @@
+"""
+MySQL's character sets: which collation number belongs to which, and how to decode them.
+
+Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x.
+"""
+
+from __future__ import annotations
+
+import codecs
+
+from ndb_formats.errors import UnsupportedError
+
+__all__ = [
+    "charset_of_collation",
+    "charset_of_collation_id",
+    "decode_text",
+    "default_collation",
+    "encode_text",
+]
+
+# Python's codec for each MySQL character set. latin1 is cp1252 in MySQL.
+PYTHON_CODEC = {
+    "armscii8": None,
+    "ascii": "ascii",
+    "big5": "big5",
+    "cp1250": "cp1250",
+    "cp1251": "cp1251",
+    "cp1256": "cp1256",
+    "cp1257": "cp1257",
+    "cp850": "cp850",
+    "cp852": "cp852",
+    "cp866": "cp866",
+    "cp932": "cp932",
+    "dec8": None,
+    "eucjpms": "euc_jp",
+    "euckr": "cp949",
+    "gb18030": "gb18030",
+    "gb2312": "gb2312",
+    "gbk": "gbk",
+    "geostd8": None,
+    "greek": "iso8859_7",
+    "hebrew": "iso8859_8",
+    "hp8": "hp_roman8",
+    "keybcs2": None,
+    "koi8r": "koi8_r",
+    "koi8u": "koi8_u",
+    "latin1": "cp1252",
+    "latin2": "iso8859_2",
+    "latin5": "iso8859_9",
+    "latin7": "iso8859_13",
+    "macce": "mac_latin2",
+    "macroman": "mac_roman",
+    "sjis": "shift_jis",
+    "swe7": None,
+    "tis620": "tis_620",
+    "ucs2": "utf_16_be",
+    "ujis": "euc_jp",
+    "utf16": "utf_16_be",
+    "utf16le": "utf_16_le",
+    "utf32": "utf_32_be",
+    "utf8mb3": "utf_8",
+    "utf8mb4": "utf_8",
+}
+
+# Collation numbers below 128 have no pattern; the blocks above it have one.
+_SINGLE_IDS = {
+    "armscii8": (32, 64),
+    "ascii": (11, 65),
+    "big5": (1, 84),
+    "binary": (63,),
+    "cp1250": (26, 34, 44, 66, 99),
+    "cp1251": (14, 23, 50, 51, 52),
+    "cp1256": (57, 67),
+    "cp1257": (29, 58, 59),
+    "cp850": (4, 80),
+    "cp852": (40, 81),
+    "cp866": (36, 68),
+    "cp932": (95, 96),
+    "dec8": (3, 69),
+    "eucjpms": (97, 98),
+    "euckr": (19, 85),
+    "gb18030": (248, 249, 250),
+    "gb2312": (24, 86),
+    "gbk": (28, 87),
+    "geostd8": (92, 93),
+    "greek": (25, 70),
+    "hebrew": (16, 71),
+    "hp8": (6, 72),
+    "keybcs2": (37, 73),
+    "koi8r": (7, 74),
+    "koi8u": (22, 75),
+    "latin1": (5, 8, 15, 31, 47, 48, 49, 94),
+    "latin2": (2, 9, 21, 27, 77),
+    "latin5": (30, 78),
+    "latin7": (20, 41, 42, 79),
+    "macce": (38, 43),
+    "macroman": (39, 53),
+    "sjis": (13, 88),
+    "swe7": (10, 82),
+    "tis620": (18, 89),
+    "ucs2": (35, 90, 159),
+    "ujis": (12, 91),
+    "utf16": (54, 55),
+    "utf16le": (56, 62),
+    "utf32": (60, 61),
+    "utf8mb3": (33, 76, 83, 223),
+    "utf8mb4": (45, 46),
+}
+_BLOCKS = (
+    (101, 124, "utf16"),
+    (128, 151, "ucs2"),
+    (160, 183, "utf32"),
+    (192, 215, "utf8mb3"),
+    (224, 247, "utf8mb4"),
+    (255, 323, "utf8mb4"),
+)
+CHARSET_BY_ID = {number: name for name, numbers in _SINGLE_IDS.items() for number in numbers}
+CHARSET_BY_ID |= {number: name for low, high, name in _BLOCKS for number in range(low, high + 1)}
+
+
+def charset_of_collation_id(number: int) -> str:
+    """
+    Return the character set of a collation number.
+
+    Raises:
+        UnsupportedError: The number is not one of the server's.
+    """
+    try:
+        return CHARSET_BY_ID[number]
+    except KeyError:
+        message = f"collation number {number} is not known"
+        raise UnsupportedError(message) from None
+
+
+def charset_of_collation(collation: str) -> str:
+    """Return the character set of a collation name: what stands before its first underscore."""
+    charset = collation.lower().split("_", 1)[0]
+    return "utf8mb3" if charset == "utf8" else charset
+
+
+_DEFAULT_COLLATIONS = {
+    "big5": "big5_chinese_ci",
+    "cp932": "cp932_japanese_ci",
+    "dec8": "dec8_swedish_ci",
+    "eucjpms": "eucjpms_japanese_ci",
+    "euckr": "euckr_korean_ci",
+    "gb18030": "gb18030_chinese_ci",
+    "gb2312": "gb2312_chinese_ci",
+    "gbk": "gbk_chinese_ci",
+    "hp8": "hp8_english_ci",
+    "latin1": "latin1_swedish_ci",
+    "latin5": "latin5_turkish_ci",
+    "sjis": "sjis_japanese_ci",
+    "swe7": "swe7_swedish_ci",
+    "tis620": "tis620_thai_ci",
+    "ujis": "ujis_japanese_ci",
+    "utf8mb4": "utf8mb4_0900_ai_ci",
+}
+
+
+def default_collation(charset: str) -> str:
+    """Return the collation that a character set implies."""
+    return _DEFAULT_COLLATIONS.get(charset, f"{charset}_general_ci")
+
+
+def _keep_unassigned(error: UnicodeError) -> tuple[str, int]:
+    """Map the five bytes that cp1252 leaves unassigned to the C1 controls, as MySQL does."""
+    if isinstance(error, UnicodeDecodeError):
+        return error.object[error.start : error.end].decode("latin_1"), error.end
+    raise error
+
+
+codecs.register_error("mysql_latin1", _keep_unassigned)
+
+
+def _codec(charset: str) -> str:
+    codec = PYTHON_CODEC.get(charset)
+    if codec is None:
+        message = f"text in character set {charset} cannot be decoded; read the column as binary"
+        raise UnsupportedError(message)
+    return codec
+
+
+def decode_text(data: bytes, charset: str) -> str:
+    """
+    Decode text of a MySQL character set.
+
+    Bytes that are not valid in it survive as lone surrogates, and encode back to the same bytes.
+    """
+    return data.decode(_codec(charset), "mysql_latin1" if charset == "latin1" else "surrogateescape")
+
+
+def encode_text(text: str, charset: str) -> bytes:
+    """Encode text for a MySQL character set; the inverse of `decode_text`."""
+    if charset == "latin1":
+        return b"".join(
+            character.encode("latin_1") if character in _C1 else character.encode("cp1252") for character in text
+        )
+    return text.encode(_codec(charset), "surrogateescape")
+
+
+_C1 = frozenset("\x81\x8d\x8f\x90\x9d")

@@ -1,0 +1,119 @@
+"""
+Protocol names, spelled as the server spells them.
+
+Source: `mysql/binlog/event/binlog_event.h` and `field_types.h` of MySQL 9.x.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, IntFlag
+
+__all__ = [
+    "BINLOG_MAGIC",
+    "CHECKSUM_ALG_CRC32",
+    "CHECKSUM_ALG_OFF",
+    "EVENT_HEADER_SIZE",
+    "ColumnCode",
+    "EventType",
+    "HeaderFlag",
+]
+
+BINLOG_MAGIC = b"\xfebin"
+ENCRYPTED_MAGIC = b"\xfdbin"
+EVENT_HEADER_SIZE = 19
+CHECKSUM_ALG_OFF = 0
+CHECKSUM_ALG_CRC32 = 1
+
+
+class EventType(IntEnum):
+    """Type code of a binlog event."""
+
+    UNKNOWN_EVENT = 0
+    START_EVENT_V3 = 1
+    QUERY_EVENT = 2
+    STOP_EVENT = 3
+    ROTATE_EVENT = 4
+    INTVAR_EVENT = 5
+    SLAVE_EVENT = 7
+    APPEND_BLOCK_EVENT = 9
+    DELETE_FILE_EVENT = 11
+    RAND_EVENT = 13
+    USER_VAR_EVENT = 14
+    FORMAT_DESCRIPTION_EVENT = 15
+    XID_EVENT = 16
+    BEGIN_LOAD_QUERY_EVENT = 17
+    EXECUTE_LOAD_QUERY_EVENT = 18
+    TABLE_MAP_EVENT = 19
+    PRE_GA_WRITE_ROWS_EVENT = 20
+    PRE_GA_UPDATE_ROWS_EVENT = 21
+    PRE_GA_DELETE_ROWS_EVENT = 22
+    WRITE_ROWS_EVENT_V1 = 23
+    UPDATE_ROWS_EVENT_V1 = 24
+    DELETE_ROWS_EVENT_V1 = 25
+    INCIDENT_EVENT = 26
+    HEARTBEAT_LOG_EVENT = 27
+    IGNORABLE_LOG_EVENT = 28
+    ROWS_QUERY_LOG_EVENT = 29
+    WRITE_ROWS_EVENT = 30
+    UPDATE_ROWS_EVENT = 31
+    DELETE_ROWS_EVENT = 32
+    GTID_LOG_EVENT = 33
+    ANONYMOUS_GTID_LOG_EVENT = 34
+    PREVIOUS_GTIDS_LOG_EVENT = 35
+    TRANSACTION_CONTEXT_EVENT = 36
+    VIEW_CHANGE_EVENT = 37
+    XA_PREPARE_LOG_EVENT = 38
+    PARTIAL_UPDATE_ROWS_EVENT = 39
+    TRANSACTION_PAYLOAD_EVENT = 40
+    HEARTBEAT_LOG_EVENT_V2 = 41
+    GTID_TAGGED_LOG_EVENT = 42
+
+    @classmethod
+    def name_of(cls, code: int) -> str:
+        """Return the name of a type code, also of one that is not known."""
+        return cls(code).name if code in cls._value2member_map_ else f"event type {code}"
+
+
+class HeaderFlag(IntFlag):
+    """Flags of the common event header."""
+
+    LOG_EVENT_BINLOG_IN_USE_F = 0x1
+    LOG_EVENT_ARTIFICIAL_F = 0x20
+    LOG_EVENT_IGNORABLE_F = 0x80
+
+
+class ColumnCode(IntEnum):
+    """Type code of a column in a Table_map event."""
+
+    DECIMAL = 0
+    TINY = 1
+    SHORT = 2
+    LONG = 3
+    FLOAT = 4
+    DOUBLE = 5
+    NULL = 6
+    TIMESTAMP = 7
+    LONGLONG = 8
+    INT24 = 9
+    DATE = 10
+    TIME = 11
+    DATETIME = 12
+    YEAR = 13
+    NEWDATE = 14
+    VARCHAR = 15
+    BIT = 16
+    TIMESTAMP2 = 17
+    DATETIME2 = 18
+    TIME2 = 19
+    VECTOR = 242
+    JSON = 245
+    NEWDECIMAL = 246
+    ENUM = 247
+    SET = 248
+    TINY_BLOB = 249
+    MEDIUM_BLOB = 250
+    LONG_BLOB = 251
+    BLOB = 252
+    VAR_STRING = 253
+    STRING = 254
+    GEOMETRY = 255

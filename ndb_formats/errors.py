@@ -1,0 +1,113 @@
+"""
+Errors of `ndb_formats`: one root, and one leaf per thing that can be wrong.
+
+Each carries the fields that say where: file, position, event, table, column.
+The code that notices a fault knows only part of them; `located` fills in the rest on the way up,
+once at the event boundary and once at the file boundary.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+__all__ = [
+    "ChecksumError",
+    "CorruptError",
+    "FormatError",
+    "SchemaError",
+    "TruncatedError",
+    "UnsupportedError",
+]
+
+
+class FormatError(Exception):
+    """
+    Something in a binlog or a schema cannot be read.
+
+    Attributes:
+        message: What is wrong and what to do, without the place.
+        file: Path of the binlog file, if known.
+        position: Byte position of the event in that file, if known.
+        event: Name of the event type, if known.
+        table: ``database.table``, if known.
+        column: Column name, or ``@n`` where names are not known.
+    """
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        position: int | None = None,
+        event: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.file = file
+        self.position = position
+        self.event = event
+        self.table = table
+        self.column = column
+
+    def located(
+        self,
+        *,
+        file: str | None = None,
+        position: int | None = None,
+        event: str | None = None,
+        table: str | None = None,
+        column: str | None = None,
+    ) -> Self:
+        """Fill in the parts of the place that are not known yet, and return the error itself."""
+        self.file = self.file if self.file is not None else file
+        self.position = self.position if self.position is not None else position
+        self.event = self.event if self.event is not None else event
+        self.table = self.table if self.table is not None else table
+        self.column = self.column if self.column is not None else column
+        return self
+
+    def __str__(self) -> str:
+        place = [
+            f"{label}{value}"
+            for label, value in (
+                ("", self.file),
+                ("position ", self.position),
+                ("", self.event),
+                ("table ", self.table),
+                ("column ", self.column),
+            )
+            if value is not None
+        ]
+        return f"{', '.join(place)}: {self.message}" if place else self.message
+
+    def __reduce__(self) -> tuple[object, ...]:
+        # Spark carries errors between processes by pickling them.
+        return (_rebuild, (type(self), self.message, self.__dict__))
+
+
+def _rebuild(kind: type[FormatError], message: str, state: dict[str, object]) -> FormatError:
+    error = kind(message)
+    error.__dict__.update(state)
+    return error
+
+
+class TruncatedError(FormatError, EOFError):
+    """The bytes end before the value, event or file does."""
+
+
+class CorruptError(FormatError, ValueError):
+    """The bytes contradict the format, so that nothing after them can be trusted."""
+
+
+class ChecksumError(CorruptError):
+    """The CRC32 at the end of an event does not match its bytes."""
+
+
+class UnsupportedError(FormatError, ValueError):
+    """The bytes are a valid form that this version does not read."""
+
+
+class SchemaError(FormatError, ValueError):
+    """A table definition is missing, cannot be parsed, or does not fit the binlog."""

@@ -1,0 +1,1 @@
+"""Events of a binlog: one module per kind, bytes to frozen values."""

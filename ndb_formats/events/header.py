@@ -1,0 +1,114 @@
+"""
+The common header of every event, and the Format_description event that opens a file.
+
+    timestamp      u32  seconds since 1970
+    type           u8
+    server id      u32  the server on which the change was first made
+    size           u32  of the whole event
+    next position  u32  where the next event starts in the file it was first written to
+    flags          u16
+
+Source: MySQL `binlog_event.h` (`Log_event_header`), `control_events.h` (`Format_description_event`).
+"""
+
+from __future__ import annotations
+
+import struct
+
+import attrs
+
+from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HEADER_SIZE, EventType
+from ndb_formats.cursor import Cursor
+from ndb_formats.errors import CorruptError, UnsupportedError
+
+__all__ = ["EventHeader", "FormatDescription", "decode_format_description", "decode_header"]
+
+_HEADER = struct.Struct("<IBIIIH")
+_BINLOG_VERSION = 4
+_FIRST_VERSION_WITH_CHECKSUMS = (5, 6, 1)
+
+
+@attrs.frozen
+class EventHeader:
+    """The common header; fields as in the module's table."""
+
+    timestamp: int
+    type_code: int
+    server_id: int
+    size: int
+    next_position: int
+    flags: int
+
+    @property
+    def type_name(self) -> str:
+        """The server's name of the event type."""
+        return EventType.name_of(self.type_code)
+
+
+@attrs.frozen
+class FormatDescription:
+    """
+    What the first event says of all others.
+
+    Attributes:
+        server_version: Version text of the server that wrote the file.
+        checksum: Checksum algorithm: 0 none, 1 CRC32.
+        post_header_sizes: Size of each event type's fixed part, by type code minus 1.
+    """
+
+    server_version: str
+    checksum: int
+    post_header_sizes: bytes = attrs.field(repr=False)
+
+    @property
+    def checksum_size(self) -> int:
+        """Bytes of the checksum at the end of each event."""
+        return 4 if self.checksum == CHECKSUM_ALG_CRC32 else 0
+
+
+def decode_header(data: bytes) -> EventHeader:
+    """Decode the 19 bytes of a header; `data` must be that long."""
+    return EventHeader(*_HEADER.unpack(data[:EVENT_HEADER_SIZE]))
+
+
+def decode_format_description(body: bytes) -> FormatDescription:
+    """
+    Decode the body of a Format_description event, its checksum still at the end.
+
+    Raises:
+        UnsupportedError: The file is not of binlog version 4, or its checksums are of an unknown kind.
+    """
+    cursor = Cursor(body)
+    version = cursor.uint(2)
+    if version != _BINLOG_VERSION:
+        message = f"binlog version {version}; only version 4 (MySQL 5.0 and later) can be read"
+        raise UnsupportedError(message)
+    server_version = cursor.take(50).rstrip(b"\0").decode("ascii", "replace")
+    cursor.skip(4)
+    header_size = cursor.uint(1)
+    if header_size != EVENT_HEADER_SIZE:
+        message = f"event headers of {header_size} bytes; binlog version 4 has {EVENT_HEADER_SIZE}"
+        raise CorruptError(message)
+    rest = cursor.rest()
+    if _version_numbers(server_version) < _FIRST_VERSION_WITH_CHECKSUMS:
+        return FormatDescription(server_version, CHECKSUM_ALG_OFF, rest)
+    # The algorithm and a checksum of this very event stand at its end, whether or not others have one.
+    if len(rest) < 5:
+        message = "ends before its checksum algorithm"
+        raise CorruptError(message)
+    algorithm = rest[-5]
+    if algorithm not in (CHECKSUM_ALG_OFF, CHECKSUM_ALG_CRC32):
+        message = f"checksum algorithm {algorithm} is not known"
+        raise UnsupportedError(message)
+    return FormatDescription(server_version, algorithm, rest[:-5])
+
+
+def _version_numbers(text: str) -> tuple[int, ...]:
+    numbers = []
+    for part in text.split(".")[:3]:
+        digits = "".join(character for character in part if character.isdigit())
+        if part and not part[0].isdigit():
+            break
+        leading = part[: len(part) - len(part.lstrip("0123456789"))]
+        numbers.append(int(leading or digits or 0))
+    return tuple(numbers)

@@ -1,0 +1,158 @@
+"""
+Table_map: which table the following rows events are about, and the type of each column.
+
+    table id          u48
+    flags             u16
+    database          length u8, name, NUL
+    table             length u8, name, NUL
+    column count      packed integer
+    column types      one type code per column
+    metadata          packed length, then 0 to 2 bytes per column
+    nullable columns  one bit per column
+    optional metadata type u8, packed length, value; until the end
+
+Source: MySQL `rows_event.h` (`Table_map_event`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+
+from ndb_formats.column_types import WireType, read_wire_types
+from ndb_formats.constants import ColumnCode
+from ndb_formats.cursor import Cursor
+
+__all__ = ["TableMap", "bits", "decode_table_map"]
+
+_SIGNEDNESS = 1
+_DEFAULT_CHARSET = 2
+_COLUMN_CHARSET = 3
+_COLUMN_NAME = 4
+
+_NUMERIC = frozenset(
+    {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
+    | {ColumnCode.FLOAT, ColumnCode.DOUBLE, ColumnCode.DECIMAL, ColumnCode.NEWDECIMAL, ColumnCode.YEAR}
+)
+_CHARACTER = frozenset(
+    {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.TINY_BLOB}
+    | {ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
+)
+
+
+@attrs.frozen
+class TableMap:
+    """
+    One Table_map event.
+
+    Attributes:
+        table_id: Number that rows events refer to.
+        database: Database name.
+        table: Table name.
+        types: Wire type of each column.
+        nullable: Per column, whether it may be NULL.
+        unsigned: Per column, whether it is UNSIGNED; None if the event does not say.
+        collations: Per column, the collation number of its text, None where it has none; None if the event does not say.
+        names: Column names; None if the event does not say.
+    """
+
+    table_id: int
+    database: str
+    table: str
+    types: tuple[WireType, ...]
+    nullable: tuple[bool, ...]
+    unsigned: tuple[bool, ...] | None = None
+    collations: tuple[int | None, ...] | None = None
+    names: tuple[str, ...] | None = None
+
+    @property
+    def full_name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.table}"
+
+
+def bits(data: bytes, count: int) -> tuple[bool, ...]:
+    """Return the first `count` bits of a bitmap, lowest bit of each byte first."""
+    number = int.from_bytes(data, "little")
+    return tuple(bool(number >> place & 1) for place in range(count))
+
+
+def decode_table_map(body: bytes) -> TableMap:
+    """
+    Decode the body of a Table_map event.
+
+    Raises:
+        TruncatedError: The body ends too early.
+        UnsupportedError: A column type is not known.
+    """
+    cursor = Cursor(body)
+    table_id = cursor.uint(6)
+    cursor.skip(2)
+    database = cursor.text(cursor.uint(1))
+    cursor.skip(1)
+    table = cursor.text(cursor.uint(1))
+    cursor.skip(1)
+    count = cursor.packed()
+    codes = cursor.take(count)
+    types = read_wire_types(codes, Cursor(cursor.take(cursor.packed())))
+    nullable = bits(cursor.take((count + 7) // 8), count)
+    return _with_metadata(TableMap(table_id, database, table, types, nullable), cursor)
+
+
+def _with_metadata(table_map: TableMap, cursor: Cursor) -> TableMap:
+    """Add the optional metadata that decides how values are read; the rest is stepped over."""
+    while cursor.remaining:
+        kind = cursor.uint(1)
+        value = Cursor(cursor.take(cursor.packed()))
+        if kind == _SIGNEDNESS:
+            table_map = attrs.evolve(table_map, unsigned=_signedness(value, table_map.types))
+        elif kind == _DEFAULT_CHARSET:
+            table_map = attrs.evolve(table_map, collations=_default_charset(value, table_map.types))
+        elif kind == _COLUMN_CHARSET:
+            table_map = attrs.evolve(table_map, collations=_column_charsets(value, table_map.types))
+        elif kind == _COLUMN_NAME:
+            table_map = attrs.evolve(table_map, names=_column_names(value))
+    return table_map
+
+
+def _column_names(value: Cursor) -> tuple[str, ...]:
+    names = []
+    while value.remaining:
+        names.append(value.text(value.packed()))
+    return tuple(names)
+
+
+def _signedness(value: Cursor, types: Sequence[WireType]) -> tuple[bool, ...]:
+    """One bit per numeric column, highest bit of each byte first."""
+    data = value.take((sum(wire.code in _NUMERIC for wire in types) + 7) // 8)
+    unsigned, place = [], 0
+    for wire in types:
+        if wire.code in _NUMERIC:
+            unsigned.append(bool(data[place // 8] >> (7 - place % 8) & 1))
+            place += 1
+        else:
+            unsigned.append(False)
+    return tuple(unsigned)
+
+
+def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
+    """One collation for all character columns, then (character column, collation) for each that differs."""
+    default = value.packed()
+    others = {}
+    while value.remaining:
+        place = value.packed()
+        others[place] = value.packed()
+    character = 0
+    collations: list[int | None] = []
+    for wire in types:
+        if wire.code in _CHARACTER:
+            collations.append(others.get(character, default))
+            character += 1
+        else:
+            collations.append(None)
+    return tuple(collations)
+
+
+def _column_charsets(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
+    return tuple(value.packed() if wire.code in _CHARACTER else None for wire in types)
