@@ -13,6 +13,7 @@ from collections.abc import Callable
 import attrs
 
 from conflict.decision import Cause
+from ndb_formats.default_values import default_value, zero_value
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_image import RowImage
 from ndb_formats.schema import Column, Schema, Table
@@ -129,7 +130,7 @@ def _column_fill(
     if source is None:
         if not optional:
             return None, f"Extra column {column.name} is not nullable and doesn't have a default value"
-        return _constant(_default(column)), f"Column {column.name} not found in {table.name}"
+        return _constant(default_value(column)), f"Column {column.name} not found in {table.name}"
     if version != "" and not optional:
         return None, f"Old or new column reference {column.name} is not nullable and has no default value"
     if _storage(column) != _storage(source):
@@ -197,15 +198,6 @@ def _constant(value: Value) -> _Fill:
     return lambda record: value
 
 
-def _default(column: Column) -> Value:
-    default = column.default
-    if default is ABSENT or default is None:
-        return None
-    if isinstance(default, str) and column.type in ("tinyint", "smallint", "mediumint", "int", "bigint"):
-        return int(default)
-    return default
-
-
 def _image_value(image: RowImage | None, ordinal: int) -> object:
     return ABSENT if image is None else image.value(ordinal)
 
@@ -236,30 +228,16 @@ def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _F
         wanted = version or ("OLD" if deleted else "NEW")
         if wanted == "NEW":
             value = _image_value(record.after, ordinal)
-            return _default(column) if value is ABSENT else value  # type: ignore[return-value]  # ABSENT is ruled out above
+            return default_value(column) if value is ABSENT else value  # type: ignore[return-value]  # ABSENT is ruled out above
         if record.before is None:
             return None
         value = record.before.value(ordinal)
         if value is not ABSENT:
             return value
         written = deleted or _image_value(record.after, ordinal) is not ABSENT
-        return (_zero(source) if written else _default(column)) if not source.nullable else None
+        return (zero_value(source) if written else default_value(column)) if not source.nullable else None
 
     return fill
-
-
-_ZEROS: dict[str, Value] = {
-    "date": "0000-00-00",
-    "time": "00:00:00",
-    "datetime": "0000-00-00 00:00:00",
-    "timestamp": "0000-00-00 00:00:00",
-}
-
-
-def _zero(column: Column) -> Value:
-    if column.charset is not None or column.type in _ZEROS:
-        return _ZEROS.get(column.type, "")
-    return b"" if "binary" in column.type else 0
 
 
 _FIXED_FILLS: tuple[_Fill, ...] = (

@@ -68,15 +68,13 @@ class BinlogEpoch:
         number: The epoch.
         transactions: The cluster's own transactions.
         applied: Foreign epochs, in order.
-        consequences: Row operations that appliers made: applied, refresh and reflect.
-        groups: How many groups it has in all.
+        consequences: Row operations that the applier made (applied, refresh, reflect), each with its group.
     """
 
     number: int
     transactions: tuple[Transaction, ...]
     applied: tuple[AppliedEpoch, ...]
-    consequences: tuple[RowChange, ...] = attrs.field(repr=False)
-    groups: int
+    consequences: tuple[tuple[int, RowChange], ...] = attrs.field(repr=False)
 
 
 @attrs.define
@@ -231,9 +229,9 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         if author == server_id and not change.flags & _CONSEQUENCE and group not in applied_groups:
             own.setdefault(group, []).append(change)
         else:
-            consequences.append(change)
+            consequences.append((group, change))
     transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
-    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences), len(opened.groups))
+    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences))
 
 
 def read_epochs(

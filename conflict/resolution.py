@@ -4,6 +4,8 @@ What resolving a History gives; the same whichever engine made it.
 
 from __future__ import annotations
 
+from enum import IntEnum
+
 import attrs
 
 from conflict.counters import zero_counters
@@ -12,7 +14,7 @@ from conflict.history import Origin
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.values import Value
 
-__all__ = ["ClusterResult", "Outcome", "Resolution", "Stop", "StopKind"]
+__all__ = ["ClusterResult", "Effect", "Outcome", "Resolution", "Stop", "StopKind"]
 
 MISSING_INFORMATION = 1296
 NO_SUCH_TABLE = 1146
@@ -23,6 +25,15 @@ class StopKind:
 
     MISSING_INFORMATION = MISSING_INFORMATION
     NO_SUCH_TABLE = NO_SUCH_TABLE
+
+
+class Effect(IntEnum):
+    """What one take did to one row, as its own cluster's binlog shows it."""
+
+    CHANGED = 1
+    DELETED = 2
+    REFRESHED = 3
+    REFRESHED_ABSENT = 4
 
 
 @attrs.frozen
@@ -93,10 +104,13 @@ class ClusterResult:
     What one cluster ends with.
 
     Attributes:
-        rows: Per table, its rows; values in column order.
+        rows: Per table, its rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
         counters: Status counters, as differences.
         refreshes: Per table, how many rows this cluster's applier refreshed.
+        unexplained: Own updates and deletes of rows that should not be there. None in a complete History;
+            otherwise rows were there before it starts, or a function other than the recorded one is tried.
+        effects: Per own epoch and group of a take, what it did to each row (table, key).
         stop: Why its applier stopped; None if it did not.
     """
 
@@ -104,12 +118,22 @@ class ClusterResult:
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)
+    unexplained: int = 0
+    effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)
     stop: Stop | None = None
 
 
 @attrs.define
 class Resolution:
-    """The result of a run: one `ClusterResult` per cluster, and every outcome in order."""
+    """
+    The result of a run.
+
+    Attributes:
+        clusters: What each cluster ends with.
+        outcomes: What became of every operation that an applier took, in order per applier.
+        differing_rows: Per table, how many rows differ between the clusters; tables without any are not there.
+    """
 
     clusters: dict[str, ClusterResult]
     outcomes: list[Outcome] = attrs.field(factory=list, repr=False)
+    differing_rows: dict[str, int] = attrs.field(factory=dict)

@@ -31,7 +31,7 @@ from ndb_formats.events.header import (
     decode_header,
 )
 
-__all__ = ["FIRST_POSITION", "Event", "locate", "read_events"]
+__all__ = ["FIRST_POSITION", "Event", "locate", "read_events", "read_headers"]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
 
@@ -45,7 +45,7 @@ class Event:
         file: Path of its file.
         position: Where it starts in that file.
         header: Its common header.
-        body: What follows the header, without the checksum.
+        body: What follows the header, without the checksum (but see `decode_format_description`).
     """
 
     file: str
@@ -106,10 +106,29 @@ def read_events(path: str | Path, *, start: int = FIRST_POSITION, stop: int | No
             event = _read_event(file, name, position, size, description)
             if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
                 # A relay log holds that of its source after its own.
-                with locate(event):
-                    description = decode_format_description(event.body + b"\0\0\0\0")
+                description = decode_format_description(event.body)
             yield event
             position = event.end
+
+
+def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
+    """
+    Yield position and header of every event of a file, without reading what events hold.
+
+    Raises:
+        CorruptError: Not a binlog, or an event's size cannot be right.
+        TruncatedError: The file ends inside an event.
+    """
+    name = str(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        position = FIRST_POSITION
+        while position < size:
+            file.seek(position)
+            _, header = _read_header(file, name, position, size, trailer=0)
+            yield position, header
+            position += header.size
 
 
 def _check_magic(magic: bytes, name: str) -> None:
@@ -129,35 +148,42 @@ def _read_description(file: BinaryIO, name: str, size: int) -> tuple[Event, Form
     if event.type is not EventType.FORMAT_DESCRIPTION_EVENT:
         message = "the first event is no FORMAT_DESCRIPTION_EVENT; files of MySQL before 5.0 cannot be read"
         raise UnsupportedError(message, file=name, position=FIRST_POSITION, event=event.header.type_name)
-    with locate(event):
-        return event, decode_format_description(event.body)
+    return event, decode_format_description(event.body)
 
 
-def _read_event(file: BinaryIO, name: str, position: int, size: int, description: FormatDescription | None) -> Event:
+def _read_header(file: BinaryIO, name: str, position: int, size: int, trailer: int) -> tuple[bytes, EventHeader]:
+    """Read a header, as bytes and decoded; `trailer` is the size of a checksum that every event must have room for."""
     head = file.read(EVENT_HEADER_SIZE)
     if len(head) < EVENT_HEADER_SIZE:
         message = f"the file ends {len(head)} bytes into an event header"
         raise TruncatedError(message, file=name, position=position)
     header = decode_header(head)
-    trailer = 0 if description is None else description.checksum_size
     if header.size < EVENT_HEADER_SIZE + trailer:
         message = f"its size is given as {header.size} bytes, less than its own header"
         raise CorruptError(message, file=name, position=position, event=header.type_name)
     if position + header.size > size:
         message = f"its size is given as {header.size} bytes, but the file ends after {size - position} of them"
         raise TruncatedError(message, file=name, position=position, event=header.type_name)
+    return head, header
+
+
+def _read_event(file: BinaryIO, name: str, position: int, size: int, description: FormatDescription | None) -> Event:
+    trailer = 0 if description is None else description.checksum_size
+    head, header = _read_header(file, name, position, size, trailer)
     body = file.read(header.size - EVENT_HEADER_SIZE)
-    # The first event carries its algorithm itself and is checked too.
-    if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and len(body) >= 5:
-        _check_crc(head + body, header, name, position, body[-5])
-    elif description is not None:
-        _check_crc(head + body, header, name, position, description.checksum)
-    return Event(name, position, header, body[: len(body) - trailer])
+    if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
+        # It says itself whether it has a checksum, and keeps it: the algorithm stands before it.
+        event = Event(name, position, header, body)
+        with locate(event):
+            description = decode_format_description(body)
+    else:
+        event = Event(name, position, header, body[: len(body) - trailer])
+    if description is not None and description.checksum == CHECKSUM_ALG_CRC32:
+        _check_crc(head + body, header, name, position)
+    return event
 
 
-def _check_crc(data: bytes, header: EventHeader, name: str, position: int, algorithm: int) -> None:
-    if algorithm != CHECKSUM_ALG_CRC32:
-        return
+def _check_crc(data: bytes, header: EventHeader, name: str, position: int) -> None:
     stored = int.from_bytes(data[-4:], "little")
     # An event being written, or cut off by a crash, has this flag set after its checksum was made.
     flagged = header.flags & 1 and header.type_code == EventType.FORMAT_DESCRIPTION_EVENT

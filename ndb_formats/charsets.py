@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import codecs
 
-from ndb_formats.errors import UnsupportedError
+from ndb_formats.errors import CorruptError, UnsupportedError
 
 __all__ = [
     "charset_of_collation",
@@ -186,8 +186,15 @@ def decode_text(data: bytes, charset: str) -> str:
     Decode text of a MySQL character set.
 
     Bytes that are not valid in it survive as lone surrogates, and encode back to the same bytes.
+
+    Raises:
+        CorruptError: In a character set of 2 or 4 bytes per character, bytes that are no character.
     """
-    return data.decode(_codec(charset), "mysql_latin1" if charset == "latin1" else "surrogateescape")
+    try:
+        return data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
+    except UnicodeDecodeError as error:
+        message = f"no text of character set {charset}: {error.reason} at byte {error.start}"
+        raise CorruptError(message) from None
 
 
 def encode_text(text: str, charset: str) -> bytes:
@@ -196,7 +203,9 @@ def encode_text(text: str, charset: str) -> bytes:
         return b"".join(
             character.encode("latin_1") if character in _C1 else character.encode("cp1252") for character in text
         )
-    return text.encode(_codec(charset), "surrogateescape")
+    return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
 
 
+# A lone surrogate is a code unit like any other in the wide character sets.
+_ON_INVALID = {"latin1": "mysql_latin1"} | dict.fromkeys(("ucs2", "utf16", "utf16le", "utf32"), "surrogatepass")
 _C1 = frozenset("\x81\x8d\x8f\x90\x9d")

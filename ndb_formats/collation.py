@@ -15,15 +15,17 @@ import unicodedata
 from collections.abc import Sequence
 
 from ndb_formats.charsets import decode_text
+from ndb_formats.column_types import Codec
+from ndb_formats.cursor import Cursor
 from ndb_formats.schema import Column
 
-__all__ = ["key_of"]
+__all__ = ["key_of", "key_text"]
 
-# latin1_swedish_ci (MySQL `ctype-latin1.cc`): what a letter compares as, after upper-casing.
-_SWEDISH = str.maketrans(
-    "ÀÁÂÃÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÙÚÛÜÝÆ",
-    "AAAACEEEEIIIIDNOOOOUUUYYÄ",
-)
+# latin1_swedish_ci (MySQL `ctype-latin1.cc`): what a character compares as. Š, Œ, Ž and Ÿ have no lower case
+# in it, and å, ä, ö stand where [, \\, ] do.
+_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞ"
+_ALIKE = dict(zip("àáâãçèéêëìíîïðñòóôõùúûüýæ[\\]", "aaaaceeeeiiiidnoooouuuyyäåäö", strict=True))
+_SWEDISH = str.maketrans({letter: _ALIKE.get(letter.lower(), letter.lower()) for letter in _CAPITALS} | _ALIKE)
 
 
 def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes:
@@ -39,9 +41,14 @@ def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes
         if payload is None:
             parts.append(b"\0")
             continue
-        weight = payload if column.charset is None else _weight(payload, column)
+        weight = _weight(payload, column) if _is_text(column) else payload
         parts.append(b"\1" + len(weight).to_bytes(4, "little") + weight)
     return b"".join(parts)
+
+
+def _is_text(column: Column) -> bool:
+    """Whether a key compares by collation; ENUM and SET have one, but compare as the numbers they are."""
+    return column.charset is not None and not column.members
 
 
 def _weight(payload: bytes, column: Column) -> bytes:
@@ -52,7 +59,7 @@ def _weight(payload: bytes, column: Column) -> bytes:
     if "_0900_" not in collation:
         text = text.rstrip(" ")
     if collation == "latin1_swedish_ci":
-        text = _swedish_upper(text).translate(_SWEDISH)
+        text = text.translate(_SWEDISH)
     elif collation.endswith("_ci"):
         text = text.casefold()
         if not collation.endswith("_as_ci"):
@@ -61,6 +68,21 @@ def _weight(payload: bytes, column: Column) -> bytes:
     return text.encode("utf-8", "surrogatepass")
 
 
-def _swedish_upper(text: str) -> str:
-    """Upper-case one character at a time; ß and ÿ have no upper case in latin1 and stay."""
-    return "".join(upper if len(upper := letter.upper()) == 1 and ord(upper) < 256 else letter for letter in text)
+def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> str:
+    """
+    Return a row's identity for people to read: ``a=1, b=two``. Text stands as it compares.
+
+    Args:
+        columns: Key columns, in key order.
+        codecs: Their codecs.
+        key: What `key_of` returned.
+    """
+    cursor, parts = Cursor(key), []
+    for column, codec in zip(columns, codecs, strict=True):
+        weight = cursor.take(cursor.uint(4)) if cursor.uint(1) else None
+        if weight is None:
+            value: object = "NULL"
+        else:
+            value = weight.decode("utf-8", "surrogatepass") if _is_text(column) else codec.decode(weight)
+        parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
+    return ", ".join(parts)

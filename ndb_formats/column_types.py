@@ -23,7 +23,7 @@ from ndb_formats.charsets import charset_of_collation_id, decode_text, encode_te
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.decimals import decimal_size, decode_decimal, encode_decimal
-from ndb_formats.errors import UnsupportedError
+from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
 from ndb_formats.values import Value
 
 __all__ = ["Codec", "WireType", "codec_of", "read_wire_types"]
@@ -95,12 +95,19 @@ def read_wire_types(codes: bytes, metadata: Cursor) -> tuple[WireType, ...]:
     types = []
     for position, code in enumerate(codes):
         try:
-            kind = ColumnCode(code)
-        except ValueError:
-            message = f"column type code {code} is not known"
-            raise UnsupportedError(message, column=f"@{position + 1}") from None
-        types.append(_wire_type(kind, metadata.take(_METADATA_SIZE.get(kind, 0))))
+            kind = _column_code(code)
+            types.append(_wire_type(kind, metadata.take(_METADATA_SIZE.get(kind, 0))))
+        except UnsupportedError as error:
+            raise error.located(column=f"@{position + 1}") from None
     return tuple(types)
+
+
+def _column_code(code: int) -> ColumnCode:
+    try:
+        return ColumnCode(code)
+    except ValueError:
+        message = f"column type code {code} is not known"
+        raise UnsupportedError(message) from None
 
 
 def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
@@ -108,8 +115,8 @@ def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
         # The high length bits are hidden, inverted, in bits 4 and 5 of the real type.
         real, low = metadata
         if real & 0x30 != 0x30:
-            return WireType(ColumnCode(real | 0x30), low | ((real & 0x30) ^ 0x30) << 4)
-        return WireType(ColumnCode(real), low)
+            return WireType(_column_code(real | 0x30), low | ((real & 0x30) ^ 0x30) << 4)
+        return WireType(_column_code(real), low)
     if code in (ColumnCode.ENUM, ColumnCode.SET):
         return WireType(code, metadata[1])
     if code is ColumnCode.NEWDECIMAL:
@@ -246,6 +253,10 @@ def codec_of(
 
 
 def _decimal(precision: int, scale: int) -> Codec:
+    if precision == 0 or scale > precision:
+        message = f"there is no DECIMAL({precision},{scale})"
+        raise CorruptError(message)
+
     def decode(data: bytes) -> Decimal:
         return decode_decimal(data, precision, scale)
 
@@ -261,12 +272,18 @@ def _enum(width: int, members: tuple[str, ...]) -> Codec:
     if not members:
         return number
     by_number = ("", *members)
-    return Codec(
-        width,
-        False,
-        lambda data: by_number[int.from_bytes(data, "little")],
-        lambda value: number.encode(by_number.index(value)),
-    )
+
+    def decode(data: bytes) -> str:
+        value = int.from_bytes(data, "little")
+        if value >= len(by_number):
+            message = f"holds member {value} of an ENUM that is defined with {len(members)}"
+            raise SchemaError(message)
+        return by_number[value]
+
+    def encode(value: str) -> bytes:
+        return number.encode(members.index(value) + 1 if value in members else by_number.index(value))
+
+    return Codec(width, False, decode, encode)
 
 
 def _set(width: int, members: tuple[str, ...]) -> Codec:
@@ -277,6 +294,9 @@ def _set(width: int, members: tuple[str, ...]) -> Codec:
 
     def decode(data: bytes) -> str:
         mask = int.from_bytes(data, "little")
+        if mask >> len(members):
+            message = f"holds member {mask.bit_length()} of a SET that is defined with {len(members)}"
+            raise SchemaError(message)
         return ",".join(member for place, member in enumerate(members) if mask >> place & 1)
 
     def encode(value: str) -> bytes:

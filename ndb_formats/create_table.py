@@ -188,6 +188,9 @@ def _table_options(words: _Words, charset: str) -> tuple[str | None, str, str]:
             words.accept("=")
             collation = words.step().lower()
             charset = charset_of_collation(collation)
+        elif words.upper == "SELECT":
+            message = "CREATE TABLE ... SELECT cannot be read; give what SHOW CREATE TABLE prints"
+            raise SchemaError(message)
         else:
             words.step()
     return engine, charset, collation or default_collation(charset)
@@ -198,6 +201,9 @@ def _table_of_items(database: str, name: str, body: _Words, engine: str | None, 
     primary_key: tuple[str, ...] = ()
     unique_keys: list[tuple[str, ...]] = []
     for item in body.items():
+        if item.upper == "LIKE":
+            message = "CREATE TABLE ... LIKE cannot be read; give what SHOW CREATE TABLE prints"
+            raise SchemaError(message)
         if item.upper not in _TABLE_ITEMS:
             column, keys = _column(item, text)
             columns.append(column)
@@ -210,9 +216,17 @@ def _table_of_items(database: str, name: str, body: _Words, engine: str | None, 
             primary_key = _key_columns(item)
         elif item.accept("UNIQUE"):
             unique_keys.append(_key_columns(item))
+    primary_key = _as_declared(primary_key, columns)
+    unique_keys = [_as_declared(key_columns, columns) for key_columns in unique_keys]
     key = set(primary_key)
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in columns]
     return Table(database, name, tuple(columns), primary_key, tuple(unique_keys), engine)
+
+
+def _as_declared(names: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]:
+    """Return column names in the case they were declared in; MySQL does not mind another one in a key."""
+    declared = {column.name.lower(): column.name for column in columns}
+    return tuple(declared.get(name.lower(), name) for name in names)
 
 
 def _key_columns(item: _Words) -> tuple[str, ...]:
@@ -222,14 +236,15 @@ def _key_columns(item: _Words) -> tuple[str, ...]:
 
 
 def _type(words: _Words) -> str:
-    if words.accept("NATIONAL"):
-        words.accept("VARYING")
+    words.accept("NATIONAL")
     if words.accept("LONG"):
-        # LONG VARCHAR and LONG VARBINARY are old names of MEDIUMTEXT and MEDIUMBLOB.
-        return "mediumblob" if words.step().upper() == "VARBINARY" else "mediumtext"
+        # LONG, LONG VARCHAR and LONG VARBINARY are old names of MEDIUMTEXT and MEDIUMBLOB.
+        binary = words.accept("VARBINARY")
+        words.accept("VARCHAR")
+        return "mediumblob" if binary else "mediumtext"
     base = words.step().lower()
     words.accept("PRECISION")
-    if base in ("char", "character") and words.accept("VARYING"):
+    if base in ("char", "character", "nchar") and words.accept("VARYING"):
         return "varchar"
     return CANONICAL_TYPES.get(base, base)
 
@@ -240,12 +255,14 @@ def _column(words: _Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
     base = _type(words)
     facts: dict[str, object] = {}
     if words.kind is TokenType.L_PAREN:
-        arguments = [part.words[0][0] for part in words.group().items()]
+        arguments = [part.step() for part in words.group().items()]
         facts.update(_arguments(base, arguments))
     elif base in _DEFAULT_LENGTHS:
         facts["length"] = _DEFAULT_LENGTHS[base]
     if base == "decimal":
         facts.setdefault("scale", 0)
+    if declared in ("NATIONAL", "NCHAR", "NVARCHAR"):
+        facts["charset"] = "utf8mb3"
     keys: set[str] = set()
     if declared == "SERIAL":
         facts.update(unsigned=True, nullable=False)
@@ -287,6 +304,9 @@ def _arguments(base: str, arguments: list[str]) -> dict[str, object]:
         return {"members": tuple(arguments)}
     if base in _WIDTHLESS:
         return {}
+    if not all(argument.isdecimal() for argument in arguments):
+        message = f"{base}({','.join(arguments)}) is no type"
+        raise SchemaError(message)
     numbers = [int(argument) for argument in arguments]
     if base == "float" and len(numbers) == 1:
         return {}  # FLOAT(p) only chooses between FLOAT and DOUBLE
@@ -310,11 +330,18 @@ def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
         words.group()
         return
     negative = words.accept("-")
+    words.accept("+")
+    if words.kind is TokenType.INTRODUCER:
+        words.step()
     kind, null = words.kind, words.upper == "NULL"
     text = words.step()
     value: Value = text
     if kind is TokenType.HEX_STRING:
         value = bytes.fromhex(text if len(text) % 2 == 0 else "0" + text)
+    elif kind is TokenType.BIT_STRING:
+        value = str(int(text, 2))
+    elif kind in (TokenType.TRUE, TokenType.FALSE):
+        value = "1" if kind is TokenType.TRUE else "0"
     elif kind in (TokenType.NUMBER, TokenType.STRING):
         value = "-" + text if negative else text
     elif null:

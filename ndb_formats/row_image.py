@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from ndb_formats.column_types import Codec, charset_of, codec_of
+from ndb_formats.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import FormatError, SchemaError
@@ -22,7 +22,7 @@ from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema import Table
 from ndb_formats.values import ABSENT, Absent, MaybeValue, Value
 
-__all__ = ["RowImage", "RowLayout", "layout_of", "take_image"]
+__all__ = ["RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
 
 
 @attrs.frozen
@@ -33,12 +33,14 @@ class RowLayout:
     Attributes:
         table: ``database.table``.
         names: Column names, ``@1`` and so on where neither the event nor a schema gives them.
+        types: Wire type of each column.
         codecs: Codec of each column.
     """
 
     table: str
     names: tuple[str, ...]
-    codecs: tuple[Codec, ...]
+    types: tuple[WireType, ...]
+    codecs: tuple[Codec, ...] = attrs.field(repr=False, eq=False)
 
 
 @attrs.frozen
@@ -122,6 +124,17 @@ def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...]) -> R
     return RowImage(layout, present, tuple(payloads))
 
 
+def put_image(image: RowImage) -> bytes:
+    """Return the bytes of an image as they stand in a rows event; the inverse of `take_image`."""
+    nulls = sum(1 << place for place, payload in enumerate(image.payloads) if payload is None)
+    values = (
+        image.layout.codecs[ordinal].put(payload)
+        for ordinal, payload in zip(image.present, image.payloads, strict=True)
+        if payload is not None
+    )
+    return nulls.to_bytes((len(image.present) + 7) // 8, "little") + b"".join(values)
+
+
 def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
     """
     Join what the binlog says of a table with what its definition says.
@@ -137,19 +150,29 @@ def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
     """
     if table is None:
         return _layout_of_event(table_map)
-    if len(table.columns) != len(table_map.types):
+    return layout_of_types(table, table_map.types)
+
+
+def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
+    """
+    Join a table's definition with the wire types that a binlog gives its columns.
+
+    Raises:
+        SchemaError: The definition has other columns.
+    """
+    if len(table.columns) != len(types):
         message = (
-            f"its definition has {len(table.columns)} columns and the binlog {len(table_map.types)}; "
+            f"its definition has {len(table.columns)} columns and the binlog {len(types)}; "
             "give the definition that was in force when the binlog was written"
         )
-        raise SchemaError(message, table=table_map.full_name)
+        raise SchemaError(message, table=table.full_name)
     codecs = []
-    for column, wire in zip(table.columns, table_map.types, strict=True):
+    for column, wire in zip(table.columns, types, strict=True):
         if wire.code not in _CODES_OF_TYPE.get(column.type, (wire.code,)):
             message = f"the definition says {column.sql_type}, the binlog {wire.code.name}"
-            raise SchemaError(message, table=table_map.full_name, column=column.name)
+            raise SchemaError(message, table=table.full_name, column=column.name)
         codecs.append(codec_of(wire, unsigned=column.unsigned, charset=column.charset, members=column.members))
-    return RowLayout(table_map.full_name, tuple(column.name for column in table.columns), tuple(codecs))
+    return RowLayout(table.full_name, tuple(column.name for column in table.columns), types, tuple(codecs))
 
 
 def _layout_of_event(table_map: TableMap) -> RowLayout:
@@ -165,7 +188,7 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
         )
         for place, wire in enumerate(table_map.types)
     )
-    return RowLayout(table_map.full_name, names, codecs)
+    return RowLayout(table_map.full_name, names, table_map.types, codecs)
 
 
 _STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)

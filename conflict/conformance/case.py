@@ -15,7 +15,7 @@ from conflict.replication_table import ReplicationRow
 from ndb_formats.create_table import parse_create_table
 from ndb_formats.schema import Schema
 
-__all__ = ["ConflictCase", "find_cases"]
+__all__ = ["ConflictCase"]
 
 
 @attrs.frozen
@@ -77,8 +77,3 @@ class ConflictCase:
             for row in scenario["ndb_replication"]
         )
         return Configuration(clusters, Schema(tables), rows)
-
-
-def find_cases(folder: Path) -> list[Path]:
-    """Return the folders of all conflict cases at or below `folder`, in order."""
-    return sorted(path.parent for path in folder.rglob("scenario.json"))

@@ -18,8 +18,9 @@ from conflict.errors import NotBuiltError
 from conflict.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
 from conflict.functions import ConflictFunction, Image
 from conflict.history import Cluster, RowChange, Take, Transaction
-from conflict.resolution import ClusterResult, Outcome, Stop, StopKind
+from conflict.resolution import ClusterResult, Effect, Outcome, Stop, StopKind
 from conflict.setup import TableSetup
+from conflict.stop_words import missing_information, no_such_table
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage, RowLayout
@@ -70,6 +71,7 @@ class _Attempt:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     received: list[ExceptionRow] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
+    existed: dict[RowKey, bool] = attrs.field(factory=dict)
 
     def count(self, counter: str) -> None:
         self.counters[counter] = self.counters.get(counter, 0) + 1
@@ -108,7 +110,10 @@ class Site:
         log = self.log.setdefault(transaction.epoch, [])
         for change in transaction.changes:
             if not change.flags & ConflictFlag.READ:
-                self._write((change.table, change.key), change, local=True, epoch=transaction.epoch)
+                key = (change.table, change.key)
+                missing = self.store.get(key) is None
+                self.result.unexplained += missing and change.operation is not Operation.WRITE_ROW
+                self._write(key, change, local=True, epoch=transaction.epoch)
             log.append(LoggedChange(change, transaction.group, self._next_ordinal(transaction.epoch)))
         self.store.commit()
 
@@ -142,7 +147,7 @@ class Site:
         change = entry.change
         setup = self.setups.get(change.table)
         if setup is None or setup.refusal is not None:
-            message = f"table {change.table} does not exist on {self.cluster.name}"
+            message = no_such_table(change.table, self.cluster.name)
             raise _stopped(StopKind.NO_SUCH_TABLE, change, attempt, None, message)
         if change.flags & ConflictFlag.REFRESH:
             attempt.count(REFRESH_RECEIVED)
@@ -155,6 +160,7 @@ class Site:
         attempt.outcomes.append(self._outcome(entry, attempt, decision))
         if decision.verdict is Verdict.APPLIED:
             if not change.flags & ConflictFlag.READ:
+                attempt.existed.setdefault(key, row is not None)
                 self._write(key, change, local=False, epoch=attempt.take.epoch)
         elif decision.verdict is Verdict.REJECTED:
             assert setup.function is not None
@@ -187,10 +193,7 @@ class Site:
         values = {Image.BEFORE: _number(change.before, ordinal), Image.AFTER: _number(change.after, ordinal)}
         needed = function.spec.needs.get(change.operation)
         if needed is not None and values[needed] is None:
-            message = (
-                f"{function} needs column {function.column} in the {needed.value} image of every "
-                f"{change.operation.name}; log the table with another binlog_type"
-            )
+            message = missing_information(function, change.operation, needed)
             raise _stopped(StopKind.MISSING_INFORMATION, change, attempt, function.column, message)
         return values[Image.BEFORE], values[Image.AFTER]
 
@@ -235,6 +238,7 @@ class Site:
     def _finish(self, attempt: _Attempt) -> None:
         """Refresh what was in conflict, and keep what the epoch did."""
         log = self.log.setdefault(attempt.take.epoch, [])
+        self.result.effects[attempt.take.epoch, attempt.take.group] = self._effects(attempt)
         for key, change in attempt.refreshes.items():
             log.append(LoggedChange(self._refresh(key, change, attempt.take.epoch), attempt.take.group, -1))
             self.result.refreshes[key[0]] = self.result.refreshes.get(key[0], 0) + 1
@@ -251,6 +255,18 @@ class Site:
             self.relayed[attempt.take.epoch] = attempt.take.foreign_epoch
         self.outcomes.extend(attempt.outcomes)
         self.store.commit()
+
+    def _effects(self, attempt: _Attempt) -> dict[RowKey, Effect]:
+        """What one NDB transaction did to a row is one event; an insert and its delete are none, a refresh wins."""
+        effects = {}
+        for key, existed in attempt.existed.items():
+            if self.store.get(key) is not None:
+                effects[key] = Effect.CHANGED
+            elif existed:
+                effects[key] = Effect.DELETED
+        for key in attempt.refreshes:
+            effects[key] = Effect.REFRESHED if self.store.get(key) is not None else Effect.REFRESHED_ABSENT
+        return effects
 
     def _refresh(self, key: RowKey, change: RowChange, epoch: int) -> RowChange:
         """Make the row count as changed here and now, and return the event that sends it again."""

@@ -4,16 +4,20 @@ Replays both clusters of a History together, in an order that keeps each one's o
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
 from conflict.engine.applier import Site
+from conflict.engine.row_store import RowKey
 from conflict.errors import HistoryError
 from conflict.history import Cluster, History, Take, Transaction
-from conflict.resolution import ClusterResult, Resolution
+from conflict.resolution import Resolution
 from conflict.setup import TableSetup
+from conflict.typed_rows import readable
+from ndb_formats.default_values import default_value
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Column
-from ndb_formats.values import ABSENT, Value
+from ndb_formats.values import Value
 
 __all__ = ["interleave", "resolve"]
 
@@ -52,12 +56,8 @@ def interleave(history: History) -> Iterator[tuple[Cluster, Transaction | Take]]
 
 
 def _logged(cluster: Cluster, place: int, epoch: int) -> bool:
-    """Whether all that `cluster` logs in `epoch` lies before `place`; what leaves no trace is not logged."""
-    for position in range(place, len(cluster.timeline)):
-        item = cluster.timeline[position]
-        if isinstance(item, Transaction) or item.traced:
-            return item.epoch > epoch
-    return True
+    """Whether all that `cluster` did in `epoch` lies before `place`."""
+    return place == len(cluster.timeline) or cluster.timeline[place].epoch > epoch
 
 
 def resolve(
@@ -85,30 +85,40 @@ def resolve(
         else:
             site.take(item, sites[item.source])
         progress(done)
-    for site in sites.values():
-        _collect_rows(site)
-    outcomes = [outcome for site in sites.values() for outcome in site.outcomes]
-    return Resolution({name: site.result for name, site in sites.items()}, outcomes)
+    rows = {name: _rows_by_key(site) for name, site in sites.items()}
+    for name, site in sites.items():
+        _collect(site, rows[name])
+    first, second = (rows[cluster.name] for cluster in history.clusters)
+    return Resolution(
+        {name: site.result for name, site in sites.items()},
+        [outcome for site in sites.values() for outcome in site.outcomes],
+        dict(Counter(key[0] for key in first.keys() | second.keys() if first.get(key) != second.get(key))),
+    )
 
 
-def _collect_rows(site: Site) -> ClusterResult:
-    """Fill in the final rows of a site's tables and the empty exceptions tables."""
+def _rows_by_key(site: Site) -> dict[RowKey, tuple[Value, ...]]:
+    """Return the final rows of a site, in order of their keys; values of the columns that can be decoded."""
+    rows = {}
+    for key, row in sorted(site.store.rows.items()):
+        table, layout = site.setups[key[0]].table, site.layouts[key[0]]
+        rows[key] = tuple(_value(row.payloads, layout, place, table.columns[place]) for place in readable(table))
+    return rows
+
+
+def _collect(site: Site, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
+    """Fill in the final rows of a site's tables, and its empty tables."""
     result = site.result
     for name, setup in site.setups.items():
         if setup.exceptions is not None:
             result.exceptions.setdefault(setup.exceptions.table.full_name, [])
         if setup.refusal is None:
             result.rows[name] = []
-    for (name, _), row in sorted(site.store.rows.items()):
-        layout, columns = site.layouts[name], site.setups[name].table.columns
-        result.rows[name].append(
-            tuple(_value(row.payloads, layout, place, column) for place, column in enumerate(columns))
-        )
-    return result
+    for (name, _), values in rows.items():
+        result.rows[name].append(values)
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, place: int, column: Column) -> Value:
     if place in payloads:
         payload = payloads[place]
         return None if payload is None else layout.codecs[place].decode(payload)
-    return None if column.default is ABSENT else column.default
+    return default_value(column)

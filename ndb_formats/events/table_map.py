@@ -53,7 +53,7 @@ class TableMap:
         types: Wire type of each column.
         nullable: Per column, whether it may be NULL.
         unsigned: Per column, whether it is UNSIGNED; None if the event does not say.
-        collations: Per column, the collation number of its text, None where it has none; None if the event does not say.
+        collations: Per column, the collation number of its text, or None; None in all if the event does not say.
         names: Column names; None if the event does not say.
     """
 

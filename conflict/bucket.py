@@ -1,0 +1,151 @@
+"""
+One bucket of a History on disk, loaded for the kernels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.bucketing import TableNumbers
+from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, part
+from conflict.kernels.arrays import BucketRows, Int16, Int64
+from conflict.kernels.provenance import ColumnSets, ImageArrays
+from ndb_formats.cursor import Cursor
+from ndb_formats.events.table_map import bits
+from ndb_formats.row_image import RowImage, RowLayout, take_image
+
+__all__ = ["Bucket", "load_bucket"]
+
+
+@attrs.define(slots=False)
+class Bucket:
+    """
+    One bucket.
+
+    Attributes:
+        number: Its number.
+        clusters: Names of the two clusters.
+        numbers: The tables.
+        layouts: Layout per table number; None for a table that no binlog mentions.
+        changes: Per cluster, its `CHANGES` in order.
+        images: Per cluster, the `IMAGES` of the same rows.
+        consequences: Per cluster, its `CONSEQUENCES`.
+        keys: Its `KEYS`.
+    """
+
+    number: int
+    clusters: tuple[str, ...]
+    numbers: TableNumbers
+    layouts: Sequence[RowLayout | None]
+    changes: tuple[pa.Table, ...]
+    images: tuple[pa.Table, ...]
+    consequences: tuple[pa.Table, ...]
+    keys: pa.Table
+
+    @cached_property
+    def rows(self) -> tuple[BucketRows, BucketRows]:
+        """The narrow columns as arrays."""
+        first, second = (
+            BucketRows(*(table.column(field.name).to_numpy() for field in attrs.fields(BucketRows)))
+            for table in self.changes
+        )
+        return first, second
+
+    @cached_property
+    def key_table(self) -> Int16:
+        """Table number of each key. Shape (keys,)."""
+        return np.asarray(self.keys.column("table").to_numpy())
+
+    @cached_property
+    def slots(self) -> Int64:
+        """First slot of each key, one slot per column of its table, and their total. Shape (keys + 1,)."""
+        widths = np.array([len(table.columns) for table in self.numbers.tables], np.int64)
+        return np.concatenate([[0], np.cumsum(widths[self.key_table])]).astype(np.int64)
+
+    def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
+        """Return the different sets of columns, and which one each image has."""
+        names = ("before_columns", "after_columns")
+        chunks = pa.chunked_array(
+            [chunk for side in self.images for name in names for chunk in side.column(name).chunks]
+        )
+        encoded = (
+            chunks.combine_chunks().dictionary_encode()
+            if len(chunks)
+            else pa.array([], pa.binary()).dictionary_encode()
+        )
+        members = [_positions(bitmap.as_py()) for bitmap in encoded.dictionary]
+        offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
+        columns = np.array([place for positions in members for place in positions], np.int32)
+        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
+        first, second = (len(side) for side in self.images)
+        parts = np.split(numbers, np.cumsum([first, first, second]))
+        return ColumnSets(offsets, columns), (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
+
+    def image(self, number: int) -> RowImage:
+        """Return an image by its number (see `FinalRows`)."""
+        row, after = divmod(number, 2)
+        first = len(self.images[0])
+        side, row = (0, row) if row < first else (1, row - first)
+        image = self.row_image(side, row, "after" if after else "before")
+        assert image is not None
+        return image
+
+    def row_image(self, side: int, row: int, which: str) -> RowImage | None:
+        """Return the before or after image of a cluster's row."""
+        data = self.images[side].column(which)[row].as_py()
+        if data is None:
+            return None
+        layout = self.layouts[self.rows[side].table[row]]
+        assert layout is not None
+        present = tuple(_positions(self.images[side].column(f"{which}_columns")[row].as_py()))
+        return take_image(Cursor(data), layout, present)
+
+
+def _positions(bitmap: bytes) -> list[int]:
+    return [place for place, here in enumerate(bits(bitmap, 8 * len(bitmap))) if here]
+
+
+def load_bucket(
+    history: Folder,
+    number: int,
+    runs: Mapping[str, int],
+    numbers: TableNumbers,
+    layouts: Sequence[RowLayout | None],
+    *,
+    images: bool = True,
+) -> Bucket:
+    """
+    Read a bucket.
+
+    Args:
+        history: Folder of the History.
+        number: The bucket.
+        runs: How many runs each cluster has, in the order of the clusters.
+        numbers: The tables.
+        layouts: Layout per table number.
+        images: Whether to read the images too.
+    """
+
+    def read(kind: str, cluster: str, schema: pa.Schema) -> pa.Table:
+        paths = (part(kind, cluster, run, number) for run in range(runs[cluster]))
+        return history.read_tables(paths, schema)
+
+    clusters = tuple(runs)
+    return Bucket(
+        number,
+        clusters,
+        numbers,
+        layouts,
+        tuple(read("changes", cluster, CHANGES) for cluster in clusters),
+        tuple(read("images", cluster, IMAGES) if images else IMAGES.empty_table() for cluster in clusters),
+        tuple(
+            read("consequences", cluster, CONSEQUENCES) if images else CONSEQUENCES.empty_table()
+            for cluster in clusters
+        ),
+        history.read_table(f"keys/bucket={number:05d}.parquet", KEYS),
+    )

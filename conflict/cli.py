@@ -1,0 +1,151 @@
+"""
+The command line: `ndb-conflict`.
+
+Exit codes: 0 done; 1 a recording is contradicted; 2 the input is refused; 3 a binlog could not be read
+to its end, and the result covers what comes before that.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from conflict.conformance.judge import FAIL, report, to_json
+from conflict.errors import ConflictError
+from conflict.grid import Folder
+from conflict.pipeline import ENGINES, run_ingest, whole_or_not_at_all
+from conflict.report.terminal import print_conformance, print_run
+from conflict.run_file import load_run_file
+from ndb_formats.errors import FormatError
+
+__all__ = ["main"]
+
+CONTRADICTED, REFUSED, CUT_SHORT = 1, 2, 3
+
+app = typer.Typer(
+    help="What MySQL NDB Cluster logs of a change, and what happens when changes meet.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+console = Console()
+messages = Console(stderr=True)
+
+
+class Engine(StrEnum):
+    """Which engine resolves: the reference, change by change, or the kernels on Spark."""
+
+    REFERENCE = "reference"
+    SPARK = "spark"
+
+
+RunFileArgument = Annotated[Path, typer.Argument(help="The run file (TOML).", exists=True, dir_okay=False)]
+EngineOption = Annotated[Engine, typer.Option(help="Which engine resolves.")]
+
+
+@app.command()
+def resolve(
+    run_file: RunFileArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the result; must not exist.")],
+    engine: EngineOption = Engine.SPARK,
+) -> None:
+    """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
+    with _refusals(), _bars() as progress:
+        loaded = load_run_file(run_file)
+        _must_be_new(out)
+        with whole_or_not_at_all(Folder(str(out))) as work:
+            run = ENGINES[engine.value](loaded.configuration, work, loaded.hints, progress)
+            work.write_json("counters.json", run.summary.counters)
+            work.write_json("run.json", run.to_json(loaded.configuration, engine.value))
+    print_run(console, loaded.configuration, run, str(out))
+    if run.errors:
+        raise typer.Exit(CUT_SHORT)
+
+
+@app.command()
+def ingest(
+    run_file: RunFileArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the History; must not exist.")],
+) -> None:
+    """Read the binlogs of two clusters into a History: Parquet by run of epochs and key bucket."""
+    with _refusals(), _bars() as progress:
+        loaded = load_run_file(run_file)
+        _must_be_new(out)
+        with whole_or_not_at_all(Folder(str(out))) as work:
+            manifest = run_ingest(loaded.configuration, work, loaded.hints, progress)
+    for name, runs in manifest.runs.items():
+        epochs = f"epochs {runs[0].first_epoch} to {runs[-1].last_epoch}" if runs else "no epochs"
+        console.print(f"{name}: {sum(run.changes for run in runs):,} row changes of its own, {epochs}")
+    console.print(f"The History is in [bold]{escape(str(out))}[/bold].")
+    for name, error in manifest.errors.items():
+        messages.print(
+            f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}", soft_wrap=True
+        )
+        messages.print(f"{manifest.left_out.get(name, 0):,} row operations of an unfinished epoch are left out.")
+    if manifest.errors:
+        raise typer.Exit(CUT_SHORT)
+
+
+@app.command()
+def conformance(
+    folder: Annotated[Path, typer.Argument(help="A folder of recordings.", exists=True, file_okay=False)],
+    engine: EngineOption = Engine.SPARK,
+    json_file: Annotated[Path | None, typer.Option("--json", help="Also write the verdicts here.")] = None,
+) -> None:
+    """Judge an engine by recordings of real clusters."""
+    with _refusals(), _bars() as progress:
+        verdicts = list(report(folder, engine.value, lambda done, total: progress("judging cases", done, total)))
+    print_conformance(console, verdicts)
+    if json_file is not None:
+        json_file.write_text(json.dumps(to_json(verdicts), indent=1) + "\n", "utf-8")
+    if any(verdict.status == FAIL for verdict in verdicts):
+        raise typer.Exit(CONTRADICTED)
+
+
+def _must_be_new(out: Path) -> None:
+    if out.exists():
+        message = f"{out} exists already; give another folder, or remove it first"
+        raise typer.BadParameter(message)
+
+
+@contextmanager
+def _refusals() -> Iterator[None]:
+    """Turn refused input into one clear line and an exit code."""
+    try:
+        yield
+    except (ConflictError, FormatError) as error:
+        messages.print(f"[red]{escape(str(error))}[/red]", soft_wrap=True)
+        raise typer.Exit(REFUSED) from error
+
+
+class _Bars:
+    """One progress bar per stage."""
+
+    def __init__(self, progress: Progress) -> None:
+        self._progress = progress
+        self._stages: dict[str, int] = {}
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        if stage not in self._stages:
+            self._stages[stage] = self._progress.add_task(stage, total=total)
+        self._progress.update(self._progress.tasks[self._stages[stage]].id, completed=done, total=total)
+
+
+@contextmanager
+def _bars() -> Iterator[_Bars]:
+    columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*columns, console=messages, transient=True) as progress:
+        yield _Bars(progress)
+
+
+def main() -> None:
+    """Run the command line."""
+    app()

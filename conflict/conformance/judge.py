@@ -1,0 +1,154 @@
+"""
+Finds recorded cases below a folder and judges an engine by each.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.conformance.case import ConflictCase
+from conflict.conformance.expectation import differences
+from conflict.errors import ConflictError, NotBuiltError
+from conflict.grid import Folder
+from conflict.outputs import exceptions_path
+from conflict.pipeline import ENGINES, Run
+from conflict.resolution import ClusterResult
+from conflict.result_files import read_rows
+from conflict.steps import hints_of_steps
+from ndb_formats.errors import FormatError
+
+__all__ = ["FoundCase", "Verdict", "find_cases", "judge", "report", "to_json"]
+
+PASS, FAIL, NOT_YET = "pass", "fail", "not yet"
+# A folder is a case if it holds one of these; the first that fits decides its kind.
+_MARKERS = ("scenario.json", "statements.json", "decisions.json", "result.json", "sizes.json")
+
+
+@attrs.frozen
+class FoundCase:
+    """
+    A case on disk.
+
+    Attributes:
+        path: Its folder.
+        part: First folders of the corpus that it belongs to: ``conflict``, ``live``, ``formats/ndb``, ...
+        case: Its folder below the one that was searched.
+    """
+
+    path: Path
+    part: str
+    case: str
+
+
+@attrs.frozen
+class Verdict:
+    """How an engine did on a case; `detail` is the first difference, or why the case is not judged yet."""
+
+    part: str
+    case: str
+    engine: str
+    status: str
+    detail: str
+
+
+def find_cases(folder: Path) -> list[FoundCase]:
+    """Return every case at or below a folder, in order."""
+    found = []
+    for path in sorted({marker.parent for name in _MARKERS for marker in folder.rglob(name)}):
+        case = path.relative_to(folder).as_posix()
+        found.append(FoundCase(path, _part(path), path.name if case == "." else case))
+    return found
+
+
+def _part(path: Path) -> str:
+    if (path / "scenario.json").exists():
+        return "live" if (path / "transactions.jsonl").exists() else "conflict"
+    if (path / "result.json").exists():
+        return "binlogs"
+    places = path.resolve().parts
+    if "formats" in places:
+        return "/".join(places[len(places) - places[::-1].index("formats") - 1 :][:2])
+    return "formats"
+
+
+def judge(found: FoundCase, engine: str) -> Verdict:
+    """Run an engine on a case and compare."""
+    if not (found.path / "scenario.json").exists():
+        return Verdict(found.part, found.case, engine, NOT_YET, "format cases are not judged yet")
+    try:
+        status, detail = _judge_conflict(ConflictCase.load(found.path), engine)
+    except NotBuiltError as error:
+        status, detail = NOT_YET, str(error)
+    except (ConflictError, FormatError) as error:
+        status, detail = FAIL, str(error)
+    return Verdict(found.part, found.case, engine, status, detail)
+
+
+def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
+    configuration = case.configuration()
+    _check_kind(case)
+    with tempfile.TemporaryDirectory() as folder:
+        out = Folder(folder)
+        run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
+        if run.errors:
+            return FAIL, next(iter(run.errors.values()))
+        results = _read_results(case, out, run)
+    found = list(differences(case.expected, case.scenario["database"], results, configuration.setups()))
+    if found:
+        more = f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""
+        return FAIL, found[0] + more
+    return PASS, ""
+
+
+def _check_kind(case: ConflictCase) -> None:
+    """Refuse what is not built: the result would be right or wrong by chance."""
+    if any(step.get("action") == "rewind" for step in case.steps):
+        message = "replicas that are set back to an earlier position"
+        raise NotBuiltError(message)
+    for table in case.configuration().data_schema.tables:
+        if table.unique_keys:
+            message = f"unique keys besides the primary key (table {table.full_name})"
+            raise NotBuiltError(message)
+
+
+def _read_results(case: ConflictCase, out: Folder, run: Run) -> dict[str, ClusterResult]:
+    configuration = case.configuration()
+    results = {}
+    for name, setups in configuration.setups().items():
+        result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
+        for table, setup in setups.items():
+            if setup.refusal is None:
+                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
+        for definition in configuration.schema.tables:
+            # A table that no function writes to stays empty, whatever is wrong with its definition.
+            path = exceptions_path(name, definition.full_name)
+            if definition.full_name not in setups:
+                result.exceptions[definition.full_name] = read_rows(out, path, definition)
+        results[name] = result
+    return results
+
+
+def report(
+    folder: Path, engine: str, progress: Callable[[int, int], None] = lambda done, total: None
+) -> Iterator[Verdict]:
+    """Judge every case below a folder, one after the other."""
+    cases = find_cases(folder)
+    for done, found in enumerate(cases):
+        progress(done, len(cases))
+        yield judge(found, engine)
+    progress(len(cases), len(cases))
+
+
+def to_json(verdicts: list[Verdict]) -> dict[str, Any]:
+    """Return verdicts as a document."""
+    counts = Counter(verdict.status for verdict in verdicts)
+    return {
+        "counts": {status: counts.get(status, 0) for status in (PASS, FAIL, NOT_YET)},
+        "cases": [attrs.asdict(verdict) for verdict in verdicts],
+    }

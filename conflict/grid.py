@@ -1,0 +1,163 @@
+"""
+A History on disk: Parquet by run of epochs and by key bucket.
+
+    history.json                                    clusters, runs, tables, what could not be read
+    takes.parquet                                   when each cluster took which epoch
+    keys/bucket=00000.parquet                       dense key number -> table, identity
+    changes/cluster=A/run=00000/bucket=00000.parquet       narrow columns that decide, rows in order
+    images/cluster=A/run=00000/bucket=00000.parquet        before and after image of the same rows
+    consequences/cluster=A/run=00000/bucket=00000.parquet  what the binlog shows of its applier's work
+
+A run is a stretch of consecutive epochs of one cluster's binlog. Rows of `changes` and `images` stand
+at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which Spark reads as DECIMAL(20, 0).
+"""
+
+from __future__ import annotations
+
+import json
+import posixpath
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.fs as pafs
+import pyarrow.parquet as pq
+
+__all__ = [
+    "CHANGES",
+    "CONSEQUENCES",
+    "IMAGES",
+    "KEYS",
+    "STAGED_CHANGES",
+    "TAKES",
+    "Folder",
+    "part",
+]
+
+_DECISION: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("operation", pa.int8()),
+    ("flags", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("ordinal", pa.int32()),
+    ("before_presence", pa.int8()),
+    ("before_value", pa.uint64()),
+    ("after_presence", pa.int8()),
+    ("after_value", pa.uint64()),
+    ("transaction_id", pa.uint64()),
+    ("file", pa.int16()),
+    ("position", pa.uint64()),
+    ("row", pa.int32()),
+]
+_EFFECT: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("effect", pa.int8()),
+]
+
+STAGED_CHANGES = pa.schema([("identity", pa.binary()), *_DECISION])
+CHANGES = pa.schema([("key", pa.int32()), *_DECISION])
+STAGED_CONSEQUENCES = pa.schema([("identity", pa.binary()), *_EFFECT])
+CONSEQUENCES = pa.schema([("key", pa.int32()), *_EFFECT])
+IMAGES = pa.schema(
+    [
+        ("before_columns", pa.binary()),
+        ("before", pa.binary()),
+        ("after_columns", pa.binary()),
+        ("after", pa.binary()),
+    ]
+)
+KEYS = pa.schema([("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary())])
+TAKES = pa.schema(
+    [
+        ("applier", pa.string()),
+        ("source", pa.string()),
+        ("foreign_epoch", pa.uint64()),
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("traced", pa.bool_()),
+    ]
+)
+
+
+def part(kind: str, cluster: str, run: int, bucket: int) -> str:
+    """Return the path of one part below the History."""
+    return f"{kind}/cluster={cluster}/run={run:05d}/bucket={bucket:05d}.parquet"
+
+
+@attrs.frozen
+class Folder:
+    """
+    A folder on any filesystem that pyarrow knows: a local path, or a URI such as ``s3://bucket/path``.
+
+    Attributes:
+        uri: Where it is.
+    """
+
+    uri: str
+
+    def _resolve(self, path: str = "") -> tuple[pafs.FileSystem, str]:
+        filesystem, base = pafs.FileSystem.from_uri(self.uri) if "://" in self.uri else (_LOCAL, self.uri)
+        return filesystem, posixpath.join(base, path) if path else base
+
+    def below(self, path: str) -> Folder:
+        """Return a folder below this one."""
+        return Folder(posixpath.join(self.uri, path))
+
+    def exists(self, path: str = "") -> bool:
+        """Whether something is there."""
+        filesystem, full = self._resolve(path)
+        return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
+
+    def write_table(self, path: str, table: pa.Table) -> None:
+        """Write one Parquet file."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        pq.write_table(table, full, filesystem=filesystem, compression="zstd")
+
+    def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
+        """Read one Parquet file; one that is not there is empty."""
+        wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
+        if not self.exists(path):
+            return wanted.empty_table()
+        filesystem, full = self._resolve(path)
+        return pq.read_table(full, filesystem=filesystem, columns=wanted.names, partitioning=None).cast(wanted)
+
+    def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
+        """Read several Parquet files as one table."""
+        return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
+
+    def write_json(self, path: str, document: object) -> None:
+        """Write a JSON file."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        with filesystem.open_output_stream(full) as stream:
+            stream.write((json.dumps(document, indent=2) + "\n").encode())
+
+    def read_json(self, path: str) -> Any:
+        """Read a JSON file."""
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_stream(full) as stream:
+            return json.loads(stream.read())
+
+    def delete(self, path: str = "") -> None:
+        """Delete a file or folder, if it is there."""
+        filesystem, full = self._resolve(path)
+        kind = filesystem.get_file_info(full).type
+        if kind == pafs.FileType.Directory:
+            filesystem.delete_dir(full)
+        elif kind == pafs.FileType.File:
+            filesystem.delete_file(full)
+
+    def move_to(self, target: Folder) -> None:
+        """Rename the folder; what stands at the target must be gone."""
+        filesystem, full = self._resolve()
+        _, destination = target._resolve()  # a folder of the same class
+        filesystem.create_dir(posixpath.dirname(destination), recursive=True)
+        filesystem.move(full, destination)
+
+
+_LOCAL = pafs.LocalFileSystem()

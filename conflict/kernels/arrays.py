@@ -1,0 +1,167 @@
+"""
+What the kernels read and write: one bucket of a History as arrays.
+
+Everything comes in pairs, one array per cluster, in the order of `History.clusters`. A pair is a tuple,
+so that compiled code can pick its side by number.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+__all__ = [
+    "BucketRows",
+    "Decisions",
+    "FunctionArrays",
+    "Presence",
+    "Refreshes",
+    "TakeArrays",
+]
+
+Bool = npt.NDArray[np.bool_]
+Int8 = npt.NDArray[np.int8]
+Int16 = npt.NDArray[np.int16]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+
+
+class Presence(IntEnum):
+    """Whether an image carries the resolve column."""
+
+    ABSENT = 0
+    PRESENT = 1
+
+
+@attrs.frozen
+class BucketRows:
+    """
+    What one cluster did itself to the keys of a bucket, in its own order.
+
+    All arrays have shape (rows,).
+
+    Attributes:
+        key: Dense number of the row's identity within the bucket.
+        table: Number of its table.
+        operation: `Operation`.
+        flags: `ConflictFlag`.
+        epoch: Own epoch.
+        group: Group within the epoch.
+        ordinal: Number among the cluster's own changes of the epoch, over all buckets.
+        before_presence: `Presence` of the resolve column in the before image.
+        before_value: Its value; NULL counts as 0.
+        after_presence: `Presence` of the resolve column in the after image.
+        after_value: Its value; NULL counts as 0.
+    """
+
+    key: Int32
+    table: Int16
+    operation: Int8
+    flags: Int16
+    epoch: UInt64
+    group: Int32
+    ordinal: Int32
+    before_presence: Int8
+    before_value: UInt64
+    after_presence: Int8
+    after_value: UInt64
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+
+@attrs.frozen
+class TakeArrays:
+    """
+    All takes of both appliers, in an order that respects cause and effect. Shape (takes,).
+
+    Attributes:
+        applier: Number of the cluster that takes.
+        foreign_epoch: Epoch of the other cluster.
+        epoch: Own epoch in which it commits.
+        group: Its place in that epoch.
+        traced: Whether the binlog shows it.
+        max_replicated_epoch: Highest own epoch known to have come back before it.
+    """
+
+    applier: Int8
+    foreign_epoch: UInt64
+    epoch: UInt64
+    group: Int32
+    traced: Bool
+    max_replicated_epoch: UInt64
+
+    def __len__(self) -> int:
+        return len(self.applier)
+
+
+@attrs.frozen
+class FunctionArrays:
+    """
+    What each applier does with each table. Shape (clusters, tables).
+
+    Attributes:
+        code: `FunctionCode` of its conflict function.
+        gci_bits: Extra GCI bits.
+        refreshes: Whether rejected operations make the row be sent again.
+    """
+
+    code: Int8
+    gci_bits: Int8
+    refreshes: Bool
+
+
+@attrs.frozen
+class Decisions:
+    """
+    One entry per row operation that an applier took, in the order in which they were taken. Shape (operations,).
+
+    Attributes:
+        take: Number of the take.
+        source: Row number in the source's `BucketRows`; -1 - n is refresh n.
+        verdict: `Verdict`.
+        cause: `Cause`.
+        incoming: Value of the operation that was compared.
+        stored: What it was compared with.
+        existed: Whether the row was there before.
+    """
+
+    take: Int64
+    source: Int64
+    verdict: Int8
+    cause: Int8
+    incoming: UInt64
+    stored: UInt64
+    existed: Bool
+
+    def __len__(self) -> int:
+        return len(self.take)
+
+
+@attrs.frozen
+class Refreshes:
+    """
+    Rows that appliers sent again, in the order in which they were made. Shape (refreshes,).
+
+    Attributes:
+        cluster: Number of the cluster whose applier made it.
+        key: Row.
+        take: Number of the take in which it was made.
+        exists: Whether the row existed then: a write, else a delete.
+        value: Its resolve column.
+        decision: Number of the decision that caused it.
+    """
+
+    cluster: Int8
+    key: Int32
+    take: Int64
+    exists: Bool
+    value: UInt64
+    decision: Int64
+
+    def __len__(self) -> int:
+        return len(self.key)

@@ -1,0 +1,202 @@
+"""
+A run from its configuration to its result, with either engine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+
+from conflict.bucketing import effect_of
+from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster
+from conflict.engine.replay import resolve
+from conflict.errors import NotBuiltError
+from conflict.functions import FunctionSpec
+from conflict.grid import Folder
+from conflict.manifest import Manifest
+from conflict.result_files import summarize_resolution, write_resolution
+from conflict.schedule import Summary, summarize
+from conflict.setup import TableSetup
+from conflict.summary import RunSummary
+
+__all__ = ["ENGINES", "Run", "check_built", "run_ingest", "run_reference", "run_spark", "whole_or_not_at_all"]
+
+HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
+Progress = Callable[[str, int, int], None]
+
+
+@attrs.frozen
+class Run:
+    """
+    What a run came to.
+
+    Attributes:
+        summary: Its figures.
+        changes: Row changes that both clusters made themselves.
+        errors: Per cluster, why its binlogs could not be read to the end.
+        left_out: Per cluster, row operations read of an epoch that was cut off.
+        assumed: Per applying cluster, foreign epochs whose place was assumed.
+    """
+
+    summary: RunSummary
+    changes: int
+    errors: dict[str, str]
+    left_out: dict[str, int]
+    assumed: dict[str, int]
+
+    def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
+        """Return the document `run.json`."""
+        return {
+            "engine": engine,
+            "configuration": _configuration_json(configuration),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
+            },
+            "changes": self.changes,
+            "binlog_errors": self.errors,
+            "row_operations_left_out": self.left_out,
+            "epochs_with_assumed_place": self.assumed,
+            **self.summary.to_json(),
+        }
+
+
+def _configuration_json(configuration: Configuration) -> dict[str, Any]:
+    return {
+        "clusters": {
+            cluster.name: {
+                "server_id": cluster.server_id,
+                "role": cluster.role,
+                "binlogs": [str(file) for file in cluster.files],
+            }
+            for cluster in configuration.clusters
+        },
+        "tables": {
+            table.full_name: {column.name: column.sql_type for column in table.columns}
+            for table in configuration.schema.tables
+        },
+        "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
+        "functions": {
+            name: {table: _setup_json(setup) for table, setup in setups.items()}
+            for name, setups in configuration.setups().items()
+        },
+    }
+
+
+def _setup_json(setup: TableSetup) -> dict[str, Any]:
+    return {
+        "function": None if setup.function is None else str(setup.function),
+        "exceptions_table": None if setup.exceptions is None else setup.exceptions.table.full_name,
+        "refused": None if setup.refusal is None else setup.refusal.message,
+        "warnings": list(setup.warnings),
+    }
+
+
+def check_built(configuration: Configuration) -> None:
+    """
+    Make sure that every function of a run is built.
+
+    Raises:
+        NotBuiltError: One is not.
+    """
+    for setups in configuration.setups().values():
+        for name, setup in setups.items():
+            spec: FunctionSpec | None = setup.function.spec if setup.function else None
+            if spec is not None and spec.decide is None:
+                message = f"{spec.name}, which table {name} uses, is not built yet"
+                raise NotBuiltError(message)
+
+
+def run_reference(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> Run:
+    """Resolve with the reference engine, in this process, and write the result."""
+    check_built(configuration)
+    readings: dict[str, Reading] = {}
+    for done, cluster in enumerate(configuration.clusters):
+        progress("reading binlogs", done, len(configuration.clusters))
+        readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
+    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
+    setups = configuration.setups()
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    resolution = resolve(history, setups, lambda done: progress("resolving", done, items))
+    write_resolution(out, history, setups, resolution)
+    recorded = {name: _recorded(reading) for name, reading in readings.items()}
+    epochs = [epoch for reading in readings.values() for epoch in reading.epochs]
+    return Run(
+        summary=summarize_resolution(resolution, setups, recorded),
+        changes=sum(len(transaction.changes) for epoch in epochs for transaction in epoch.transactions),
+        errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
+        left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
+        assumed=history.assumed,
+    )
+
+
+def _recorded(reading: Reading) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
+    found: dict[tuple[int, int], dict[tuple[str, bytes], Any]] = {}
+    for epoch in reading.epochs:
+        for group, change in epoch.consequences:
+            found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
+    return found
+
+
+def run_ingest(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> Manifest:
+    """Read the binlogs of a run into a History on disk, on Spark."""
+    from conflict.jobs.ingest_job import ingest  # noqa: PLC0415  # the package must import without pyspark
+    from conflict.jobs.session import spark_session  # noqa: PLC0415
+
+    progress("starting Spark", 0, 1)
+    spark = spark_session()
+    progress("starting Spark", 1, 1)
+    return ingest(spark, configuration, out, hints_of=hints_of, progress=progress)
+
+
+def run_spark(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: Progress = lambda stage, done, total: None,
+) -> Run:
+    """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
+    from conflict.jobs.resolve_job import resolve_history  # noqa: PLC0415  # the package must import without pyspark
+    from conflict.jobs.session import spark_session  # noqa: PLC0415
+
+    check_built(configuration)
+    history = out.below("history")
+    manifest = run_ingest(configuration, history, hints_of, progress)
+    summary = resolve_history(spark_session(), configuration, history, out, progress=progress)
+    return Run(summary, manifest.changes, manifest.errors, manifest.left_out, manifest.assumed)
+
+
+ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "spark": run_spark}
+
+
+@contextlib.contextmanager
+def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
+    """
+    Give a folder to write to, and put it in place of `target` only if nothing went wrong.
+
+    What a killed run left behind is removed by the next one.
+    """
+    work = Folder(target.uri.rstrip("/") + ".incomplete")
+    work.delete()
+    try:
+        yield work
+    except BaseException:
+        work.delete()
+        raise
+    work.move_to(target)

@@ -1,0 +1,150 @@
+"""
+Results to and from their folder (see `conflict.outputs` for how it looks).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from conflict.decision import Cause, Verdict
+from conflict.grid import Folder
+from conflict.history import Cluster, History
+from conflict.outputs import OUTCOMES, exceptions_path
+from conflict.resolution import Effect, Outcome, Resolution
+from conflict.setup import TableSetup
+from conflict.summary import RunSummary
+from conflict.typed_rows import row_schema, rows_to_arrow
+from ndb_formats.collation import key_text
+from ndb_formats.row_image import RowLayout
+from ndb_formats.schema import Table
+from ndb_formats.values import Value
+
+__all__ = ["Recorded", "read_rows", "summarize_resolution", "write_resolution"]
+
+Setups = Mapping[str, Mapping[str, TableSetup]]
+# Per cluster, what its binlog shows that its applier did: (epoch, group) -> row -> effect.
+Recorded = Mapping[str, Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]]
+
+
+def write_resolution(out: Folder, history: History, setups: Setups, resolution: Resolution) -> None:
+    """Write what the reference engine found, as the Spark job would."""
+    exceptions = {
+        setup.exceptions.table.full_name: setup.exceptions.table
+        for tables in setups.values()
+        for setup in tables.values()
+        if setup.exceptions is not None
+    }
+    for cluster in history.clusters:
+        result = resolution.clusters[cluster.name]
+        outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
+        table = _outcome_table(outcomes, cluster, history, setups)
+        out.write_table(f"outcomes/applier={cluster.name}/bucket=00000.parquet", table)
+        for name, values in result.exceptions.items():
+            out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
+        for name, values in result.rows.items():
+            definition = setups[cluster.name][name].table
+            if values:
+                rows = rows_to_arrow(definition, values)
+                out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
+
+
+def _outcome_table(outcomes: Sequence[Outcome], cluster: Cluster, history: History, setups: Setups) -> pa.Table:
+    own_epochs = {item.foreign_epoch: item.epoch for item in cluster.timeline if hasattr(item, "foreign_epoch")}
+    rows = [
+        (
+            outcome.source,
+            outcome.source_epoch,
+            outcome.group,
+            outcome.ordinal,
+            own_epochs[outcome.source_epoch],
+            outcome.table,
+            _key_text(setups[cluster.name][outcome.table].table, history.layouts[outcome.table], outcome.key),
+            outcome.operation.name,
+            outcome.refresh,
+            outcome.verdict.name,
+            outcome.cause.name if outcome.cause else None,
+            outcome.incoming,
+            outcome.stored,
+            outcome.origin.file if outcome.origin else None,
+            outcome.origin.position if outcome.origin else None,
+            outcome.origin.row if outcome.origin else None,
+        )
+        for outcome in outcomes
+    ]
+    columns = list(zip(*rows, strict=True)) or [()] * len(OUTCOMES)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, OUTCOMES, strict=True)]
+    return pa.table(arrays, schema=OUTCOMES)
+
+
+def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
+    ordinals = table.key_ordinals
+    codecs = [layout.codecs[ordinal] for ordinal in ordinals]
+    return key_text([table.columns[ordinal] for ordinal in ordinals], codecs, key)
+
+
+def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recorded) -> RunSummary:
+    """
+    Return the figures of a run of the reference engine.
+
+    Args:
+        resolution: What it found.
+        setups: How each cluster set up each table.
+        recorded: What the binlogs show that appliers did.
+    """
+    names = list(resolution.clusters)
+    tables: dict[str, dict[str, Counter[str]]] = {
+        name: {table: _zero_counts() for table in setups[name]} for name in names
+    }
+    for outcome in resolution.outcomes:
+        counts = tables[outcome.applier][outcome.table]
+        counts[outcome.verdict.name.lower()] += 1
+        if outcome.cause:
+            counts[outcome.cause.name] += 1
+    for name, result in resolution.clusters.items():
+        for table, refreshes in result.refreshes.items():
+            tables[name][table]["refreshes"] += refreshes
+    compared, contradicted = _compare(resolution, recorded)
+    return RunSummary(
+        counters={name: result.counters for name, result in resolution.clusters.items()},
+        tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
+        rows={
+            name: {table: len(result.rows.get(table, ())) for table in setups[name]}
+            for name, result in resolution.clusters.items()
+        },
+        differing_rows={table: resolution.differing_rows.get(table, 0) for table in setups[names[0]]},
+        compared=compared,
+        contradicted=contradicted,
+        unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
+        stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
+    )
+
+
+def _zero_counts() -> Counter[str]:
+    names = [verdict.name.lower() for verdict in Verdict] + [cause.name for cause in Cause if cause] + ["refreshes"]
+    return Counter(dict.fromkeys(names, 0))
+
+
+def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
+    compared = contradicted = 0
+    for name, result in resolution.clusters.items():
+        rows: dict[tuple[object, ...], list[Effect | None]] = defaultdict(lambda: [None, None])
+        for side, effects in enumerate((result.effects, recorded[name])):
+            for place, touched in effects.items():
+                for row, effect in touched.items():
+                    rows[*place, *row][side] = effect
+        compared += len(rows)
+        contradicted += sum(found != shown for found, shown in rows.values())
+    return compared, contradicted
+
+
+def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
+    """Return the rows of a table, or of an exceptions table, that a result holds."""
+    if not out.exists(path):
+        return []
+    schema = row_schema(table)
+    data = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
+    return list(zip(*(column.to_pylist() for column in data.columns), strict=True))

@@ -1,0 +1,188 @@
+"""
+`run.toml`: the file that describes a run.
+
+    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
+    database = "shop"              # of tables that schema.sql does not qualify
+    charset = "utf8mb4"            # of tables that declare none
+
+    [clusters.A]
+    server_id = 1
+    binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
+    role = "NONE"                  # ndb_applier_conflict_role
+
+    [clusters.B]
+    ...
+
+    [[ndb_replication]]            # rows of mysql.ndb_replication, the same on both clusters
+    db = "shop"
+    table_name = "%"
+    server_id = 0
+    binlog_type = 7
+    conflict_fn = "NDB$MAX(version)"
+
+    [schedule]                     # optional: what the binlogs do not show
+    steps = "scenario.json"        # steps of a recording, or:
+    [[schedule.takes]]             # cluster A took this epoch of the other one after its own epoch
+    applier = "A"
+    epoch = 4294967297
+    after_epoch = 4294967300
+    [[schedule.stopped]]           # cluster A's applier took nothing after this epoch of the other one
+    applier = "A"
+    after_epoch = 4294967299
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.configuration import ClusterConfiguration, Configuration, Hints
+from conflict.errors import ConfigurationError
+from conflict.replication_table import ReplicationRow
+from conflict.schedule import Hint, Summary
+from conflict.steps import hints_of_steps
+from ndb_formats.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.errors import SchemaError
+
+__all__ = ["RunFile", "load_run_file"]
+
+ROLES = ("NONE", "PRIMARY", "SECONDARY", "PASS")
+_LAST_GROUP = 2**31
+
+
+@attrs.frozen
+class RunFile:
+    """
+    A run as its file describes it.
+
+    Attributes:
+        path: The file.
+        configuration: The run.
+        schedule: The file's `schedule` table; empty if there is none.
+    """
+
+    path: Path
+    configuration: Configuration
+    schedule: Mapping[str, Any]
+
+    def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> Hints:
+        """Return what the file knows of when foreign epochs were taken."""
+        if "steps" in self.schedule:
+            document = json.loads(_read(self.path.parent / self.schedule["steps"]))
+            return hints_of_steps(document["steps"], summaries)
+        hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
+        for take in self.schedule.get("takes", ()):
+            place = (take["after_epoch"], _LAST_GROUP)
+            hints[take["applier"]][take["epoch"]] = Hint(earliest=place, latest=place)
+        for stop in self.schedule.get("stopped", ()):
+            peer = self.configuration.peer(stop["applier"]).name
+            later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
+            hints[stop["applier"]].update({number: Hint(taken=False) for number in later})
+        return hints
+
+
+def load_run_file(path: Path) -> RunFile:
+    """
+    Read a run file.
+
+    Raises:
+        ConfigurationError: Something in it, or a file that it names, is missing or wrong.
+    """
+    try:
+        document = tomllib.loads(_read(path))
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
+    known = {"schema", "database", "charset", "clusters", "ndb_replication", "schedule"}
+    _no_others(path, "the run file", document, known)
+    clusters = _clusters(path, document.get("clusters"))
+    schema_path = path.parent / _required(path, document, "schema", str)
+    try:
+        schema = parse_schema(
+            _read(schema_path),
+            database=document.get("database", ""),
+            charset=document.get("charset", DEFAULT_CHARSET),
+        )
+    except SchemaError as error:
+        message = f"{schema_path}: {error}"
+        raise ConfigurationError(message) from error
+    rows = tuple(_replication_row(path, row) for row in document.get("ndb_replication", ()))
+    schedule = _schedule(path, document.get("schedule", {}), [cluster.name for cluster in clusters])
+    return RunFile(path, Configuration(clusters, schema, rows), schedule)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text("utf-8")
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise ConfigurationError(message) from error
+
+
+def _required(path: Path, table: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = table.get(name)
+    if not isinstance(value, kind):
+        message = f"{path}: {name} is missing, or is not of type {kind.__name__}"
+        raise ConfigurationError(message)
+    return value
+
+
+def _no_others(path: Path, where: str, table: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        message = f"{path}: {where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        raise ConfigurationError(message)
+
+
+def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
+    if not isinstance(tables, dict) or len(tables) != 2:
+        message = f"{path}: exactly two tables [clusters.NAME] are needed"
+        raise ConfigurationError(message)
+    clusters = []
+    for name, table in tables.items():
+        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role"})
+        role = table.get("role", "NONE")
+        if role not in ROLES:
+            message = f"{path}: role {role} of cluster {name} is none of {', '.join(ROLES)}"
+            raise ConfigurationError(message)
+        files = _binlogs(path, name, _required(path, table, "binlogs", list))
+        clusters.append(ClusterConfiguration(name, _required(path, table, "server_id", int), files, role))
+    return tuple(clusters)
+
+
+def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:
+    files: list[Path] = []
+    for pattern in patterns:
+        base = Path(pattern)
+        found = sorted(base.parent.glob(base.name) if base.is_absolute() else path.parent.glob(pattern))
+        if not found:
+            message = f"{path}: no file matches {pattern}, binlogs of cluster {cluster}"
+            raise ConfigurationError(message)
+        files += found
+    return tuple(files)
+
+
+def _replication_row(path: Path, row: Mapping[str, Any]) -> ReplicationRow:
+    known = {field.name for field in attrs.fields(ReplicationRow)}
+    _no_others(path, "a row of [[ndb_replication]]", row, known)
+    for name in ("db", "table_name"):
+        _required(path, row, name, str)
+    return ReplicationRow(**row)
+
+
+def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
+    _no_others(path, "[schedule]", table, {"steps", "takes", "stopped"})
+    for name, needed in (("takes", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
+        for entry in table.get(name, ()):
+            _no_others(path, f"[[schedule.{name}]]", entry, {"applier", *needed})
+            if entry.get("applier") not in clusters:
+                message = f"{path}: applier of [[schedule.{name}]] must be one of {', '.join(clusters)}"
+                raise ConfigurationError(message)
+            for field in needed:
+                _required(path, entry, field, int)
+    return table

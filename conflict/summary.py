@@ -1,0 +1,89 @@
+"""
+The figures of a run, added up over its buckets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import attrs
+
+from conflict.bucket_task import BucketSummary
+from conflict.counters import add_counters
+from conflict.resolution import Stop
+
+__all__ = ["RunSummary", "add_summaries"]
+
+Counts = dict[str, dict[str, dict[str, int]]]
+
+
+@attrs.frozen
+class RunSummary:
+    """
+    What a run came to.
+
+    Attributes:
+        counters: Per cluster, its status counters.
+        tables: Per applying cluster and table, how many operations were applied, ignored and
+            rejected (also by cause), and how many rows were refreshed.
+        rows: Per cluster and table, how many rows there are at the end.
+        differing_rows: Per table, how many rows differ between the clusters at the end.
+        compared: Rows that the binlogs show, or the engine found, appliers to have touched, per epoch.
+        contradicted: How many of those the two see differently.
+        unexplained: Per cluster, own changes of rows that should not be there.
+        stops: Per cluster, why its applier stopped.
+    """
+
+    counters: dict[str, dict[str, int]]
+    tables: Counts
+    rows: dict[str, dict[str, int]]
+    differing_rows: dict[str, int]
+    compared: int
+    contradicted: int
+    unexplained: dict[str, int]
+    stops: dict[str, Stop]
+
+    @property
+    def converged(self) -> bool:
+        """Whether both clusters end with the same rows."""
+        return not any(self.differing_rows.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the figures as a document."""
+        return {
+            "converged": self.converged,
+            "tables": self.tables,
+            "rows": self.rows,
+            "differing_rows": self.differing_rows,
+            "compared_with_binlogs": self.compared,
+            "contradicted_by_binlogs": self.contradicted,
+            "unexplained_changes": self.unexplained,
+            "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
+        }
+
+
+def stop_to_json(stop: Stop) -> dict[str, Any]:
+    """Return a stop as a document."""
+    document = attrs.asdict(stop)
+    return {**document, "operation": stop.operation.name}
+
+
+def _add(total: dict[str, Any], part: Mapping[str, Any]) -> None:
+    for name, value in part.items():
+        if isinstance(value, Mapping):
+            _add(total.setdefault(name, {}), value)
+        else:
+            total[name] = total.get(name, 0) + value
+
+
+def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> RunSummary:
+    """Add up the summaries of all buckets."""
+    parts = list(parts)
+    names = [field.name for field in attrs.fields(BucketSummary)]
+    total: dict[str, Any] = {}
+    for part in parts:
+        _add(total, {name: getattr(part, name) for name in names})
+    clusters = {name for part in parts for name in part.counters}
+    total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
+    return RunSummary(**total, stops=dict(stops))

@@ -1,0 +1,65 @@
+"""Errors: what they say, what they are, how they travel."""
+
+import pickle
+
+import pytest
+
+from ndb_formats.errors import (
+    ChecksumError,
+    CorruptError,
+    FormatError,
+    SchemaError,
+    TruncatedError,
+    UnsupportedError,
+)
+
+
+def test_message_without_a_place():
+    """An error that knows no place is its message alone."""
+    assert str(FormatError("bad")) == "bad"
+
+
+def test_message_names_the_whole_place_in_order():
+    """File, position, event, table and column stand before the message."""
+    error = CorruptError("bad", file="f", position=4, event="E", table="d.t", column="c")
+    assert str(error) == "f, position 4, E, table d.t, column c: bad"
+
+
+def test_position_zero_and_empty_names_are_places():
+    """Position 0 is known, not missing."""
+    assert str(FormatError("bad", position=0)) == "position 0: bad"
+
+
+def test_located_fills_in_only_what_is_missing():
+    """What the code that noticed the fault knows is never overwritten."""
+    error = FormatError("bad", position=0, column="c")
+    assert error.located(file="f", position=9, event="E", table="t", column="z") is error
+    assert (error.file, error.position, error.event, error.table, error.column) == ("f", 0, "E", "t", "c")
+
+
+@pytest.mark.parametrize(
+    "kind", [FormatError, TruncatedError, CorruptError, ChecksumError, UnsupportedError, SchemaError]
+)
+def test_errors_survive_pickling(kind: type[FormatError]):
+    """An error that crosses a process keeps its type, message and place."""
+    error = kind("bad", file="f", position=3, event="E", table="d.t", column="c")
+    copy = pickle.loads(pickle.dumps(error))
+    assert type(copy) is kind
+    assert str(copy) == str(error)
+    assert copy.__dict__ == error.__dict__
+
+
+@pytest.mark.parametrize(
+    ("kind", "builtin"),
+    [
+        (TruncatedError, EOFError),
+        (CorruptError, ValueError),
+        (ChecksumError, CorruptError),
+        (UnsupportedError, ValueError),
+        (SchemaError, ValueError),
+    ],
+)
+def test_each_error_is_also_the_builtin_that_a_caller_expects(kind: type[FormatError], builtin: type[Exception]):
+    """Every leaf is a FormatError and one builtin."""
+    assert issubclass(kind, FormatError)
+    assert issubclass(kind, builtin)

@@ -1,0 +1,43 @@
+"""Query: a statement and its database."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ndb_formats.errors import TruncatedError
+from ndb_formats.events.query_event import QueryEvent, decode_query
+from tests.ndb_formats.building import query_body
+
+
+@pytest.mark.parametrize(
+    ("database", "statement", "status"),
+    [
+        (b"", b"BEGIN", b""),
+        (b"db", b"COMMIT", bytes.fromhex("00000000000120000000000000000603737464")),
+        (b"db", b"", b"x" * 300),
+        ("größe".encode(), "CREATE TABLE `ä` (a INT) COMMENT '€'".encode(), b"\0"),
+    ],
+)
+def test_query(database: bytes, statement: bytes, status: bytes):
+    """The session's variables are stepped over; database and statement are UTF-8."""
+    event = decode_query(query_body(database, statement, status))
+    assert event == QueryEvent(database.decode(), statement.decode())
+
+
+def test_a_statement_that_is_not_utf8_survives():
+    """Bytes that are not UTF-8 become lone surrogates."""
+    assert decode_query(query_body(b"d", b"caf\xe9")).statement == "caf\udce9"
+
+
+@given(st.binary(max_size=10), st.binary(max_size=10), st.binary(max_size=10))
+def test_only_the_statement_may_be_cut(database: bytes, statement: bytes, status: bytes):
+    """Every prefix that ends before the statement is a truncation; a statement lasts as long as the body."""
+    body = query_body(database, statement, status)
+    start = len(body) - len(statement)
+    for length in range(len(body)):
+        if length < start:
+            with pytest.raises(TruncatedError):
+                decode_query(body[:length])
+        else:
+            cut = decode_query(body[:length]).statement.encode("utf-8", "surrogateescape")
+            assert cut == statement[: length - start]

@@ -1,0 +1,207 @@
+"""
+Hypothesis strategies that several tests share, by what they make.
+
+A strategy makes values or bytes without the code under test, except that a codec's WireType names a type.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import attrs
+from hypothesis import strategies as st
+
+from ndb_formats.charsets import PYTHON_CODEC
+from ndb_formats.column_types import Codec, WireType, codec_of
+from ndb_formats.constants import ColumnCode
+
+# ---------------------------------------------------------------------------------------------------------
+# Temporal text
+# ---------------------------------------------------------------------------------------------------------
+
+DATES = st.builds("{:04d}-{:02d}-{:02d}".format, st.integers(0, 9999), st.integers(0, 12), st.integers(0, 31))
+CLOCKS = st.builds("{:02d}:{:02d}:{:02d}".format, st.integers(0, 23), st.integers(0, 59), st.integers(0, 59))
+PRECISIONS = st.integers(0, 6)
+
+
+def fractions(precision: int) -> st.SearchStrategy[str]:
+    """Return fractions of so many digits, with the point; nothing for none."""
+    if precision == 0:
+        return st.just("")
+    return st.integers(0, 10**precision - 1).map(lambda number: f".{number:0{precision}d}")
+
+
+def times(precision: int) -> st.SearchStrategy[str]:
+    """Return TIME values from -838:59:59.9 to 838:59:59.9; there is no -00:00:00."""
+    clock = st.builds("{:02d}:{:02d}:{:02d}".format, st.integers(0, 838), st.integers(0, 59), st.integers(0, 59))
+    positive = st.builds("{}{}".format, clock, fractions(precision))
+    negative = positive.filter(lambda text: any(digit in "123456789" for digit in text)).map(lambda text: "-" + text)
+    return positive | negative
+
+
+def datetimes(precision: int) -> st.SearchStrategy[str]:
+    """Return DATETIME values, zero and half-zero dates among them."""
+    return st.builds("{} {}{}".format, DATES, CLOCKS, fractions(precision))
+
+
+def timestamps(precision: int) -> st.SearchStrategy[str]:
+    """Return TIMESTAMP values in UTC within the range of 32 unsigned bits."""
+    # Days up to 28 exist in every month.
+    date = st.builds("{:04d}-{:02d}-{:02d}".format, st.integers(1971, 2105), st.integers(1, 12), st.integers(1, 28))
+    return st.builds("{} {}{}".format, date, CLOCKS, fractions(precision))
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Numbers
+# ---------------------------------------------------------------------------------------------------------
+
+
+@st.composite
+def decimal_types(draw: st.DrawFn) -> tuple[int, int]:
+    """Return (precision, scale) as MySQL allows them."""
+    precision = draw(st.integers(1, 65))
+    return precision, draw(st.integers(0, min(30, precision)))
+
+
+def decimals(precision: int, scale: int) -> st.SearchStrategy[Decimal]:
+    """Return every value of DECIMAL(precision, scale), with exactly `scale` digits after the point."""
+    limit = 10**precision - 1
+    return st.integers(-limit, limit).map(
+        lambda number: Decimal((int(number < 0), tuple(map(int, str(abs(number)))), -scale))
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Text
+# ---------------------------------------------------------------------------------------------------------
+
+CHARSETS = tuple(sorted(name for name, codec in PYTHON_CODEC.items() if codec is not None))
+MEMBERS = st.lists(st.text("abcdefgh ", min_size=1, max_size=4), min_size=1, max_size=64, unique=True).map(tuple)
+
+# ---------------------------------------------------------------------------------------------------------
+# Columns: a codec and a value of it
+# ---------------------------------------------------------------------------------------------------------
+
+
+@attrs.frozen
+class TypedValue:
+    """A column's type, how it is read, and one value of it."""
+
+    wire: WireType
+    codec: Codec = attrs.field(repr=False, eq=False)
+    value: Any
+
+
+_INTEGER_BITS = {
+    ColumnCode.TINY: 8,
+    ColumnCode.SHORT: 16,
+    ColumnCode.INT24: 24,
+    ColumnCode.LONG: 32,
+    ColumnCode.LONGLONG: 64,
+}
+
+
+@st.composite
+def integer_values(draw: st.DrawFn) -> TypedValue:
+    """Return an integer column of any width and sign."""
+    code, unsigned = draw(st.sampled_from(sorted(_INTEGER_BITS))), draw(st.booleans())
+    bits = _INTEGER_BITS[code]
+    low, high = (0, 2**bits - 1) if unsigned else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    wire = WireType(code)
+    return TypedValue(wire, codec_of(wire, unsigned=unsigned), draw(st.integers(low, high)))
+
+
+@st.composite
+def decimal_values(draw: st.DrawFn) -> TypedValue:
+    """Return a DECIMAL column of any precision and scale."""
+    precision, scale = draw(decimal_types())
+    wire = WireType(ColumnCode.NEWDECIMAL, precision, scale)
+    return TypedValue(wire, codec_of(wire), draw(decimals(precision, scale)))
+
+
+@st.composite
+def temporal_values(draw: st.DrawFn) -> TypedValue:
+    """Return a column of any temporal type and precision."""
+    precision = draw(PRECISIONS)
+    code, values = draw(
+        st.sampled_from(
+            [
+                (ColumnCode.DATE, DATES),
+                (ColumnCode.NEWDATE, DATES),
+                (ColumnCode.TIME, times(0)),
+                (ColumnCode.DATETIME, datetimes(0)),
+                (ColumnCode.TIMESTAMP, timestamps(0)),
+                (ColumnCode.TIME2, times(precision)),
+                (ColumnCode.DATETIME2, datetimes(precision)),
+                (ColumnCode.TIMESTAMP2, timestamps(precision)),
+                (ColumnCode.YEAR, st.just(0) | st.integers(1901, 2155)),
+            ]
+        )
+    )
+    fractional = code in (ColumnCode.TIME2, ColumnCode.DATETIME2, ColumnCode.TIMESTAMP2)
+    wire = WireType(code, precision if fractional else 0)
+    return TypedValue(wire, codec_of(wire), draw(values))
+
+
+@st.composite
+def text_values(draw: st.DrawFn) -> TypedValue:
+    """Return a CHAR, VARCHAR or TEXT column in a Unicode character set or latin1."""
+    code = draw(st.sampled_from([ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING, ColumnCode.BLOB]))
+    length = draw(st.integers(1, 4) if code is ColumnCode.BLOB else st.integers(1, 1023))
+    charset = draw(st.sampled_from(["utf8mb4", "utf8mb3", "utf16", "utf16le", "utf32", "latin1"]))
+    alphabet = st.characters(max_codepoint=0x7F) if charset == "latin1" else st.characters(exclude_categories=["Cs"])
+    wire = WireType(code, length)
+    return TypedValue(wire, codec_of(wire, charset=charset), draw(st.text(alphabet, max_size=20)))
+
+
+@st.composite
+def bytes_values(draw: st.DrawFn) -> TypedValue:
+    """Return a BINARY, VARBINARY or BLOB column."""
+    code = draw(st.sampled_from([ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.LONG_BLOB]))
+    length = draw(st.integers(1, 4) if code in (ColumnCode.BLOB, ColumnCode.LONG_BLOB) else st.integers(1, 1023))
+    wire = WireType(code, length)
+    value = draw(st.binary(max_size=20))
+    if code is ColumnCode.STRING:
+        value = value[:length].ljust(length, b"\0")
+    return TypedValue(wire, codec_of(wire), value)
+
+
+@st.composite
+def float_values(draw: st.DrawFn) -> TypedValue:
+    """Return a FLOAT or DOUBLE column."""
+    code, width = draw(st.sampled_from([(ColumnCode.FLOAT, 32), (ColumnCode.DOUBLE, 64)]))
+    wire = WireType(code)
+    return TypedValue(wire, codec_of(wire), draw(st.floats(allow_nan=False, allow_infinity=False, width=width)))
+
+
+@st.composite
+def member_values(draw: st.DrawFn) -> TypedValue:
+    """Return a BIT, ENUM or SET column, ENUM and SET with and without their members."""
+    kind = draw(st.sampled_from(["bit", "enum", "set"]))
+    if kind == "bit":
+        bits = draw(st.integers(1, 64))
+        wire = WireType(ColumnCode.BIT, bits)
+        return TypedValue(wire, codec_of(wire), draw(st.integers(0, 2**bits - 1)))
+    members = draw(MEMBERS)
+    if kind == "enum":
+        wire = WireType(ColumnCode.ENUM, draw(st.integers(1, 2)))
+        if draw(st.booleans()):
+            return TypedValue(wire, codec_of(wire), draw(st.integers(0, len(members))))
+        return TypedValue(wire, codec_of(wire, members=members), draw(st.sampled_from(("", *members))))
+    wire = WireType(ColumnCode.SET, (len(members) + 7) // 8)
+    if draw(st.booleans()):
+        return TypedValue(wire, codec_of(wire), draw(st.integers(0, 2 ** len(members) - 1)))
+    chosen = draw(st.lists(st.sampled_from(range(len(members))), unique=True).map(sorted))
+    return TypedValue(wire, codec_of(wire, members=members), ",".join(members[place] for place in chosen))
+
+
+TYPED_VALUES = st.one_of(
+    integer_values(),
+    decimal_values(),
+    temporal_values(),
+    text_values(),
+    bytes_values(),
+    float_values(),
+    member_values(),
+)
