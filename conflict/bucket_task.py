@@ -339,13 +339,10 @@ def _compare(task: _Task, summary: BucketSummary) -> None:
     """Compare what the appliers were found to do with what their binlogs show."""
     for number in range(len(task.sites)):
         found = _effects(task, number)
-        recorded = np.stack(
-            [
-                task.bucket.consequences[number].column(name).to_numpy().astype(np.int64)
-                for name in ("epoch", "group", "key", "effect")
-            ],
-            axis=1,
-        )
+        shown = task.bucket.consequences[number]
+        columns = [shown.column(name).to_numpy() for name in ("epoch", "group", "key", "effect")]
+        columns[1] = columns[1] + 1
+        recorded = np.stack([column.astype(np.uint64) for column in columns], axis=1)
         together, times = np.unique(np.concatenate([found, np.unique(recorded, axis=0)]), axis=0, return_counts=True)
         contradicted = together[times == 1][:, :3]
         summary.contradicted += len(np.unique(contradicted, axis=0))
@@ -353,7 +350,7 @@ def _compare(task: _Task, summary: BucketSummary) -> None:
 
 
 def _effects(task: _Task, number: int) -> np.ndarray:
-    """Return (epoch, group, key, `Effect`) of every row that an applier touched, one per take and key."""
+    """Return (epoch, group + 1, key, `Effect`) of every row that an applier touched, one per take and key."""
     decisions, refreshes, takes = task.folded.decisions, task.folded.refreshes, task.takes
     reads = np.zeros(len(decisions), np.bool_)
     own = (decisions.source >= 0) & (task.applier == number)
@@ -373,5 +370,7 @@ def _effects(task: _Task, number: int) -> np.ndarray:
     for refresh in np.flatnonzero(refreshes.cluster == number).tolist():
         effect = Effect.REFRESHED if refreshes.exists[refresh] else Effect.REFRESHED_ABSENT
         effects[int(refreshes.take[refresh]), int(refreshes.key[refresh])] = int(effect)
-    found = [(int(takes.epoch[take]), int(takes.group[take]), key, effect) for (take, key), effect in effects.items()]
-    return np.array(found, np.int64).reshape(-1, 4)
+    found = [
+        (int(takes.epoch[take]), int(takes.group[take]) + 1, key, effect) for (take, key), effect in effects.items()
+    ]
+    return np.array(found, np.uint64).reshape(-1, 4)

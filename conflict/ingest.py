@@ -27,20 +27,13 @@ from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_ev
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage, RowLayout, layout_of
+from ndb_formats.row_reader import APPLY_STATUS, UNREAD_ROW_EVENTS
 from ndb_formats.schema import Schema, Table
 
 __all__ = ["AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
 
-_APPLY_STATUS = "mysql.ndb_apply_status"
 _SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
 _CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
-_UNREAD_ROW_EVENTS = {
-    EventType.PARTIAL_UPDATE_ROWS_EVENT: "partial JSON updates",
-    EventType.TRANSACTION_PAYLOAD_EVENT: "compressed transactions",
-    EventType.PRE_GA_WRITE_ROWS_EVENT: "row events of MySQL before 5.1.16",
-    EventType.PRE_GA_UPDATE_ROWS_EVENT: "row events of MySQL before 5.1.16",
-    EventType.PRE_GA_DELETE_ROWS_EVENT: "row events of MySQL before 5.1.16",
-}
 
 
 @attrs.frozen
@@ -136,8 +129,8 @@ class EpochReader:
                 return self._close()
         elif kind is EventType.XID_EVENT:
             return self._close()
-        elif kind in _UNREAD_ROW_EVENTS:
-            message = f"{_UNREAD_ROW_EVENTS[kind]} cannot be read"
+        elif kind in UNREAD_ROW_EVENTS:
+            message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
             raise UnsupportedError(message)
         return None
 
@@ -152,7 +145,7 @@ class EpochReader:
             return None  # a transaction of another engine, or of tables that nobody asked for
         if opened.number is None:
             message = (
-                f"the transaction that ends here has no {_APPLY_STATUS} row with server id {self.server_id}; "
+                f"the transaction that ends here has no {APPLY_STATUS} row with server id {self.server_id}; "
                 "is this the right server id, and was the table written by NDB?"
             )
             raise CorruptError(message)
@@ -168,7 +161,7 @@ class EpochReader:
             message = "it stands outside a transaction"
             raise CorruptError(message)
         transaction_id = rows.extra.transaction_id if rows.extra else None
-        if table_map.full_name == _APPLY_STATUS:
+        if table_map.full_name == APPLY_STATUS:
             self._apply_status(opened, rows, transaction_id, layout_of(table_map))
             return
         table = self.schema.find(table_map.database, table_map.table)

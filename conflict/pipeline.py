@@ -18,6 +18,7 @@ from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.functions import FunctionSpec
 from conflict.grid import Folder
+from conflict.jobs.runner import StageProgress
 from conflict.manifest import Manifest
 from conflict.result_files import summarize_resolution, write_resolution
 from conflict.schedule import Summary, summarize
@@ -27,7 +28,6 @@ from conflict.summary import RunSummary
 __all__ = ["ENGINES", "Run", "check_built", "run_ingest", "run_reference", "run_spark", "whole_or_not_at_all"]
 
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
-Progress = Callable[[str, int, int], None]
 
 
 @attrs.frozen
@@ -116,7 +116,7 @@ def run_reference(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: StageProgress = lambda stage, done, total: None,
 ) -> Run:
     """Resolve with the reference engine, in this process, and write the result."""
     check_built(configuration)
@@ -153,32 +153,32 @@ def run_ingest(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: StageProgress = lambda stage, done, total: None,
 ) -> Manifest:
     """Read the binlogs of a run into a History on disk, on Spark."""
     from conflict.jobs.ingest_job import ingest  # noqa: PLC0415  # the package must import without pyspark
-    from conflict.jobs.session import spark_session  # noqa: PLC0415
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
     progress("starting Spark", 1, 1)
-    return ingest(spark, configuration, out, hints_of=hints_of, progress=progress)
+    return ingest(spark_runner(spark), configuration, out, hints_of=hints_of, progress=progress)
 
 
 def run_spark(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: Progress = lambda stage, done, total: None,
+    progress: StageProgress = lambda stage, done, total: None,
 ) -> Run:
     """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
     from conflict.jobs.resolve_job import resolve_history  # noqa: PLC0415  # the package must import without pyspark
-    from conflict.jobs.session import spark_session  # noqa: PLC0415
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415
 
     check_built(configuration)
     history = out.below("history")
     manifest = run_ingest(configuration, history, hints_of, progress)
-    summary = resolve_history(spark_session(), configuration, history, out, progress=progress)
+    summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
     return Run(summary, manifest.changes, manifest.errors, manifest.left_out, manifest.assumed)
 
 

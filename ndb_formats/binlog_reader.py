@@ -173,14 +173,16 @@ def _read_event(file: BinaryIO, name: str, position: int, size: int, description
     body = file.read(header.size - EVENT_HEADER_SIZE)
     if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
         # It says itself whether it has a checksum, and keeps it: the algorithm stands before it.
+        # Checked before a word of it is believed: a damaged version would turn all checksums off.
         event = Event(name, position, header, body)
+        if body[-5:-4] == bytes([CHECKSUM_ALG_CRC32]):
+            _check_crc(head + body, header, name, position)
         with locate(event):
-            description = decode_format_description(body)
-    else:
-        event = Event(name, position, header, body[: len(body) - trailer])
+            decode_format_description(body)
+        return event
     if description is not None and description.checksum == CHECKSUM_ALG_CRC32:
         _check_crc(head + body, header, name, position)
-    return event
+    return Event(name, position, header, body[: len(body) - trailer])
 
 
 def _check_crc(data: bytes, header: EventHeader, name: str, position: int) -> None:

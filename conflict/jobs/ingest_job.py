@@ -15,24 +15,13 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 import attrs
-import pyarrow as pa
-from pyspark.sql import SparkSession
 
 from conflict.bucketing import PartBuilder, TableNumbers
 from conflict.configuration import ClusterConfiguration, Configuration, Hints, takes_of
-from conflict.grid import (
-    CHANGES,
-    CONSEQUENCES,
-    KEYS,
-    STAGED_CHANGES,
-    STAGED_CONSEQUENCES,
-    TAKES,
-    Folder,
-    part,
-)
-from conflict.history import Take
+from conflict.grid import Folder
+from conflict.grid_writer import KeyTask, number_keys, takes_table, write_parts
 from conflict.ingest import EpochReader, read_epochs
-from conflict.jobs.session import run_tasks
+from conflict.jobs.runner import Runner, StageProgress
 from conflict.manifest import Manifest, RunFacts, table_numbers
 from conflict.runs import DEFAULT_RUN_BYTES, Run, plan_runs
 from conflict.schedule import Summary, summarize
@@ -42,7 +31,6 @@ from ndb_formats.schema import Schema
 
 __all__ = ["ingest"]
 
-Progress = Callable[[str, int, int], None]
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
 DEFAULT_BUCKETS = 4
 
@@ -64,6 +52,7 @@ class _RunResult:
     """What a run task found."""
 
     cluster: str
+    run: int
     facts: RunFacts
     summaries: tuple[Summary, ...]
     types: dict[str, tuple[WireType, ...]]
@@ -72,20 +61,20 @@ class _RunResult:
 
 
 def ingest(
-    spark: SparkSession,
+    run: Runner,
     configuration: Configuration,
     history: Folder,
     *,
     hints_of: HintsOf | None = None,
     buckets: int = DEFAULT_BUCKETS,
     run_bytes: int = DEFAULT_RUN_BYTES,
-    progress: Progress = lambda stage, done, total: None,
+    progress: StageProgress = lambda stage, done, total: None,
 ) -> Manifest:
     """
     Read a run's binlogs into a History.
 
     Args:
-        spark: The session.
+        run: Runs the tasks.
         configuration: The run.
         history: Where the History goes.
         hints_of: From the epochs' summaries, what is known of the schedule from elsewhere.
@@ -102,19 +91,22 @@ def ingest(
         for cluster in configuration.clusters
         for run in plan_runs(cluster.files, run_bytes).runs
     ]
-    results = run_tasks(spark, _read_run, tasks, partial(progress, "reading binlogs"))
+    results = run(_read_run, tasks, partial(progress, "reading binlogs"))
     kept = {cluster.name: _kept(results, cluster.name) for cluster in configuration.clusters}
     runs = {name: len(found) for name, found in kept.items()}
-    numbering = [_KeyTask(history, bucket, runs) for bucket in range(buckets)]
-    run_tasks(spark, _number_keys, numbering, partial(progress, "numbering keys"))
+    numbering = [KeyTask(history, bucket, runs) for bucket in range(buckets)]
+    run(number_keys, numbering, partial(progress, "numbering keys"))
     history.delete("staged")
+    for result in results:
+        if result.run >= runs[result.cluster]:
+            history.delete(f"images/cluster={result.cluster}/run={result.run:05d}")
     summaries = {name: [summary for result in found for summary in result.summaries] for name, found in kept.items()}
     hints = hints_of(summaries) if hints_of is not None else None
     takes, assumed = [], {}
     for cluster in configuration.clusters:
         placed, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints)
         takes += [(cluster.name, take) for take in placed]
-    history.write_table("takes.parquet", _takes_table(takes))
+    history.write_table("takes.parquet", takes_table(takes))
     manifest = Manifest(
         buckets=buckets,
         clusters={cluster.name: cluster.server_id for cluster in configuration.clusters},
@@ -154,11 +146,7 @@ def _read_run(task: _RunTask) -> _RunResult:
             changes += sum(len(transaction.changes) for transaction in epoch.transactions)
     except FormatError as fault:
         error = fault
-    for bucket, staged, images, consequences in builder.tables():
-        place = (task.cluster.name, task.run.number, bucket)
-        task.history.write_table(part("staged/changes", *place), staged)
-        task.history.write_table(part("staged/consequences", *place), consequences)
-        task.history.write_table(part("images", *place), images)
+    write_parts(task.history, task.cluster.name, task.run.number, builder)
     facts = RunFacts(
         file=str(task.run.file),
         start=task.run.start,
@@ -169,44 +157,4 @@ def _read_run(task: _RunTask) -> _RunResult:
     )
     types = {name: layout.types for name, layout in reader.layouts.items()}
     left_out = reader.rows_pending if error is not None else 0
-    return _RunResult(task.cluster.name, facts, tuple(summaries), types, error, left_out)
-
-
-@attrs.frozen
-class _KeyTask:
-    """One bucket whose keys get numbers."""
-
-    history: Folder
-    bucket: int
-    runs: dict[str, int]
-
-
-def _number_keys(task: _KeyTask) -> None:
-    history, bucket = task.history, task.bucket
-    places = [(cluster, run, bucket) for cluster, runs in task.runs.items() for run in range(runs)]
-    kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
-    parts = [
-        (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
-        for kind, staged, final in kinds
-        for place in places
-    ]
-    identities = pa.chunked_array(
-        [chunk for _, table, _ in parts for chunk in table.column("identity").chunks], pa.binary()
-    ).combine_chunks()
-    encoded = identities.dictionary_encode()
-    keys, start = encoded.indices, 0
-    for path, table, final in parts:
-        if len(table):
-            columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
-            history.write_table(path, pa.table(columns, schema=final))
-        start += len(table)
-    values = encoded.dictionary
-    tables = pa.array([int.from_bytes(value.as_py()[:2], "little") for value in values], pa.int16())
-    numbers = pa.array(range(len(values)), pa.int32())
-    history.write_table(f"keys/bucket={bucket:05d}.parquet", pa.table([numbers, tables, values], schema=KEYS))
-
-
-def _takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
-    rows = [(applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced) for applier, take in takes]
-    columns = list(zip(*rows, strict=True)) or [()] * len(TAKES)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
+    return _RunResult(task.cluster.name, task.run.number, facts, tuple(summaries), types, error, left_out)

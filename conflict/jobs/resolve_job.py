@@ -9,12 +9,11 @@ A History on disk to a result on disk: the bucket-partitioned resolve job.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 import attrs
 import numpy as np
-from pyspark.sql import SparkSession
 
 from conflict.bucket import load_bucket
 from conflict.bucket_task import BucketSummary, Site, Unusable, first_unusable, resolve_bucket
@@ -23,7 +22,7 @@ from conflict.configuration import Configuration
 from conflict.exceptions_numbering import number_exceptions
 from conflict.grid import TAKES, Folder
 from conflict.history import Cluster, Take
-from conflict.jobs.session import run_tasks
+from conflict.jobs.runner import Runner, StageProgress
 from conflict.kernels.arrays import TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import plan_takes, without_takes_after
@@ -32,8 +31,6 @@ from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
 
 __all__ = ["resolve_history"]
-
-Progress = Callable[[str, int, int], None]
 
 
 @attrs.frozen
@@ -51,18 +48,18 @@ class _BucketTask:
 
 
 def resolve_history(
-    spark: SparkSession,
+    run: Runner,
     configuration: Configuration,
     history: Folder,
     out: Folder,
     *,
-    progress: Progress = lambda stage, done, total: None,
+    progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
     Resolve a History and write outcomes, exceptions and rows.
 
     Args:
-        spark: The session.
+        run: Runs the tasks.
         configuration: The run.
         history: A History that `ingest` made for that run.
         out: Where the result goes.
@@ -81,7 +78,7 @@ def resolve_history(
     clusters = _clusters(history, manifest)
     base = _BucketTask(history, out, 0, manifest, numbers, sites, taken=_taken(clusters))
     tasks = [attrs.evolve(base, bucket=bucket) for bucket in range(manifest.buckets)]
-    unusable = run_tasks(spark, _look, tasks, partial(progress, "checking images"))
+    unusable = run(_look, tasks, partial(progress, "checking images"))
     stops = _stops(unusable, base)
     kept = [
         without_takes_after(cluster, stops[cluster.name].foreign_epoch if cluster.name in stops else None)
@@ -89,7 +86,7 @@ def resolve_history(
     ]
     takes = plan_takes(kept)
     tasks = [attrs.evolve(task, takes=takes) for task in tasks]
-    summaries = run_tasks(spark, _resolve, tasks, partial(progress, "resolving"))
+    summaries = run(_resolve, tasks, partial(progress, "resolving"))
     number_exceptions(out, sites, takes, manifest.buckets)
     return add_summaries(summaries, stops)
 

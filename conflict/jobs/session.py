@@ -7,19 +7,24 @@ from __future__ import annotations
 import os
 import pickle
 import sys
+import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark import cloudpickle
 from pyspark.sql import SparkSession
 
-__all__ = ["run_tasks", "spark_session"]
+from conflict.errors import ConfigurationError
+from conflict.jobs.runner import Progress, Runner
+
+__all__ = ["spark_runner", "spark_session"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
-Progress = Callable[[int, int], None]
 _POLL_SECONDS = 0.2
 
 
@@ -29,6 +34,12 @@ def spark_session(cores: str = "*") -> SparkSession:
     if active is not None:
         return active
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    with _quiet_start():
+        return _start(cores)
+
+
+def _start(cores: str) -> SparkSession:
     return (
         SparkSession.builder.master(f"local[{cores}]")
         .appName("ndb-conflict")
@@ -42,11 +53,36 @@ def spark_session(cores: str = "*") -> SparkSession:
     )
 
 
-def run_tasks(
-    spark: SparkSession,
-    function: Callable[[Task], Result],
-    tasks: Sequence[Task],
-    progress: Progress | None = None,
+@contextmanager
+def _quiet_start() -> Iterator[None]:
+    """
+    Keep what the JVM says from then on out of the terminal; show it if Spark cannot start.
+
+    The JVM inherits this process's error stream when it is launched, and prints its own chatter there.
+    """
+    sys.stderr.flush()
+    terminal = os.dup(2)
+    with tempfile.TemporaryFile() as log:
+        os.dup2(log.fileno(), 2)
+        try:
+            yield
+        except Exception as error:
+            log.seek(0)
+            said = log.read().decode("utf-8", "replace").strip()
+            message = f"Spark could not be started; it needs Java 17 or later. It said: {said or error}"
+            raise ConfigurationError(message) from error
+        finally:
+            os.dup2(terminal, 2)
+            os.close(terminal)
+
+
+def spark_runner(spark: SparkSession) -> Runner:
+    """Return a runner that makes one Spark task of every task."""
+    return partial(_run_tasks, spark)
+
+
+def _run_tasks(
+    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
 ) -> list[Result]:
     """
     Run `function` on every task, one Spark task each, and return the results in order.
@@ -93,11 +129,11 @@ def _outcome(function: Callable[[Task], Result], work: bytes) -> bytes:
 class _Watch:
     """Reports how many tasks are done while a job runs."""
 
-    def __init__(self, spark: SparkSession, total: int, progress: Progress | None) -> None:
+    def __init__(self, spark: SparkSession, total: int, progress: Progress) -> None:
         self._total, self._progress = total, progress
         self._done = threading.Event()
         # A remote session (Spark Connect) has no status tracker; the job then reports only its end.
-        context: Any = getattr(spark, "_sc", None) if progress else None
+        context: Any = getattr(spark, "_sc", None)
         self._tracker = None if context is None else context.statusTracker()
         self._thread = threading.Thread(target=self._watch, daemon=True)
 
@@ -109,12 +145,10 @@ class _Watch:
         self._done.set()
         if self._tracker is not None:
             self._thread.join()
-        if self._progress is not None:
-            self._progress(self._total, self._total)
+        self._progress(self._total, self._total)
 
     def _watch(self) -> None:
         assert self._tracker is not None
-        assert self._progress is not None
         while not self._done.wait(_POLL_SECONDS):
             stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
             done = sum(stage.numCompletedTasks for stage in stages if stage is not None)

@@ -8,6 +8,7 @@ so that compiled code can pick its side by number.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import attrs
 import numpy as np
@@ -20,6 +21,7 @@ __all__ = [
     "Presence",
     "Refreshes",
     "TakeArrays",
+    "read_only",
 ]
 
 Bool = npt.NDArray[np.bool_]
@@ -28,6 +30,13 @@ Int16 = npt.NDArray[np.int16]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
+
+
+def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return a view that cannot be written to: compiled code has one version for one kind of array."""
+    view = np.ascontiguousarray(array).view()
+    view.setflags(write=False)
+    return view
 
 
 class Presence(IntEnum):

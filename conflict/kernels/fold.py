@@ -25,6 +25,7 @@ from conflict.kernels.arrays import (
     Int64,
     Refreshes,
     TakeArrays,
+    read_only,
 )
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
@@ -108,10 +109,10 @@ def fold(takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArray
     capacity = 2 * int((bounds.last - bounds.first).sum()) + 16
     while True:
         folded = _fold(
-            (takes.applier, takes.foreign_epoch, takes.epoch, takes.group, takes.max_replicated_epoch),
-            (bounds.local_end, bounds.first, bounds.last),
-            _pairs(rows),
-            (functions.code, functions.gci_bits, functions.refreshes),
+            _frozen(takes.applier, takes.foreign_epoch, takes.epoch, takes.group, takes.max_replicated_epoch),
+            _frozen(bounds.local_end, bounds.first, bounds.last),
+            tuple(_frozen(*pair) for pair in _pairs(rows)),
+            _frozen(functions.code, functions.gci_bits, functions.refreshes),
             keys,
             capacity,
         )
@@ -128,6 +129,10 @@ def fold(takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArray
 
 def _pairs(rows: Sequence[BucketRows]) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
     return tuple((getattr(rows[0], field.name), getattr(rows[1], field.name)) for field in attrs.fields(BucketRows))
+
+
+def _frozen(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+    return tuple(read_only(array) for array in arrays)
 
 
 @njit(cache=True, inline="always")

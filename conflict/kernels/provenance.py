@@ -15,7 +15,7 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Verdict
-from conflict.kernels.arrays import BucketRows, Decisions, Int32, Int64, Refreshes, TakeArrays
+from conflict.kernels.arrays import BucketRows, Decisions, Int32, Int64, Refreshes, TakeArrays, read_only
 from conflict.kernels.fold import Bounds, bounds_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
@@ -99,16 +99,16 @@ def trace_images(
     bounds: Bounds = bounds_of(takes, rows)
     widest = int(np.diff(slots).max(initial=0))
     exists, final, refreshed = _trace(
-        takes.applier,
-        bounds.local_end,
-        tuple(side.key for side in rows),
-        tuple(side.operation for side in rows),
-        tuple(side.flags for side in rows),
-        tuple(side.before for side in images),
-        tuple(side.after for side in images),
-        (sets.offsets, sets.columns, slots),
-        (decisions.take, decisions.source, decisions.verdict),
-        (refreshes.cluster, refreshes.key, refreshes.take, refreshes.exists),
+        read_only(takes.applier),
+        read_only(bounds.local_end),
+        tuple(read_only(side.key) for side in rows),
+        tuple(read_only(side.operation) for side in rows),
+        tuple(read_only(side.flags) for side in rows),
+        tuple(read_only(side.before) for side in images),
+        tuple(read_only(side.after) for side in images),
+        tuple(read_only(array) for array in (sets.offsets, sets.columns, slots)),
+        tuple(read_only(array) for array in (decisions.take, decisions.source, decisions.verdict)),
+        tuple(read_only(array) for array in (refreshes.cluster, refreshes.key, refreshes.take, refreshes.exists)),
         widest,
     )
     return FinalRows(exists, final, refreshed)

@@ -8,7 +8,8 @@ the raw binlog, and the text of ``mysqlbinlog -vv --base64-output=decode-rows`` 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import struct
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -84,40 +85,40 @@ def printed_changes(path: Path, schema: Schema) -> Iterator[Change]:
 
 def _printed_value(text: bytes, kind: str, column: Column | None) -> Any:
     """Turn one printed value into the Python value that stands for it; by the printed type, not by our codecs."""
-    kind = kind.split("(", maxsplit=1)[0]
-    if kind in ("TINYINT", "SHORTINT", "MEDIUMINT", "INT", "LONGINT"):
-        return _printed_integer(text, unsigned=column is not None and column.unsigned)
-    if kind in ("FLOAT", "DOUBLE"):
-        return float(text)
-    if kind == "DECIMAL":
-        return Decimal(text.decode())
-    if kind == "YEAR":
-        return int(text)
-    if kind == "BIT":
-        return int(text[2:-1], 2)
-    if kind == "ENUM":
-        return column.members[int(text) - 1]
-    if kind == "SET":
-        return ",".join(member for place, member in enumerate(column.members) if int(text[2:-1], 2) >> place & 1)
-    if kind in ("STRING", "VARSTRING"):
-        return _printed_text(text[1:-1], column)
-    if kind == "DATE":
-        return text[1:-1].decode().replace(":", "-")
-    if kind in ("TIME", "DATETIME"):
-        return text[1:-1].decode()
-    if kind == "TIMESTAMP":
-        return _printed_timestamp(text.decode())
-    message = f"{kind} is not printed by any recording used here"
-    raise ValueError(message)
+    return _READERS[kind.partition("(")[0]](text, column)
 
 
-def _printed_integer(text: bytes, *, unsigned: bool) -> int:
+def _printed_integer(text: bytes, column: Column | None) -> int:
     """``-1 (255)`` gives both readings of a negative number, ``5`` only one."""
     signed, _, rest = text.partition(b" (")
-    return int(rest[:-1]) if rest and unsigned else int(signed)
+    return int(rest[:-1]) if rest and column is not None and column.unsigned else int(signed)
+
+
+def _printed_float(text: bytes, _: Column | None) -> float:
+    """A FLOAT is printed with six digits; the nearest of single precision is meant."""
+    return struct.unpack("<f", struct.pack("<f", float(text)))[0]
+
+
+def _printed_year(text: bytes, _: Column | None) -> int:
+    """`mysqlbinlog` adds 1900 to the byte, also to the byte 0, which is the year 0000; there is no year 1900."""
+    return 0 if text == b"1900" else int(text)
+
+
+def _printed_bits(text: bytes, _: Column | None) -> int:
+    return int(text[2:-1], 2)
+
+
+def _printed_enum(text: bytes, column: Column) -> str:
+    return column.members[int(text) - 1]
+
+
+def _printed_set(text: bytes, column: Column) -> str:
+    mask = _printed_bits(text, column)
+    return ",".join(member for place, member in enumerate(column.members) if mask >> place & 1)
 
 
 def _printed_text(text: bytes, column: Column | None) -> str | bytes:
+    text = text[1:-1]
     plain = re.sub(rb"\\x([0-9a-f]{2})", lambda match: bytes.fromhex(match[1].decode()), text)
     plain = plain.replace(b"\\'", b"'")
     if column is None or column.charset is None:
@@ -126,12 +127,21 @@ def _printed_text(text: bytes, column: Column | None) -> str | bytes:
     return plain.decode({"utf8mb4": "utf-8", "latin1": "cp1252"}[column.charset])
 
 
-def _printed_timestamp(text: str) -> str:
+def _printed_date(text: bytes, _: Column | None) -> str:
+    return text[1:-1].decode().replace(":", "-")
+
+
+def _printed_clock(text: bytes, _: Column | None) -> str:
+    return text[1:-1].decode()
+
+
+def _printed_timestamp(text: bytes, _: Column | None) -> str:
     """Seconds since 1970, with a fraction if the column has one."""
-    whole, point, digits = text.partition(".")
+    whole, point, digits = text.decode().partition(".")
     days, second = divmod(int(whole), 86400)
     year, month, day = _civil_date(days)
-    return f"{year:04d}-{month:02d}-{day:02d} {second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}{point}{digits}"
+    clock = f"{second // 3600:02d}:{second // 60 % 60:02d}:{second % 60:02d}"
+    return f"{year:04d}-{month:02d}-{day:02d} {clock}{point}{digits}"
 
 
 def _civil_date(days: int) -> tuple[int, int, int]:
@@ -147,3 +157,19 @@ def _civil_date(days: int) -> tuple[int, int, int]:
 
 def _leap(year: int) -> bool:
     return year % 4 == 0 and (year % 100 != 0 or year % 400 == 0)
+
+
+_READERS: dict[str, Callable[[bytes, Any], Any]] = {
+    **dict.fromkeys(("TINYINT", "SHORTINT", "MEDIUMINT", "INT", "LONGINT"), _printed_integer),
+    "FLOAT": _printed_float,
+    "DOUBLE": lambda text, _: float(text),
+    "DECIMAL": lambda text, _: Decimal(text.decode()),
+    "YEAR": _printed_year,
+    "BIT": _printed_bits,
+    "ENUM": _printed_enum,
+    "SET": _printed_set,
+    **dict.fromkeys(("STRING", "VARSTRING"), _printed_text),
+    "DATE": _printed_date,
+    **dict.fromkeys(("TIME", "DATETIME"), _printed_clock),
+    "TIMESTAMP": _printed_timestamp,
+}

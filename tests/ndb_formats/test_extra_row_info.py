@@ -19,7 +19,7 @@ INFOS = st.builds(
     ("data", "info"),
     [
         ("0000", ExtraRowInfo()),
-        ("01000000319000f21500", ExtraRowInfo(0x0015F20090310000)),
+        ("010000319000f2150000", ExtraRowInfo(0x000015F200903100)),  # recorded
         ("0100ffffffffffffffff", ExtraRowInfo(2**64 - 1)),
         ("02000100", ExtraRowInfo(None, REFLECTED)),
         ("0300010000000000000006 00", ExtraRowInfo(1, REFRESH | READ)),

@@ -86,12 +86,12 @@ class TestValues:
         image = image_of("00 05000000 02000000abcd", (0, 4))
         assert image.value(0) == 5
         assert image.raw(4) == b"\xab\xcd"
-        with pytest.raises(UnsupportedError, match="table d.t, column j: values of type JSON"):
+        with pytest.raises(UnsupportedError, match=r"table d\.t, column j: values of type JSON"):
             image.value(4)
 
     def test_a_member_the_definition_lacks_names_table_and_column(self):
         """An ENUM number that the definition does not have is the definition's fault."""
-        with pytest.raises(SchemaError, match="table d.t, column e: holds member 3"):
+        with pytest.raises(SchemaError, match=r"table d\.t, column e: holds member 3"):
             image_of("00 03", (3,)).values()
 
 

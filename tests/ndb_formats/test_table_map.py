@@ -83,7 +83,7 @@ def test_signedness_has_one_bit_per_numeric_column_highest_first():
 
 def test_signedness_of_recorded_numbers():
     """The bits of a recorded table: every second column UNSIGNED, BIT without a bit, YEAR unsigned."""
-    # TINYINT, SMALLINT, MEDIUMINT, INT, BIGINT, BIGINT, DECIMAL, FLOAT, DOUBLE, BIT(5), YEAR
+    # The types are those of a TINYINT, SMALLINT, MEDIUMINT, INT, two BIGINT, DECIMAL, FLOAT, DOUBLE, BIT and YEAR.
     types = bytes([1, 2, 9, 3, 8, 8, 246, 4, 5, 16, 13])
     body = table_map_body(types, bytes.fromhex("0c04 04 08 0500"), optional=[(SIGNEDNESS, b"\x55\x40")])
     assert [number for number, unsigned in enumerate(decode_table_map(body).unsigned) if unsigned] == [1, 3, 5, 7, 10]

@@ -1,0 +1,132 @@
+"""
+Rows, keys and takes to the parts of a grid, and a whole History made in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import groupby
+
+import attrs
+import pyarrow as pa
+
+from conflict.bucketing import PartBuilder, TableNumbers
+from conflict.grid import CHANGES, CONSEQUENCES, KEYS, STAGED_CHANGES, STAGED_CONSEQUENCES, TAKES, Folder, part
+from conflict.history import History, Take, Transaction
+from conflict.ingest import BinlogEpoch
+from conflict.manifest import Manifest, RunFacts
+
+__all__ = ["KeyTask", "number_keys", "takes_table", "write_history", "write_parts"]
+
+
+@attrs.frozen
+class KeyTask:
+    """
+    One bucket whose keys get numbers.
+
+    Attributes:
+        history: Folder of the History.
+        bucket: The bucket.
+        runs: How many runs each cluster has.
+    """
+
+    history: Folder
+    bucket: int
+    runs: dict[str, int]
+
+
+def number_keys(task: KeyTask) -> None:
+    """Give the keys of a bucket dense numbers, in the order in which they appear, and write its final parts."""
+    history, bucket = task.history, task.bucket
+    places = [(cluster, run, bucket) for cluster, runs in task.runs.items() for run in range(runs)]
+    kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
+    parts = [
+        (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
+        for kind, staged, final in kinds
+        for place in places
+    ]
+    identities = pa.chunked_array(
+        [chunk for _, table, _ in parts for chunk in table.column("identity").chunks], pa.binary()
+    ).combine_chunks()
+    encoded = identities.dictionary_encode()
+    keys, start = encoded.indices, 0
+    for path, table, final in parts:
+        if len(table):
+            columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
+            history.write_table(path, pa.table(columns, schema=final))
+        start += len(table)
+    values = encoded.dictionary
+    tables = pa.array([int.from_bytes(value.as_py()[:2], "little") for value in values], pa.int16())
+    numbers = pa.array(range(len(values)), pa.int32())
+    history.write_table(f"keys/bucket={bucket:05d}.parquet", pa.table([numbers, tables, values], schema=KEYS))
+
+
+def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
+    """Return the takes of both appliers as `TAKES`."""
+    rows = [(applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced) for applier, take in takes]
+    columns = list(zip(*rows, strict=True)) or [()] * len(TAKES)
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
+
+
+def write_history(
+    history: History, numbers: TableNumbers, folder: Folder, *, buckets: int = 1, epochs_per_run: int = 2**31
+) -> Manifest:
+    """
+    Write a History that was made in memory.
+
+    Args:
+        history: What happened.
+        numbers: Its tables.
+        folder: Where it goes.
+        buckets: Into how many buckets keys are divided.
+        epochs_per_run: How many epochs stand in one run.
+    """
+    facts: dict[str, tuple[RunFacts, ...]] = {}
+    takes: list[tuple[str, Take]] = []
+    for cluster in history.clusters:
+        transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
+        takes += [(cluster.name, item) for item in cluster.timeline if isinstance(item, Take)]
+        epochs = [list(group) for _, group in groupby(transactions, key=lambda transaction: transaction.epoch)]
+        runs = [epochs[start : start + epochs_per_run] for start in range(0, len(epochs), epochs_per_run)]
+        facts[cluster.name] = tuple(
+            _write_run(folder, cluster.name, number, run, PartBuilder(numbers, buckets, ()))
+            for number, run in enumerate(runs)
+        )
+    runs_of = {name: len(runs) for name, runs in facts.items()}
+    for bucket in range(buckets):
+        number_keys(KeyTask(folder, bucket, runs_of))
+    folder.delete("staged")
+    folder.write_table("takes.parquet", takes_table(takes))
+    manifest = Manifest(
+        buckets=buckets,
+        clusters={cluster.name: cluster.server_id for cluster in history.clusters},
+        files={cluster.name: () for cluster in history.clusters},
+        runs=facts,
+        types={name: layout.types for name, layout in history.layouts.items()},
+        resolve_columns=dict(numbers.resolve_columns),
+        errors={},
+        left_out={},
+        assumed=history.assumed,
+    )
+    folder.write_json("history.json", manifest.to_json())
+    return manifest
+
+
+def _write_run(
+    folder: Folder, cluster: str, number: int, epochs: Sequence[Sequence[Transaction]], builder: PartBuilder
+) -> RunFacts:
+    changes = 0
+    for epoch in epochs:
+        builder.add(BinlogEpoch(epoch[0].epoch, tuple(epoch), (), ()))
+        changes += sum(len(transaction.changes) for transaction in epoch)
+    write_parts(folder, cluster, number, builder)
+    return RunFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
+
+
+def write_parts(folder: Folder, cluster: str, run: int, builder: PartBuilder) -> None:
+    """Write the parts of one run, keys still as bytes."""
+    for bucket, staged, images, consequences in builder.tables():
+        place = (cluster, run, bucket)
+        folder.write_table(part("staged/changes", *place), staged)
+        folder.write_table(part("staged/consequences", *place), consequences)
+        folder.write_table(part("images", *place), images)

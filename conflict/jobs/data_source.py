@@ -1,0 +1,215 @@
+"""
+The Spark data source `ndb_binlog`: row changes of binlog files as a DataFrame.
+
+    from conflict.jobs.data_source import register
+    register(spark)
+    changes = spark.read.format("ndb_binlog").option("schema", "schema.sql").load("binlogs/")
+
+Options:
+
+    path         a file, a folder or a pattern; every binlog in it is read
+    tables       ``database.table`` names, separated by commas; all user tables otherwise
+    startEpoch   first NDB epoch, inclusive
+    endEpoch     last NDB epoch, inclusive; nothing after it is read
+    schema       file of CREATE TABLE statements, for column names that the binlog does not tell
+
+Images are maps from column name to text: a column that an image does not carry is not in its map, a
+NULL is a null in it, an empty text is an empty text.
+"""
+
+from __future__ import annotations
+
+import glob
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+from pyspark.sql import SparkSession
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.pandas.types import from_arrow_schema
+from pyspark.sql.types import StructType
+
+from conflict.errors import ConfigurationError
+from conflict.runs import plan_runs
+from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
+from ndb_formats.create_table import parse_schema
+from ndb_formats.extra_row_info import ConflictFlag
+from ndb_formats.row_image import RowImage
+from ndb_formats.row_reader import APPLY_STATUS, LoggedRow, read_rows
+from ndb_formats.schema import Schema
+from ndb_formats.values import Value
+
+__all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
+
+_BATCH_ROWS = 10_000
+_EPOCH = pa.decimal128(20)  # unsigned 64-bit numbers do not fit Spark's long
+_IMAGE = pa.map_(pa.string(), pa.string())
+
+SCHEMA = pa.schema(
+    [
+        ("file", pa.string()),
+        ("position", pa.int64()),
+        ("row", pa.int32()),
+        ("timestamp", pa.timestamp("us", tz="UTC")),
+        ("server_id", pa.int64()),
+        ("epoch", _EPOCH),
+        ("transaction_id", _EPOCH),
+        ("flags", pa.list_(pa.string())),
+        ("database", pa.string()),
+        ("table", pa.string()),
+        ("operation", pa.string()),
+        ("before", _IMAGE),
+        ("after", _IMAGE),
+    ]
+)
+
+
+@attrs.frozen
+class _Stretch(InputPartition):
+    """A stretch of one file that can be read on its own."""
+
+    file: str
+    start: int
+    stop: int
+
+
+@attrs.frozen
+class _Options:
+    """The options, checked."""
+
+    files: tuple[str, ...]
+    tables: frozenset[str] | None
+    start_epoch: int
+    end_epoch: int | None
+    schema: Schema
+
+    def wants(self, table: str) -> bool:
+        """Whether a table's changes are asked for."""
+        return table in self.tables if self.tables is not None else table != APPLY_STATUS
+
+
+class NdbBinlogDataSource(DataSource):
+    """See the module."""
+
+    @classmethod
+    def name(cls) -> str:
+        """Return the name for `spark.read.format`."""
+        return "ndb_binlog"
+
+    def schema(self) -> StructType:
+        """Return the columns of the DataFrame."""
+        return from_arrow_schema(SCHEMA)
+
+    def reader(self, schema: StructType) -> DataSourceReader:
+        """Return a reader for the options given."""
+        del schema
+        return _Reader(_read_options({name.lower(): value for name, value in self.options.items()}))
+
+
+class _Reader(DataSourceReader):
+    def __init__(self, options: _Options) -> None:
+        self._options = options
+
+    def partitions(self) -> Sequence[_Stretch]:
+        """Split the files into runs of epochs. A file with a fault keeps it for the task that meets it."""
+        return [
+            _Stretch(str(run.file), run.start, run.stop)
+            for file in self._options.files
+            for run in plan_runs([Path(file)]).runs
+        ]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """Yield the row changes of one stretch."""
+        assert isinstance(partition, _Stretch)
+        options = self._options
+        rows = read_rows(
+            partition.file,
+            start=partition.start,
+            stop=partition.stop,
+            schema=options.schema,
+            wanted=options.wants,
+            last_epoch=options.end_epoch,
+        )
+        records = (_record(row) for row in rows if _in_range(row, options))
+        while batch := list(islice(records, _BATCH_ROWS)):
+            columns = zip(*batch, strict=True)
+            arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
+            yield pa.record_batch(arrays, schema=SCHEMA)
+
+
+def _in_range(row: LoggedRow, options: _Options) -> bool:
+    if row.epoch is None:
+        return options.start_epoch == 0 and options.end_epoch is None
+    return options.start_epoch <= row.epoch and (options.end_epoch is None or row.epoch <= options.end_epoch)
+
+
+def _record(row: LoggedRow) -> tuple[object, ...]:
+    flags = row.extra.flags if row.extra and row.extra.flags else ConflictFlag(0)
+    return (
+        row.file,
+        row.position,
+        row.row,
+        row.timestamp * 1_000_000,
+        row.server_id,
+        row.epoch,
+        row.extra.transaction_id if row.extra else None,
+        [flag.name for flag in flags],
+        row.database,
+        row.table,
+        row.operation.name,
+        _image(row.before),
+        _image(row.after),
+    )
+
+
+def _image(image: RowImage | None) -> list[tuple[str, str | None]] | None:
+    return None if image is None else [(name, _text(value)) for name, value in image.by_name().items()]
+
+
+def _text(value: Value) -> str | None:
+    if value is None or isinstance(value, str):
+        return value
+    return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
+
+
+def _read_options(options: dict[str, str]) -> _Options:
+    known = {"path", "tables", "startepoch", "endepoch", "schema"}
+    unknown = sorted(set(options) - known)
+    if unknown or "path" not in options:
+        problem = f"unknown options {', '.join(unknown)}" if unknown else "no path given"
+        message = f"ndb_binlog: {problem}; options are path, tables, startEpoch, endEpoch, schema"
+        raise ConfigurationError(message)
+    tables = options.get("tables")
+    schema_file = options.get("schema")
+    return _Options(
+        tuple(_files(options["path"])),
+        None if tables is None else frozenset(name.strip() for name in tables.split(",")),
+        int(options.get("startepoch", "0")),
+        int(options["endepoch"]) if "endepoch" in options else None,
+        Schema() if schema_file is None else parse_schema(Path(schema_file).read_text("utf-8")),
+    )
+
+
+def _files(pattern: str) -> list[str]:
+    path = Path(pattern.removeprefix("file:"))
+    if path.is_dir():
+        candidates = sorted(str(file) for file in path.rglob("*") if file.is_file())
+        found = [file for file in candidates if _is_binlog(file)]
+    else:
+        found = sorted(glob.glob(str(path)))
+    if not found:
+        message = f"ndb_binlog: no binlog found at {pattern}"
+        raise ConfigurationError(message)
+    return found
+
+
+def _is_binlog(file: str) -> bool:
+    with open(file, "rb") as stream:
+        return stream.read(len(BINLOG_MAGIC)) in (BINLOG_MAGIC, ENCRYPTED_MAGIC)
+
+
+def register(spark: SparkSession) -> None:
+    """Make ``spark.read.format("ndb_binlog")`` known to a session."""
+    spark.dataSource.register(NdbBinlogDataSource)

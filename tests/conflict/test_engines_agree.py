@@ -1,0 +1,113 @@
+"""The reference engine and the kernels give the same answer on any History."""
+
+import tempfile
+from collections import Counter
+from typing import Any
+
+import pyarrow.dataset as pads
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conflict.bucketing import TableNumbers
+from conflict.configuration import Configuration
+from conflict.engine.replay import resolve
+from conflict.grid import Folder
+from conflict.grid_writer import write_history
+from conflict.history import History
+from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.runner import Runner, in_process
+from conflict.manifest import table_numbers
+from conflict.outputs import exceptions_path
+from conflict.result_files import read_rows, summarize_resolution, write_resolution
+from conflict.summary import RunSummary
+from tests.conflict.random_histories import SETTINGS, configuration, make_history
+
+
+def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
+    """Everything that a result holds, in an order that does not depend on buckets."""
+    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
+    for cluster, setups in run.setups().items():
+        path = f"outcomes/applier={cluster}"
+        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+        found[f"outcomes {cluster}"] = Counter(tuple(outcome.items()) for outcome in outcomes)
+        for table in run.schema.tables:
+            if table.full_name in setups:
+                found[f"rows {cluster} {table.name}"] = sorted(
+                    read_rows(out, f"rows/{cluster}/{table.full_name}", table), key=str
+                )
+            else:
+                rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
+                found[f"exceptions {cluster} {table.name}"] = sorted(rows, key=str)
+    return found
+
+
+def _without_comparison(contents: dict[str, Any]) -> dict[str, Any]:
+    """Leave out the comparison with recorded consequences: a made-up History has none."""
+    for figure in ("compared_with_binlogs", "contradicted_by_binlogs"):
+        contents["summary"].pop(figure)
+    return contents
+
+
+def by_reference(history: History, run: Configuration) -> dict[str, Any]:
+    """Resolve with the reference engine."""
+    setups = run.setups()
+    resolution = resolve(history, setups)
+    with tempfile.TemporaryDirectory() as folder:
+        write_resolution(Folder(folder), history, setups, resolution)
+        summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
+        return _without_comparison(_contents(Folder(folder), run, summary))
+
+
+def by_kernels(
+    history: History, run: Configuration, runner: Runner, *, buckets: int, epochs_per_run: int
+) -> dict[str, Any]:
+    """Resolve with the kernels, by way of the grid on disk."""
+    numbers: TableNumbers = table_numbers(run)
+    with tempfile.TemporaryDirectory() as folder:
+        grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
+        write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
+        summary = resolve_history(runner, run, grid, out)
+        return _without_comparison(_contents(out, run, summary))
+
+
+RUNS = {
+    "seed": st.integers(0, 2**32 - 1),
+    "steps": st.integers(0, 120),
+    "complete": st.booleans(),
+    "setting": st.integers(0, len(SETTINGS) - 1),
+    "buckets": st.integers(1, 3),
+    "epochs_per_run": st.sampled_from([1, 3, 1000]),
+}
+
+
+@given(**RUNS)
+@settings(max_examples=150)
+@example(seed=0, steps=0, complete=True, setting=0, buckets=1, epochs_per_run=1)
+def test_kernels_agree_with_the_reference_engine(
+    seed: int, steps: int, complete: bool, setting: int, buckets: int, epochs_per_run: int
+) -> None:
+    """Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut."""
+    history, run = make_history(seed, steps, complete=complete), configuration(setting)
+    expected = by_reference(history, run)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_spark_agrees_with_the_reference_engine(seed: int, spark_run: Runner) -> None:
+    """The same, with every bucket a task of a real Spark session."""
+    history, run = make_history(seed, 300, complete=seed % 2 == 0), configuration(seed % len(SETTINGS))
+    expected = by_reference(history, run)
+    assert expected == by_kernels(history, run, spark_run, buckets=3, epochs_per_run=2)
+
+
+@pytest.mark.slow
+@given(**RUNS)
+@settings(max_examples=3000)
+def test_kernels_agree_with_the_reference_engine_at_length(
+    seed: int, steps: int, complete: bool, setting: int, buckets: int, epochs_per_run: int
+) -> None:
+    """Outcomes, exceptions, counters and rows are equal on many more Histories."""
+    history, run = make_history(seed, 3 * steps, complete=complete), configuration(setting)
+    expected = by_reference(history, run)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)

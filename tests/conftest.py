@@ -1,0 +1,27 @@
+"""One Spark session and one Hypothesis profile for the whole run."""
+
+from collections.abc import Iterator
+
+import pytest
+from hypothesis import settings
+from pyspark.sql import SparkSession
+
+from conflict.jobs.runner import Runner
+from conflict.jobs.session import spark_runner, spark_session
+
+settings.register_profile("ndb", deadline=None, print_blob=True)
+settings.load_profile("ndb")
+
+
+@pytest.fixture(scope="session")
+def spark() -> Iterator[SparkSession]:
+    """Start Spark when the first test asks for it, and stop it after the last."""
+    session = spark_session("2")
+    yield session
+    session.stop()
+
+
+@pytest.fixture(scope="session")
+def spark_run(spark: SparkSession) -> Runner:
+    """Run tasks on that session."""
+    return spark_runner(spark)

@@ -1,0 +1,61 @@
+"""Default values: what a column holds when nobody gave it a value."""
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from ndb_formats.create_table import parse_create_table
+from ndb_formats.default_values import default_value, zero_value
+from ndb_formats.schema import Column
+
+
+def column(definition: str) -> Column:
+    """Return the column that a definition makes."""
+    return parse_create_table(f"CREATE TABLE t (c {definition}) CHARSET=latin1").columns[0]
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("INT", None),
+        ("INT DEFAULT NULL", None),
+        ("INT DEFAULT '-5'", -5),
+        ("BIGINT UNSIGNED DEFAULT 18446744073709551615", 18446744073709551615),
+        ("BIT(3) DEFAULT b'101'", 5),
+        ("YEAR DEFAULT 2155", 2155),
+        ("DECIMAL(5,2) DEFAULT 1.5", Decimal("1.50")),
+        ("DOUBLE DEFAULT -1e3", -1000.0),
+        ("VARCHAR(9) DEFAULT '5'", "5"),
+        ("VARBINARY(9) DEFAULT 0x00ff", b"\x00\xff"),
+        ("ENUM('a','b') DEFAULT 'b'", "b"),
+        ("DATETIME(2) DEFAULT '2024-01-01 00:00:00.00'", "2024-01-01 00:00:00.00"),
+        ("TIMESTAMP DEFAULT CURRENT_TIMESTAMP", None),
+    ],
+)
+def test_default_value(definition: str, value: Any):
+    """A constant default has the column's type; none, NULL and expressions are NULL."""
+    made = default_value(column(definition))
+    assert (type(made), str(made)) == (type(value), str(value))
+
+
+@pytest.mark.parametrize(
+    ("definition", "value"),
+    [
+        ("INT", 0),
+        ("BIT(3)", 0),
+        ("DECIMAL(5,2)", Decimal("0.00")),
+        ("DOUBLE", 0.0),
+        ("VARCHAR(5)", ""),
+        ("ENUM('a','b')", ""),
+        ("VARBINARY(5)", b""),
+        ("DATE", "0000-00-00"),
+        ("TIME(3)", "00:00:00.000"),
+        ("DATETIME", "0000-00-00 00:00:00"),
+        ("TIMESTAMP(6)", "0000-00-00 00:00:00.000000"),
+    ],
+)
+def test_zero_value(definition: str, value: Any):
+    """The implicit zero of a type is spelled as the type's values are."""
+    made = zero_value(column(definition))
+    assert (type(made), str(made)) == (type(value), str(value))
