@@ -4,17 +4,19 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.bucketing import TableNumbers
 from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, part
 from conflict.kernels.arrays import BucketRows, Int16, Int64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
+from conflict.manifest import Manifest
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.table_map import bits
 from ndb_formats.row_image import RowImage, RowLayout, take_image
@@ -113,7 +115,7 @@ def _positions(bitmap: bytes) -> list[int]:
 def load_bucket(
     history: Folder,
     number: int,
-    runs: Mapping[str, int],
+    manifest: Manifest,
     numbers: TableNumbers,
     layouts: Sequence[RowLayout | None],
     *,
@@ -125,27 +127,32 @@ def load_bucket(
     Args:
         history: Folder of the History.
         number: The bucket.
-        runs: How many runs each cluster has, in the order of the clusters.
+        manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
         images: Whether to read the images too.
     """
+    parts = [_read_cluster(history, number, manifest, cluster, images=images) for cluster in manifest.clusters]
+    changes, pictures, consequences = zip(*parts, strict=True)
+    keys = history.read_table(f"keys/bucket={number:05d}.parquet", KEYS)
+    return Bucket(number, tuple(manifest.clusters), numbers, layouts, changes, pictures, consequences, keys)
 
-    def read(kind: str, cluster: str, schema: pa.Schema) -> pa.Table:
-        paths = (part(kind, cluster, run, number) for run in range(runs[cluster]))
-        return history.read_tables(paths, schema)
 
-    clusters = tuple(runs)
-    return Bucket(
-        number,
-        clusters,
-        numbers,
-        layouts,
-        tuple(read("changes", cluster, CHANGES) for cluster in clusters),
-        tuple(read("images", cluster, IMAGES) if images else IMAGES.empty_table() for cluster in clusters),
-        tuple(
-            read("consequences", cluster, CONSEQUENCES) if images else CONSEQUENCES.empty_table()
-            for cluster in clusters
-        ),
-        history.read_table(f"keys/bucket={number:05d}.parquet", KEYS),
-    )
+def _read_cluster(
+    history: Folder, bucket: int, manifest: Manifest, cluster: str, *, images: bool
+) -> tuple[pa.Table, pa.Table, pa.Table]:
+    """Return a cluster's changes, images and consequences in a bucket, up to the last epoch that can be resolved."""
+
+    def read(kind: str, schema: pa.Schema) -> pa.Table:
+        runs = range(len(manifest.runs[cluster]))
+        return history.read_tables((part(kind, cluster, run, bucket) for run in runs), schema)
+
+    changes, consequences = read("changes", CHANGES), read("consequences", CONSEQUENCES)
+    pictures = read("images", IMAGES) if images else IMAGES.empty_table()
+    if manifest.epochs_left_out.get(cluster):
+        last = pa.scalar(manifest.last_epochs[cluster], pa.uint64())
+        # Rows are in order, so what is left out is the end of both tables.
+        length = pc.sum(pc.less_equal(changes.column("epoch"), last)).as_py() or 0
+        changes, pictures = changes.slice(0, length), pictures.slice(0, length)
+        consequences = consequences.filter(pc.less_equal(consequences.column("epoch"), last))
+    return changes, pictures, consequences

@@ -205,6 +205,12 @@ class _Task:
         assert layout is not None
         return None, RowImage(layout, tuple(sorted(payloads)), tuple(payloads[place] for place in sorted(payloads)))
 
+    def is_read(self, decision: int) -> bool:
+        """Whether an operation is a read under an exclusive lock."""
+        source = int(self.folded.decisions.source[decision])
+        flags = self.bucket.rows[1 - int(self.applier[decision])].flags
+        return source >= 0 and bool(flags[source] & int(ConflictFlag.READ))
+
     def _key_image(self, key: int) -> RowImage:
         """Return an image of the key columns alone, out of any change of that key."""
         ordinals = tuple(sorted(self.bucket.numbers.tables[int(self.bucket.key_table[key])].key_ordinals))
@@ -254,6 +260,7 @@ def _write_exceptions(task: _Task, out: Folder) -> None:
             transaction_id=UNKNOWN_TRANSACTION_ID,
             before=before,
             after=after,
+            read=task.is_read(decision),
         )
         order = json.dumps(_order(task, decision))
         staged.setdefault((applier, table), []).append((take, order, exceptions.row(record)))
@@ -362,15 +369,17 @@ def _effects(task: _Task, number: int) -> np.ndarray:
     ends = np.append(starts[1:], len(order))[: len(starts)] - 1
     existed = decisions.existed[order[starts]]
     deleted = task.operation[order[ends]] == DELETE
-    effects = {
-        (int(take), int(key)): int(Effect.DELETED if gone else Effect.CHANGED)
+    touched = {
+        (int(take), int(key)): Effect.DELETED if gone else Effect.CHANGED
         for (take, key), before, gone in zip(pairs[starts].tolist(), existed, deleted, strict=True)
         if before or not gone
     }
     for refresh in np.flatnonzero(refreshes.cluster == number).tolist():
         effect = Effect.REFRESHED if refreshes.exists[refresh] else Effect.REFRESHED_ABSENT
-        effects[int(refreshes.take[refresh]), int(refreshes.key[refresh])] = int(effect)
-    found = [
-        (int(takes.epoch[take]), int(takes.group[take]) + 1, key, effect) for (take, key), effect in effects.items()
-    ]
-    return np.array(found, np.uint64).reshape(-1, 4)
+        touched[int(refreshes.take[refresh]), int(refreshes.key[refresh])] = effect
+    # Takes without a trace can stand at one place; what the last of them did to a row counts.
+    found = {
+        (int(takes.epoch[take]), int(takes.group[take]) + 1, key): int(effect)
+        for (take, key), effect in sorted(touched.items())
+    }
+    return np.array([(*place, effect) for place, effect in found.items()], np.uint64).reshape(-1, 4)

@@ -24,12 +24,14 @@ from conflict.errors import ConflictError
 from conflict.grid import Folder
 from conflict.pipeline import ENGINES, run_ingest, whole_or_not_at_all
 from conflict.report.terminal import print_conformance, print_run
+from conflict.result_files import rejected_examples
 from conflict.run_file import load_run_file
 from ndb_formats.errors import FormatError
 
 __all__ = ["main"]
 
 CONTRADICTED, REFUSED, CUT_SHORT = 1, 2, 3
+EXAMPLES = 2
 
 app = typer.Typer(
     help="What MySQL NDB Cluster logs of a change, and what happens when changes meet.",
@@ -65,7 +67,9 @@ def resolve(
             run = ENGINES[engine.value](loaded.configuration, work, loaded.hints, progress)
             work.write_json("counters.json", run.summary.counters)
             work.write_json("run.json", run.to_json(loaded.configuration, engine.value))
-    print_run(console, loaded.configuration, run, str(out))
+    clusters = [cluster.name for cluster in loaded.configuration.clusters]
+    examples = rejected_examples(Folder(str(out)), clusters, EXAMPLES)
+    print_run(console, loaded.configuration, run, examples, str(out))
     if run.errors:
         raise typer.Exit(CUT_SHORT)
 

@@ -9,16 +9,24 @@ from pathlib import Path
 
 import attrs
 
-from conflict.history import Cluster, History, Transaction
+from conflict.history import Cluster, History, Take, Transaction
 from conflict.ingest import BinlogEpoch, EpochReader, read_epochs
 from conflict.replication_table import ReplicationRow
-from conflict.schedule import Hint, Summary, place_takes, summarize, timeline_of
+from conflict.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
 from conflict.setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.errors import FormatError
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration", "Reading"]
+__all__ = [
+    "ClusterConfiguration",
+    "Configuration",
+    "Reading",
+    "history_of",
+    "read_cluster",
+    "takes_of",
+    "usable_epochs",
+]
 
 
 @attrs.frozen
@@ -63,6 +71,11 @@ class Configuration:
         """Return, per cluster, how its server sets up each table."""
         return {cluster.name: set_up(self.schema, self.replication, cluster.server_id) for cluster in self.clusters}
 
+    @property
+    def server_ids(self) -> dict[str, int]:
+        """Server id of each cluster."""
+        return {cluster.name: cluster.server_id for cluster in self.clusters}
+
     def peer(self, name: str) -> ClusterConfiguration:
         """Return the other cluster."""
         return next(cluster for cluster in self.clusters if cluster.name != name)
@@ -105,17 +118,27 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
 
 def history_of(configuration: Configuration, readings: Mapping[str, Reading], hints: Hints | None = None) -> History:
     """Make a History, in memory, of what was read."""
-    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    summaries = usable_epochs(configuration, readings)
     clusters, assumed = [], {}
     layouts: dict[str, RowLayout] = {}
     for cluster in configuration.clusters:
-        takes, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints)
+        reading = readings[cluster.name]
+        cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
+        takes, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
         transactions: list[Transaction] = [
-            transaction for epoch in readings[cluster.name].epochs for transaction in epoch.transactions
+            transaction
+            for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
+            for transaction in epoch.transactions
         ]
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes)))
         layouts.update(readings[cluster.name].layouts)
     return History(tuple(clusters), layouts, assumed)
+
+
+def usable_epochs(configuration: Configuration, readings: Mapping[str, Reading]) -> dict[str, list[Summary]]:
+    """Return the epochs of each cluster that do not build on something that is not there."""
+    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    return consistent_cut(summaries, configuration.server_ids)
 
 
 def takes_of(
@@ -123,7 +146,9 @@ def takes_of(
     cluster: ClusterConfiguration,
     summaries: Mapping[str, list[Summary]],
     hints: Hints | None,
-) -> tuple[list, int]:  # type: ignore[type-arg]
+    *,
+    cut: bool,
+) -> tuple[list[Take], int]:
     """Return when a cluster took the other's epochs, and how many places were assumed."""
     peer = configuration.peer(cluster.name)
     return place_takes(
@@ -133,4 +158,5 @@ def takes_of(
         source_id=peer.server_id,
         applier_id=cluster.server_id,
         hints=(hints or {}).get(cluster.name),
+        cut=cut,
     )

@@ -96,16 +96,27 @@ _CAUSE_WORDS = {
 }
 
 
-def explain(decision: Decision, operation: Operation) -> str:
-    """Say a decision in one sentence."""
+def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False) -> str:
+    """
+    Say a decision in one sentence.
+
+    Args:
+        decision: The decision.
+        operation: What was decided on.
+        by_epoch: Whether epochs were compared, rather than values of a column.
+    """
     what = operation.name.split("_")[0].lower()
     if decision.verdict is Verdict.APPLIED:
-        return f"The {what} was applied."
+        return f"the {what} was applied"
     if decision.verdict is Verdict.IGNORED:
-        return f"The {what} found no row and was ignored."
-    if decision.cause is Cause.ROW_IN_CONFLICT:
+        return f"the {what} found no row and was ignored"
+    if decision.cause is not Cause.ROW_IN_CONFLICT:
+        return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
+    if by_epoch:
         return (
-            f"The {what} was rejected: it brings {decision.incoming}, which does not win over "
-            f"the row's {decision.stored}."
+            f"the {what} was rejected: the row was changed here in epoch {decision.stored}, and only epochs "
+            f"up to {decision.incoming} had come back"
         )
-    return f"The {what} was rejected: {_CAUSE_WORDS[decision.cause]}."
+    return (
+        f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {decision.stored}"
+    )

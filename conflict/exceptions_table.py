@@ -25,6 +25,7 @@ UNKNOWN_TRANSACTION_ID = 2**64 - 1
 _FIXED_COLUMNS = (("int", True), ("int", True), ("bigint", True), ("int", True))
 _PREFIX = "NDB$"
 _OP_TYPE, _CFT_CAUSE, _ORIG_TRANSID = "NDB$OP_TYPE", "NDB$CFT_CAUSE", "NDB$ORIG_TRANSID"
+_READ_ROW = 5
 
 
 @attrs.frozen
@@ -42,6 +43,7 @@ class ConflictRecord:
         transaction_id: The source's transaction, or `UNKNOWN_TRANSACTION_ID`.
         before: Before image, if the operation has one.
         after: After image, if the operation has one.
+        read: Whether it is a read under an exclusive lock, which is logged as an update.
     """
 
     server_id: int
@@ -53,6 +55,12 @@ class ConflictRecord:
     transaction_id: int
     before: RowImage | None
     after: RowImage | None
+    read: bool = False
+
+    @property
+    def operation_type(self) -> int:
+        """Its number in ``NDB$OP_TYPE``."""
+        return _READ_ROW if self.read else int(self.operation)
 
 
 _Fill = Callable[[ConflictRecord], Value]
@@ -178,7 +186,7 @@ def _extension_fill(column: Column) -> tuple[_Fill | None, str | None]:
     if column.type != "enum" and (column.type, column.unsigned) != ("int", True):
         return None, f"incorrect type {column.sql_type} for {name}"
     number: Callable[[ConflictRecord], int] = (
-        (lambda record: int(record.operation)) if name == _OP_TYPE else (lambda record: int(record.cause))
+        (lambda record: record.operation_type) if name == _OP_TYPE else (lambda record: int(record.cause))
     )
     if column.type == "int":
         return number, None

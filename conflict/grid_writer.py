@@ -107,6 +107,9 @@ def write_history(
         errors={},
         left_out={},
         assumed=history.assumed,
+        last_epochs={name: runs[-1].last_epoch if runs else 0 for name, runs in facts.items()},
+        epochs_left_out={},
+        changes=sum(run.changes for runs in facts.values() for run in runs),
     )
     folder.write_json("history.json", manifest.to_json())
     return manifest

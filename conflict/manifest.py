@@ -57,6 +57,9 @@ class Manifest:
         errors: Per cluster, why its binlogs could not be read to the end.
         left_out: Per cluster, row operations read of an epoch that was cut off.
         assumed: Per applying cluster, foreign epochs whose place was assumed.
+        last_epochs: Per cluster, the last own epoch that can be resolved.
+        epochs_left_out: Per cluster, own epochs after that, which build on epochs of the other one that are not there.
+        changes: How many row changes both clusters made themselves, up to the last epochs that can be resolved.
     """
 
     buckets: int
@@ -68,16 +71,9 @@ class Manifest:
     errors: dict[str, str]
     left_out: dict[str, int]
     assumed: dict[str, int]
-
-    @property
-    def run_counts(self) -> dict[str, int]:
-        """How many runs each cluster has."""
-        return {name: len(runs) for name, runs in self.runs.items()}
-
-    @property
-    def changes(self) -> int:
-        """How many row changes both clusters made themselves."""
-        return sum(run.changes for runs in self.runs.values() for run in runs)
+    last_epochs: dict[str, int]
+    epochs_left_out: dict[str, int]
+    changes: int
 
     def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
         """Return the layout of each table, by number; None where no binlog mentions the table."""

@@ -13,15 +13,16 @@ from typing import Any
 import attrs
 
 from conflict.bucketing import effect_of
-from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster
+from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster, usable_epochs
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.functions import FunctionSpec
 from conflict.grid import Folder
+from conflict.ingest import BinlogEpoch
 from conflict.jobs.runner import StageProgress
 from conflict.manifest import Manifest
 from conflict.result_files import summarize_resolution, write_resolution
-from conflict.schedule import Summary, summarize
+from conflict.schedule import Summary
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
 
@@ -41,6 +42,7 @@ class Run:
         errors: Per cluster, why its binlogs could not be read to the end.
         left_out: Per cluster, row operations read of an epoch that was cut off.
         assumed: Per applying cluster, foreign epochs whose place was assumed.
+        epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
     """
 
     summary: RunSummary
@@ -48,6 +50,7 @@ class Run:
     errors: dict[str, str]
     left_out: dict[str, int]
     assumed: dict[str, int]
+    epochs_left_out: dict[str, int]
 
     def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -62,6 +65,7 @@ class Run:
             "binlog_errors": self.errors,
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
+            "epochs_left_out": self.epochs_left_out,
             **self.summary.to_json(),
         }
 
@@ -124,26 +128,27 @@ def run_reference(
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
-    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    summaries = usable_epochs(configuration, readings)
     history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
     setups = configuration.setups()
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     resolution = resolve(history, setups, lambda done: progress("resolving", done, items))
     write_resolution(out, history, setups, resolution)
-    recorded = {name: _recorded(reading) for name, reading in readings.items()}
-    epochs = [epoch for reading in readings.values() for epoch in reading.epochs]
+    epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
+    recorded = {name: _recorded(own) for name, own in epochs.items()}
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
-        changes=sum(len(transaction.changes) for epoch in epochs for transaction in epoch.transactions),
+        changes=sum(summary.changes for own in summaries.values() for summary in own),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=history.assumed,
+        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
     )
 
 
-def _recorded(reading: Reading) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
+def _recorded(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
     found: dict[tuple[int, int], dict[tuple[str, bytes], Any]] = {}
-    for epoch in reading.epochs:
+    for epoch in epochs:
         for group, change in epoch.consequences:
             found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
     return found
@@ -179,7 +184,14 @@ def run_spark(
     history = out.below("history")
     manifest = run_ingest(configuration, history, hints_of, progress)
     summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
-    return Run(summary, manifest.changes, manifest.errors, manifest.left_out, manifest.assumed)
+    return Run(
+        summary,
+        manifest.changes,
+        manifest.errors,
+        manifest.left_out,
+        manifest.assumed,
+        manifest.epochs_left_out,
+    )
 
 
 ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "spark": run_spark}

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.dataset as pads
@@ -23,7 +24,7 @@ from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Table
 from ndb_formats.values import Value
 
-__all__ = ["Recorded", "read_rows", "summarize_resolution", "write_resolution"]
+__all__ = ["Recorded", "read_rows", "rejected_examples", "summarize_resolution", "write_resolution"]
 
 Setups = Mapping[str, Mapping[str, TableSetup]]
 # Per cluster, what its binlog shows that its applier did: (epoch, group) -> row -> effect.
@@ -139,6 +140,18 @@ def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
         compared += len(rows)
         contradicted += sum(found != shown for found, shown in rows.values())
     return compared, contradicted
+
+
+def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:
+    """Return some rejected outcomes of each applier, the earliest that are found first, as dictionaries."""
+    examples = []
+    for cluster in clusters:
+        path = f"outcomes/applier={cluster}"
+        if out.exists(path):
+            dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+            found = dataset.head(count, filter=pads.field("verdict") == Verdict.REJECTED.name).to_pylist()
+            examples += [{**outcome, "applier": cluster} for outcome in found]
+    return examples
 
 
 def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:

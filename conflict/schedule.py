@@ -21,7 +21,7 @@ from conflict.errors import HistoryError
 from conflict.history import Take, Timeline, Transaction
 from conflict.ingest import AppliedEpoch, BinlogEpoch
 
-__all__ = ["Hint", "Position", "Summary", "place_takes", "summarize", "timeline_of"]
+__all__ = ["Hint", "Position", "Summary", "consistent_cut", "place_takes", "summarize", "timeline_of"]
 
 # (own epoch, group): "after that group of that epoch". Nothing comes before START.
 Position = tuple[int, int]
@@ -38,11 +38,13 @@ class Summary:
         number: The epoch.
         transactions: Groups that are user transactions.
         applied: Foreign epochs that stand in it.
+        changes: How many row changes those transactions made.
     """
 
     number: int
     transactions: tuple[int, ...]
     applied: tuple[AppliedEpoch, ...]
+    changes: int = 0
 
 
 @attrs.frozen
@@ -64,7 +66,54 @@ class Hint:
 def summarize(epoch: BinlogEpoch) -> Summary:
     """Return what the schedule needs of an epoch."""
     groups = tuple(transaction.group for transaction in epoch.transactions)
-    return Summary(epoch.number, groups, epoch.applied)
+    changes = sum(len(transaction.changes) for transaction in epoch.transactions)
+    return Summary(epoch.number, groups, epoch.applied, changes)
+
+
+def consistent_cut(
+    summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]
+) -> dict[str, list[Summary]]:
+    """
+    Return each cluster's epochs up to the point where they build on something that is not there.
+
+    A binlog can show that epochs of the other cluster were applied whose own binlog ends before them, because it
+    was cut short or copied earlier. What follows from them cannot be told, nor what follows from that.
+
+    Args:
+        summaries: Per cluster, its own epochs.
+        server_ids: Per cluster, its server id.
+
+    Raises:
+        HistoryError: Epochs are missing in the middle: a file was left out.
+    """
+    kept = {name: list(own) for name, own in summaries.items()}
+    while True:
+        before = {name: len(own) for name, own in kept.items()}
+        for name, own in kept.items():
+            (peer,) = (other for other in kept if other != name)
+            last = kept[peer][-1].number if kept[peer] else -1
+            for place, summary in enumerate(own):
+                if any(item.server_id == server_ids[peer] and item.epoch > last for item in summary.applied):
+                    del own[place:]
+                    break
+        if before == {name: len(own) for name, own in kept.items()}:
+            _check_gaps(kept, server_ids)
+            return kept
+
+
+def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
+    for name, own in kept.items():
+        (peer,) = (other for other in kept if other != name)
+        known = {summary.number for summary in kept[peer]}
+        for summary in own:
+            for item in summary.applied:
+                inside = item.server_id == server_ids[peer] and item.epoch > min(known, default=item.epoch)
+                if inside and item.epoch not in known:
+                    message = (
+                        f"cluster {name} applied epoch {item.epoch} of cluster {peer}, whose binlogs hold epochs "
+                        "before and after it, but not this one; give all binlog files between the first and the last"
+                    )
+                    raise HistoryError(message)
 
 
 def place_takes(
@@ -75,6 +124,7 @@ def place_takes(
     source_id: int,
     applier_id: int,
     hints: Mapping[int, Hint] | None = None,
+    cut: bool = False,
 ) -> tuple[list[Take], int]:
     """
     Return when the applier took each epoch of the source, in order.
@@ -86,6 +136,8 @@ def place_takes(
         source_id: Its server id.
         applier_id: Server id of the applying cluster.
         hints: What is known of source epochs without a trace, by epoch.
+        cut: Whether the applier's binlog goes on after its last epoch here. What it took after that
+            may have left a trace that is not there, so nothing is assumed of it.
 
     Returns:
         The takes, and how many of them stand at a place that was assumed.
@@ -120,6 +172,8 @@ def place_takes(
         if not hint.taken:
             continue
         latest = next_trace[epoch]
+        if cut and latest == END:
+            continue
         earliest = max(previous, causal.get(epoch, START), hint.earliest)
         earliest = min(earliest, _before(latest))
         bound = latest if hint.latest is None else min(latest, (hint.latest[0], hint.latest[1] + 1))

@@ -232,13 +232,16 @@ class Site:
                 transaction_id=UNKNOWN_TRANSACTION_ID,
                 before=change.before,
                 after=change.after,
+                read=bool(change.flags & ConflictFlag.READ),
             )
             attempt.exceptions.append((exceptions, exceptions.row(record)))
 
     def _finish(self, attempt: _Attempt) -> None:
         """Refresh what was in conflict, and keep what the epoch did."""
         log = self.log.setdefault(attempt.take.epoch, [])
-        self.result.effects[attempt.take.epoch, attempt.take.group] = self._effects(attempt)
+        # Takes without a trace can stand at one place; what the last of them did to a row counts.
+        effects = self.result.effects.setdefault((attempt.take.epoch, attempt.take.group), {})
+        effects.update(self._effects(attempt))
         for key, change in attempt.refreshes.items():
             log.append(LoggedChange(self._refresh(key, change, attempt.take.epoch), attempt.take.group, -1))
             self.result.refreshes[key[0]] = self.result.refreshes.get(key[0], 0) + 1

@@ -24,7 +24,7 @@ from conflict.ingest import EpochReader, read_epochs
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.manifest import Manifest, RunFacts, table_numbers
 from conflict.runs import DEFAULT_RUN_BYTES, Run, plan_runs
-from conflict.schedule import Summary, summarize
+from conflict.schedule import Summary, consistent_cut, summarize
 from ndb_formats.column_types import WireType
 from ndb_formats.errors import FormatError
 from ndb_formats.schema import Schema
@@ -100,11 +100,14 @@ def ingest(
     for result in results:
         if result.run >= runs[result.cluster]:
             history.delete(f"images/cluster={result.cluster}/run={result.run:05d}")
-    summaries = {name: [summary for result in found for summary in result.summaries] for name, found in kept.items()}
+    read = {name: [summary for result in found for summary in result.summaries] for name, found in kept.items()}
+    summaries = consistent_cut(read, configuration.server_ids)
     hints = hints_of(summaries) if hints_of is not None else None
     takes, assumed = [], {}
     for cluster in configuration.clusters:
-        placed, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints)
+        found = kept[cluster.name]
+        cut = any(result.error for result in found) or len(summaries[cluster.name]) < len(read[cluster.name])
+        placed, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
         takes += [(cluster.name, take) for take in placed]
     history.write_table("takes.parquet", takes_table(takes))
     manifest = Manifest(
@@ -117,6 +120,9 @@ def ingest(
         errors={name: str(found[-1].error) for name, found in kept.items() if found and found[-1].error},
         left_out={name: found[-1].left_out for name, found in kept.items() if found and found[-1].left_out},
         assumed=assumed,
+        last_epochs={name: own[-1].number if own else 0 for name, own in summaries.items()},
+        epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
+        changes=sum(summary.changes for own in summaries.values() for summary in own),
     )
     history.write_json("history.json", manifest.to_json())
     return manifest
@@ -137,13 +143,12 @@ def _read_run(task: _RunTask) -> _RunResult:
     reader = EpochReader(task.cluster.server_id, task.schema)
     files = [str(file) for file in task.cluster.files]
     builder = PartBuilder(task.numbers, task.buckets, files)
-    summaries, error, changes = [], None, 0
+    summaries, error = [], None
     try:
         ranges = {str(task.run.file): (task.run.start, task.run.stop)}
         for epoch in read_epochs([task.run.file], reader, ranges):
             builder.add(epoch)
             summaries.append(summarize(epoch))
-            changes += sum(len(transaction.changes) for transaction in epoch.transactions)
     except FormatError as fault:
         error = fault
     write_parts(task.history, task.cluster.name, task.run.number, builder)
@@ -153,7 +158,7 @@ def _read_run(task: _RunTask) -> _RunResult:
         stop=task.run.stop,
         first_epoch=summaries[0].number if summaries else 0,
         last_epoch=summaries[-1].number if summaries else 0,
-        changes=changes,
+        changes=sum(summary.changes for summary in summaries),
     )
     types = {name: layout.types for name, layout in reader.layouts.items()}
     left_out = reader.rows_pending if error is not None else 0

@@ -108,14 +108,14 @@ def _taken(clusters: Sequence[Cluster]) -> tuple[np.ndarray, ...]:
 
 def _look(task: _BucketTask) -> dict[str, Unusable]:
     layouts = task.manifest.layouts(task.numbers)
-    bucket = load_bucket(task.history, task.bucket, task.manifest.run_counts, task.numbers, layouts, images=False)
+    bucket = load_bucket(task.history, task.bucket, task.manifest, task.numbers, layouts, images=False)
     return first_unusable(bucket, task.sites, task.taken)
 
 
 def _resolve(task: _BucketTask) -> BucketSummary:
     assert task.takes is not None
     layouts = task.manifest.layouts(task.numbers)
-    bucket = load_bucket(task.history, task.bucket, task.manifest.run_counts, task.numbers, layouts)
+    bucket = load_bucket(task.history, task.bucket, task.manifest, task.numbers, layouts)
     return resolve_bucket(bucket, task.sites, task.takes, task.manifest.files, task.out)
 
 

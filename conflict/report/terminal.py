@@ -5,29 +5,49 @@ Summaries on the terminal.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
 from conflict.configuration import Configuration
-from conflict.conformance.judge import FAIL, NOT_YET, PASS, Verdict
-from conflict.decision import Cause
+from conflict.conformance.judge import FAIL, NOT_YET, PASS
+from conflict.conformance.judge import Verdict as CaseVerdict
+from conflict.decision import Cause, Decision, Verdict, explain
+from conflict.functions import Argument
 from conflict.pipeline import Run
 from conflict.resolution import Stop
+from ndb_formats.events.rows_event import Operation
 
 __all__ = ["print_conformance", "print_run"]
 
 _STYLES = {PASS: "green", FAIL: "red", NOT_YET: "yellow"}
 
 
-def print_run(console: Console, configuration: Configuration, run: Run, where: str) -> None:
-    """Print what a run came to."""
+def print_run(
+    console: Console, configuration: Configuration, run: Run, examples: Sequence[dict[str, Any]], where: str
+) -> None:
+    """
+    Print what a run came to.
+
+    Args:
+        console: Where to.
+        configuration: The run.
+        run: Its figures.
+        examples: Some rejected outcomes (see `conflict.result_files.rejected_examples`).
+        where: Folder of the result.
+    """
     _print_setups(console, configuration)
     console.print(_outcomes(run))
+    conflicts = _conflicts(run)
+    if conflicts is not None:
+        console.print(conflicts)
+        console.print("For example:")
+        _print_examples(console, configuration, examples)
     console.print(_rows(configuration, run))
-    _print_findings(console, run)
+    _print_findings(console, configuration, run)
     console.print(f"Results are in [bold]{escape(where)}[/bold].")
 
 
@@ -40,46 +60,92 @@ def _print_setups(console: Console, configuration: Configuration) -> None:
                 console.print(f"[yellow]{cluster}: table {table}:[/yellow] {escape(warning)}")
 
 
-def _outcomes(run: Run) -> Table:
-    """One row per applier and table that had anything to do, conflicts by cause."""
-    causes = [cause.name for cause in Cause if cause]
-    counts = [each for tables in run.summary.tables.values() for each in tables.values()]
-    shown = [cause for cause in causes if any(each[cause] for each in counts)]
-    table = Table(title="What the appliers did", title_justify="left")
-    for heading in ("applier", "table"):
-        table.add_column(heading)
-    for heading in ("changes", "applied", "ignored", "rejected", *(_words(cause) for cause in shown), "refreshes sent"):
+def _table(title: str, texts: Sequence[str], figures: Sequence[str]) -> Table:
+    """Return an empty table: texts to the left and never cut, figures to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in texts:
+        table.add_column(heading, no_wrap=True)
+    for heading in figures:
         table.add_column(heading, justify="right")
-    for cluster, tables in run.summary.tables.items():
-        for name, each in tables.items():
-            taken = each["applied"] + each["ignored"] + each["rejected"]
-            if taken:
-                figures = [taken, each["applied"], each["ignored"], each["rejected"]]
-                figures += [*(each[cause] for cause in shown), each["refreshes"]]
-                table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
     return table
 
 
-def _words(cause: str) -> str:
-    return cause.lower().replace("_", " ").removeprefix("row ")
+def _outcomes(run: Run) -> Table:
+    """One row per applier and table that had anything to do."""
+    table = _table(
+        "What the appliers did",
+        ["applier", "table"],
+        ["changes", "applied", "ignored", "conflicts", "refreshed"],
+    )
+    for cluster, name, each in _counts(run):
+        figures = (_taken(each), each["applied"], each["ignored"], each["rejected"], each["refreshes"])
+        table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
+    return table
+
+
+def _conflicts(run: Run) -> Table | None:
+    """One row per applier and table that had conflicts, by cause; none if there were none."""
+    causes = [cause.name for cause in Cause if any(each.get(cause.name) for _, _, each in _counts(run))]
+    if not causes:
+        return None
+    headings = [cause.lower().replace("_", " ") for cause in causes]
+    table = _table("Conflicts by cause", ["applier", "table"], headings)
+    for cluster, name, each in _counts(run):
+        if each["rejected"]:
+            table.add_row(cluster, name, *(f"{each[cause]:,}" for cause in causes))
+    return table
+
+
+def _counts(run: Run) -> list[tuple[str, str, dict[str, int]]]:
+    return [
+        (cluster, name, each)
+        for cluster, tables in run.summary.tables.items()
+        for name, each in tables.items()
+        if _taken(each)
+    ]
+
+
+def _taken(each: Mapping[str, int]) -> int:
+    return each["applied"] + each["ignored"] + each["rejected"]
 
 
 def _rows(configuration: Configuration, run: Run) -> Table:
-    table = Table(title="What the tables hold at the end", title_justify="left")
-    table.add_column("table")
-    for cluster in configuration.clusters:
-        table.add_column(f"rows on {cluster.name}", justify="right")
-    table.add_column("differing", justify="right")
+    names = [cluster.name for cluster in configuration.clusters]
+    table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
     for name, differing in run.summary.differing_rows.items():
-        figures = [f"{run.summary.rows[cluster.name].get(name, 0):,}" for cluster in configuration.clusters]
+        figures = [f"{run.summary.rows[cluster].get(name, 0):,}" for cluster in names]
         table.add_row(name, *figures, f"[red]{differing:,}[/red]" if differing else "0")
     return table
 
 
-def _print_findings(console: Console, run: Run) -> None:
+def _print_examples(console: Console, configuration: Configuration, outcomes: Sequence[dict[str, Any]]) -> None:
+    """Print some rejected operations as sentences."""
+    setups = configuration.setups()
+    for outcome in outcomes:
+        function = setups[outcome["applier"]][outcome["table"]].function
+        decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
+        by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
+        sentence = explain(decision, Operation[outcome["operation"]], by_epoch=by_epoch)
+        place = "a refresh"
+        if outcome["file"] is not None:
+            place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
+        console.print(
+            f"  {outcome['source']} → {outcome['applier']}, {outcome['table']} {escape(outcome['key'])} "
+            f"({escape(place)}): {sentence}."
+        )
+
+
+def _print_findings(console: Console, configuration: Configuration, run: Run) -> None:
     summary = run.summary
     verdict = "[green]converged[/green]" if summary.converged else "[red]did not converge[/red]"
-    console.print(f"The clusters {verdict}. {run.changes:,} row changes were made by the clusters themselves.")
+    console.print(f"The clusters {verdict}, after {run.changes:,} row changes of their own.")
+    for table, differing in summary.differing_rows.items():
+        functions = [
+            str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
+        ]
+        why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
+        if differing:
+            console.print(f"[red]{table}: {differing:,} rows differ[/red]; {why}.")
     for name, stop in summary.stops.items():
         console.print(f"[red]The applier of {name} stopped[/red] with error {stop.error}: {escape(stop_place(stop))}")
     for name, assumed in run.assumed.items():
@@ -95,7 +161,13 @@ def _print_findings(console: Console, run: Run) -> None:
                 "than the binlogs, or another function was in force when these were written."
             )
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
-    console.print(f"Compared with what the binlogs show of the appliers: {summary.compared:,} rows, {agreement}.")
+    console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    for name, epochs in run.epochs_left_out.items():
+        if epochs:
+            console.print(
+                f"[yellow]The last {epochs:,} epochs of {name} are left out:[/yellow] they build on epochs of the "
+                "other cluster that its binlogs do not hold."
+            )
     for name, error in run.errors.items():
         left_out = run.left_out.get(name, 0)
         console.print(
@@ -111,7 +183,7 @@ def stop_place(stop: Stop) -> str:
     return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
 
 
-def print_conformance(console: Console, verdicts: Sequence[Verdict]) -> None:
+def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None:
     """Print counts by part and first folder, and the first difference of each failure."""
     counts: dict[tuple[str, str], Counter[str]] = {}
     for verdict in verdicts:

@@ -27,31 +27,39 @@ def test_operations_have_the_numbers_of_an_exceptions_table():
 @pytest.mark.parametrize(
     ("decision", "operation", "sentence"),
     [
-        (Decision(Verdict.APPLIED), WRITE, "The write was applied."),
-        (Decision(Verdict.APPLIED), UPDATE, "The update was applied."),
-        (Decision(Verdict.IGNORED), DELETE, "The delete found no row and was ignored."),
+        (Decision(Verdict.APPLIED), WRITE, "the write was applied"),
+        (Decision(Verdict.APPLIED), UPDATE, "the update was applied"),
+        (Decision(Verdict.IGNORED), DELETE, "the delete found no row and was ignored"),
         (
             Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST),
             DELETE,
-            "The delete was rejected: the row does not exist here.",
+            "the delete was rejected: the row does not exist here",
         ),
         (
             Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS),
             WRITE,
-            "The write was rejected: the row already exists here.",
+            "the write was rejected: the row already exists here",
         ),
         (
             Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 4, 5),
             UPDATE,
-            "The update was rejected: it brings 4, which does not win over the row's 5.",
+            "the update was rejected: it brings 4, which does not win over the row's 5",
         ),
         (
             Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT),
             UPDATE,
-            "The update was rejected: its transaction is in conflict.",
+            "the update was rejected: its transaction is in conflict",
         ),
     ],
 )
 def test_explain(decision: Decision, operation: Operation, sentence: str):
-    """Every decision is one sentence that names the operation and the reason."""
+    """Every decision is one clause that names the operation and the reason."""
     assert explain(decision, operation) == sentence
+
+
+def test_explain_by_epoch():
+    """Where epochs were compared, they are named as such."""
+    decision = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 4, 5)
+    assert explain(decision, DELETE, by_epoch=True) == (
+        "the delete was rejected: the row was changed here in epoch 5, and only epochs up to 4 had come back"
+    )

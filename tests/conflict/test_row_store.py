@@ -1,0 +1,139 @@
+"""Rows as a data node keeps them: precision of epochs, images written over each other, undo."""
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.engine.row_store import EMPTY_ROW, Row, RowStore, stored_precision
+from tests.conflict.histories import image
+
+ONES = 0xFFFFFFFF
+HIGH = 7 << 32
+
+
+class TestPrecision:
+    """How exactly a row knows the epoch of its last change."""
+
+    @pytest.mark.parametrize(
+        ("low", "bits", "expected"),
+        [
+            (0, 0, ONES),
+            (1, 0, ONES),
+            (ONES, 0, ONES),
+            (0, 1, 0),
+            (1, 1, ONES),
+            (0, 3, 0),
+            (6, 3, 6),
+            (7, 3, ONES),
+            (8, 3, ONES),
+            (62, 6, 62),
+            (63, 6, ONES),
+            (64, 6, ONES),
+            (2**31 - 2, 31, 2**31 - 2),
+            (2**31 - 1, 31, ONES),
+            (2**31, 31, ONES),
+            (ONES, 31, ONES),
+        ],
+    )
+    def test_low_word(self, low: int, bits: int, expected: int):
+        """The low word is kept below 2^bits - 1, and reads as all ones from there on."""
+        assert stored_precision(HIGH | low, bits) == HIGH | expected
+
+    @pytest.mark.parametrize(
+        ("epoch", "expected"),
+        [
+            (2**64 - 1, 2**64 - 1),
+            (2**63, 2**63),
+            (2**63 + 100, 2**63 + ONES),
+        ],
+    )
+    def test_high_epochs(self, epoch: int, expected: int):
+        """Epochs are unsigned 64-bit numbers."""
+        assert stored_precision(epoch, 6) == expected
+
+    @settings(deadline=None)
+    @given(epoch=st.integers(0, 2**64 - 1), bits=st.integers(0, 31))
+    def test_never_earlier(self, epoch: int, bits: int):
+        """What is read is never before the true epoch, and always in the same global checkpoint."""
+        stored = stored_precision(epoch, bits)
+        assert stored >= epoch
+        assert stored >> 32 == epoch >> 32
+
+    @settings(deadline=None)
+    @given(epoch=st.integers(0, 2**64 - 1), bits=st.integers(0, 30))
+    def test_more_bits_are_no_less_exact(self, epoch: int, bits: int):
+        """A further bit never makes the epoch that is read later."""
+        assert stored_precision(epoch, bits + 1) <= stored_precision(epoch, bits)
+
+
+class TestRow:
+    """Images written over a row."""
+
+    def test_columns_of_the_image_win(self):
+        """Columns that an image holds are replaced, NULL among them; the others stay."""
+        row = EMPTY_ROW.with_image(image("t", {0: 1, 1: 5, 2: 6}), local=True, epoch=3)
+        row = row.with_image(image("t", {2: None}), local=False, epoch=9)
+        one, five = (1).to_bytes(4, "little"), (5).to_bytes(8, "little")
+        assert row == Row({0: one, 1: five, 2: None}, local=False, epoch=9)
+
+    def test_the_old_row_stays_as_it_was(self):
+        """A row is a value."""
+        EMPTY_ROW.with_image(image("t", {0: 1}), local=False, epoch=3)
+        assert Row({}, local=True, epoch=0) == EMPTY_ROW
+
+
+FIRST, SECOND, THIRD = (Row({}, local=True, epoch=epoch) for epoch in (1, 2, 3))
+KEY, OTHER = ("d.t", b"\1"), ("d.t", b"\2")
+
+
+class TestStore:
+    """Commit and undo."""
+
+    def test_put_and_get(self):
+        """A row is there until it is removed."""
+        store = RowStore()
+        assert store.get(KEY) is None
+        store.put(KEY, FIRST)
+        assert store.get(KEY) == FIRST
+        store.put(KEY, None)
+        assert store.get(KEY) is None
+
+    def test_removing_nothing(self):
+        """A row that is not there can be removed."""
+        store = RowStore()
+        store.put(KEY, None)
+        assert store.rows == {}
+
+    def test_undo_restores_the_last_commit(self):
+        """However often a row was changed since, it is as it was; a new one is gone, a removed one is back."""
+        store = RowStore()
+        store.put(KEY, FIRST)
+        store.commit()
+        store.put(KEY, SECOND)
+        store.put(KEY, None)
+        store.put(KEY, THIRD)
+        store.put(OTHER, SECOND)
+        store.roll_back()
+        assert store.rows == {KEY: FIRST}
+        store.put(KEY, None)
+        store.roll_back()
+        assert store.rows == {KEY: FIRST}
+
+    def test_a_commit_cannot_be_undone(self):
+        """Undo goes back to the last commit only."""
+        store = RowStore()
+        store.put(KEY, FIRST)
+        store.commit()
+        store.roll_back()
+        store.roll_back()
+        assert store.rows == {KEY: FIRST}
+
+    def test_undo_is_done_once(self):
+        """After an undo nothing is pending."""
+        store = RowStore()
+        store.put(KEY, FIRST)
+        store.roll_back()
+        store.put(KEY, SECOND)
+        store.commit()
+        store.roll_back()
+        assert store.rows == {KEY: SECOND}

@@ -1,0 +1,266 @@
+"""Run files: what they say, and how they are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conflict.errors import ConfigurationError
+from conflict.replication_table import ReplicationRow
+from conflict.run_file import RunFile, load_run_file
+from conflict.schedule import Hint, Summary
+
+SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"
+HEAD = 'schema = "schema.sql"\ndatabase = "shop"\n'
+CLUSTERS = """
+[clusters.A]
+server_id = 1
+binlogs = ["a/binlog.0*"]
+[clusters.B]
+server_id = 2
+binlogs = ["b.000001"]
+role = "SECONDARY"
+"""
+LAST_GROUP = 2**31
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a schema and binlogs; what the binlogs hold is not read."""
+    (tmp_path / "a").mkdir()
+    for name in ("a/binlog.000002", "a/binlog.000001", "a/binlog.index", "b.000001"):
+        (tmp_path / name).touch()
+    (tmp_path / "schema.sql").write_text(SCHEMA)
+    return tmp_path
+
+
+def load(folder: Path, text: str) -> RunFile:
+    """Write a run file and read it."""
+    path = folder / "run.toml"
+    path.write_text(text)
+    return load_run_file(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    """Return why a run file is refused; it starts with the file's name."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(folder, text)
+    message = str(caught.value)
+    assert message.startswith(f"{folder}/")
+    return message.removeprefix(f"{folder}/")
+
+
+class TestLoad:
+    """What a run file says."""
+
+    def test_clusters(self, folder: Path):
+        """Names, server ids, roles; binlogs relative to the file, those of a pattern sorted."""
+        first, second = load(folder, HEAD + CLUSTERS).configuration.clusters
+        assert (first.name, first.server_id, first.role) == ("A", 1, "NONE")
+        assert first.files == (folder / "a/binlog.000001", folder / "a/binlog.000002")
+        assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
+        assert second.files == (folder / "b.000001",)
+
+    def test_several_patterns_stay_in_order(self, folder: Path):
+        """Patterns are expanded one after the other, also absolute ones."""
+        patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
+        text = HEAD + CLUSTERS.replace('["a/binlog.0*"]', patterns)
+        assert [file.name for file in load(folder, text).configuration.clusters[0].files] == [
+            "b.000001",
+            "binlog.000002",
+            "binlog.000001",
+        ]
+
+    def test_tables(self, folder: Path):
+        """Tables that the schema does not qualify are in the given database, in the given character set."""
+        configuration = load(folder, 'charset = "latin1"\n' + HEAD + CLUSTERS).configuration
+        first, second = configuration.schema.tables
+        assert (first.full_name, first.columns[1].charset) == ("shop.t", "latin1")
+        assert second.full_name == "other.u"
+
+    def test_default_charset(self, folder: Path):
+        """Without one it is that of MySQL 8 and later."""
+        (table, _) = load(folder, HEAD + CLUSTERS).configuration.schema.tables
+        assert table.columns[1].charset == "utf8mb4"
+
+    def test_replication_rows(self, folder: Path):
+        """Rows of mysql.ndb_replication as they stand there; what is left out has its default."""
+        rows = """
+            [[ndb_replication]]
+            db = "shop"
+            table_name = "%"
+            server_id = 1
+            binlog_type = 7
+            conflict_fn = "NDB$MAX(x)"
+            [[ndb_replication]]
+            db = "%"
+            table_name = "t"
+        """
+        assert load(folder, HEAD + CLUSTERS + rows).configuration.replication == (
+            ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),
+            ReplicationRow("%", "t", 0, None, None),
+        )
+
+
+class TestRefused:
+    """What is wrong is said, with the file."""
+
+    def test_no_such_file(self, folder: Path):
+        """A missing run file is named."""
+        with pytest.raises(ConfigurationError) as caught:
+            load_run_file(folder / "none.toml")
+        assert str(caught.value) == f"{folder}/none.toml: No such file or directory"
+
+    def test_no_toml(self, folder: Path):
+        """Text that is no TOML is refused with its line."""
+        message = refusal(folder, "schema = \n")
+        assert message.startswith("run.toml: ")
+        assert "line 1" in message
+
+    @pytest.mark.parametrize("text", ["", 'schema = "schema.sql"', HEAD + "[clusters.A]\nserver_id = 1\nbinlogs = []"])
+    def test_two_clusters(self, folder: Path, text: str):
+        """Fewer than two clusters are refused."""
+        assert refusal(folder, text) == "run.toml: exactly two tables [clusters.NAME] are needed"
+
+    def test_three_clusters(self, folder: Path):
+        """So are more."""
+        third = '[clusters.C]\nserver_id = 3\nbinlogs = ["b.000001"]'
+        assert refusal(folder, HEAD + CLUSTERS + third) == "run.toml: exactly two tables [clusters.NAME] are needed"
+
+    def test_no_schema(self, folder: Path):
+        """The schema must be named."""
+        assert refusal(folder, CLUSTERS) == "run.toml: schema is missing, or is not of type str"
+
+    def test_schema_file_missing(self, folder: Path):
+        """The file that is missing is named, not the run file."""
+        message = refusal(folder, HEAD.replace("schema.sql", "gone.sql") + CLUSTERS)
+        assert message == "gone.sql: No such file or directory"
+
+    def test_schema_unreadable(self, folder: Path):
+        """A definition that cannot be read is named with its file."""
+        (folder / "schema.sql").write_text("CREATE TABLE t LIKE u")
+        message = refusal(folder, HEAD + CLUSTERS)
+        assert message == "schema.sql: table shop.t: only CREATE TABLE with a column list can be read"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "complaint"),
+        [
+            (
+                "server_id = 2",
+                'server_id = "2"',
+                "server_id is missing, or is not of type int",
+            ),
+            ("server_id = 1", "", "server_id is missing, or is not of type int"),
+            ('binlogs = ["b.000001"]', "", "binlogs is missing, or is not of type list"),
+            ('"b.000001"', '"c.*"', "no file matches c.*, binlogs of cluster B"),
+            (
+                "SECONDARY",
+                "REPLICA",
+                "role REPLICA of cluster B is none of NONE, PRIMARY, SECONDARY, PASS",
+            ),
+            (
+                "role =",
+                "rolle =",
+                "[clusters.B] has unknown entries rolle; known are binlogs, role, server_id",
+            ),
+            (
+                "[clusters.A]",
+                "[cluster]\n[clusters.A]",
+                "the run file has unknown entries cluster; known are "
+                "charset, clusters, database, ndb_replication, schedule, schema",
+            ),
+        ],
+    )
+    def test_clusters(self, folder: Path, old: str, new: str, complaint: str):
+        """What is missing, of the wrong type, or unknown, is named."""
+        assert old in CLUSTERS
+        assert refusal(folder, HEAD + CLUSTERS.replace(old, new)) == f"run.toml: {complaint}"
+
+    @pytest.mark.parametrize(
+        ("row", "complaint"),
+        [
+            ('db = "shop"', "table_name is missing, or is not of type str"),
+            ('db = 1\ntable_name = "t"', "db is missing, or is not of type str"),
+            (
+                'db = "shop"\ntable_name = "t"\nfunction = "NDB$MAX(x)"',
+                "a row of [[ndb_replication]] has unknown entries function; known are "
+                "binlog_type, conflict_fn, db, server_id, table_name",
+            ),
+        ],
+    )
+    def test_replication_rows(self, folder: Path, row: str, complaint: str):
+        """A row needs both names, and has no other columns."""
+        assert refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row) == f"run.toml: {complaint}"
+
+    @pytest.mark.parametrize(
+        ("schedule", "complaint"),
+        [
+            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are steps, stopped, takes"),
+            (
+                '[[schedule.takes]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
+                "applier of [[schedule.takes]] must be one of A, B",
+            ),
+            (
+                '[[schedule.takes]]\napplier = "A"\nafter_epoch = 2',
+                "epoch is missing, or is not of type int",
+            ),
+            (
+                '[[schedule.stopped]]\napplier = "A"',
+                "after_epoch is missing, or is not of type int",
+            ),
+            (
+                '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
+                "[[schedule.stopped]] has unknown entries epoch; known are after_epoch, applier",
+            ),
+        ],
+    )
+    def test_schedule(self, folder: Path, schedule: str, complaint: str):
+        """Entries of the schedule name an applier and whole numbers."""
+        assert refusal(folder, HEAD + CLUSTERS + schedule) == f"run.toml: {complaint}"
+
+
+SUMMARIES = {
+    "A": [Summary(10, (0,), ()), Summary(20, (0,), ())],
+    "B": [Summary(100, (0,), ()), Summary(101, (0,), ()), Summary(102, (0,), ())],
+}
+
+
+class TestHints:
+    """What the schedule knows."""
+
+    def test_none(self, folder: Path):
+        """Without a schedule nothing is known of either side."""
+        assert load(folder, HEAD + CLUSTERS).hints(SUMMARIES) == {"A": {}, "B": {}}
+
+    def test_takes(self, folder: Path):
+        """A take after an own epoch comes after its last group, and before the next one's first."""
+        schedule = '[[schedule.takes]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
+        place = (10, LAST_GROUP)
+        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {"A": {100: Hint(place, place)}, "B": {}}
+
+    def test_stopped(self, folder: Path):
+        """Epochs after the last one before a stop were not taken."""
+        schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
+        not_taken = Hint(taken=False)
+        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {
+            "A": {101: not_taken, 102: not_taken},
+            "B": {},
+        }
+
+    def test_steps(self, folder: Path):
+        """Steps of a recording are read from the file beside it."""
+        steps = [
+            {"action": "stop", "applier": "A"},
+            {"on": "B", "epoch": 100, "result": [{"affected": 1}]},
+        ]
+        (folder / "scenario.json").write_text(json.dumps({"steps": steps}))
+        loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "scenario.json"')
+        hints = loaded.hints({"A": [], "B": SUMMARIES["B"][:1]})
+        assert hints == {"A": {100: Hint(taken=False)}, "B": {}}
+
+    def test_no_steps_file(self, folder: Path):
+        """A file of steps that is missing is named."""
+        loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
+        with pytest.raises(ConfigurationError) as caught:
+            loaded.hints(SUMMARIES)
+        assert str(caught.value) == f"{folder}/none.json: No such file or directory"

@@ -1,0 +1,132 @@
+"""Binlog files to runs."""
+
+from pathlib import Path
+
+import pytest
+
+from conflict.runs import Run, plan_runs
+from ndb_formats.errors import CorruptError, TruncatedError
+from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
+
+GTID, ANONYMOUS_GTID, TAGGED_GTID = 33, 34, 42
+# Headers are 19 bytes and checksums 4: a transaction is 40 + 60 bytes. What stands in the bodies is not read.
+START, REST = bytes(17), bytes(37)
+
+
+def transaction(kind: int = ANONYMOUS_GTID) -> bytes:
+    """Return a transaction of 100 bytes in two events."""
+    return event_bytes(kind, START) + event_bytes(QUERY, REST)
+
+
+# The magic takes 4 bytes and the description 88, so that three transactions start at 92, 192 and 292.
+THREE = MAGIC + description_event() + transaction() * 3
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    """Return a binlog of three transactions."""
+    path = tmp_path / "binlog.000001"
+    path.write_bytes(THREE)
+    return path
+
+
+def test_the_file_is_as_described():
+    """The sizes that these tests count with are right."""
+    assert (len(THREE), len(transaction())) == (392, 100)
+
+
+def places(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
+    """Return from where to where runs go."""
+    return [(run.start, run.stop) for run in runs]
+
+
+@pytest.mark.parametrize(
+    ("run_bytes", "expected"),
+    [
+        (1, [(92, 192), (192, 292), (292, 392)]),
+        (100, [(92, 192), (192, 292), (292, 392)]),
+        (101, [(92, 292), (292, 392)]),
+        (200, [(92, 292), (292, 392)]),
+        (201, [(92, 392)]),
+        (10**9, [(92, 392)]),
+    ],
+)
+def test_runs_start_at_transactions(file: Path, run_bytes: int, expected: list[tuple[int, int]]):
+    """A run ends where the first transaction after so many bytes starts."""
+    plan = plan_runs([file], run_bytes)
+    assert (places(plan.runs), plan.error) == (expected, None)
+
+
+@pytest.mark.parametrize("kind", [GTID, ANONYMOUS_GTID, TAGGED_GTID])
+def test_every_kind_of_gtid_starts_a_transaction(file: Path, kind: int):
+    """With and without GTIDs, tagged or not."""
+    file.write_bytes(MAGIC + description_event() + transaction(kind) * 2)
+    assert places(plan_runs([file], 1).runs) == [(92, 192), (192, 292)]
+
+
+def test_without_gtid_events_a_file_is_one_run(file: Path):
+    """There is no safe place to split."""
+    file.write_bytes(MAGIC + description_event() + event_bytes(QUERY, REST) * 3)
+    assert places(plan_runs([file], 1).runs) == [(0, 272)]
+
+
+def test_several_files(file: Path, tmp_path: Path):
+    """Runs are numbered through, and none crosses a file."""
+    other = tmp_path / "binlog.000002"
+    other.write_bytes(MAGIC + description_event() + transaction())
+    plan = plan_runs([file, other], 200)
+    assert plan.runs == (Run(0, file, 92, 292), Run(1, file, 292, 392), Run(2, other, 92, 192))
+
+
+def test_a_file_without_events(file: Path):
+    """A server that was stopped at once leaves the magic alone: one run with nothing in it."""
+    file.write_bytes(MAGIC)
+    plan = plan_runs([file])
+    assert (places(plan.runs), plan.error) == ([(0, 0)], None)
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [
+        (391, [(92, 192), (192, 292), (292, 391)]),  # inside the last event
+        (340, [(92, 192), (192, 292), (292, 340)]),  # inside its header
+        (293, [(92, 192), (192, 293)]),  # one byte into a transaction
+        (91, [(0, 91)]),  # inside the description
+    ],
+)
+def test_a_cut_file(file: Path, tmp_path: Path, size: int, expected: list[tuple[int, int]]):
+    """The last run reaches to the file's end, so that its reader meets the fault; no later file is read."""
+    later = tmp_path / "binlog.000002"
+    later.write_bytes(THREE)
+    file.write_bytes(THREE[:size])
+    plan = plan_runs([file, later], 1)
+    assert places(plan.runs) == expected
+    assert {run.file for run in plan.runs} == {file}
+    assert isinstance(plan.error, TruncatedError)
+    assert plan.error.file == str(file)
+
+
+def test_a_cut_between_events_is_no_fault_of_headers(file: Path):
+    """A file that ends after a whole event can be followed to its end."""
+    file.write_bytes(THREE[:332])
+    plan = plan_runs([file], 1)
+    assert (places(plan.runs), plan.error) == ([(92, 192), (192, 292), (292, 332)], None)
+
+
+def test_a_damaged_header(file: Path):
+    """Where sizes make no sense nothing after them is split."""
+    damaged = bytearray(THREE)
+    damaged[192 + 9 : 192 + 13] = bytes(4)  # the size of the second transaction's first event
+    file.write_bytes(damaged)
+    plan = plan_runs([file], 1)
+    assert places(plan.runs) == [(92, 392)]
+    assert isinstance(plan.error, CorruptError)
+    assert plan.error.position == 192
+
+
+def test_no_binlog(file: Path):
+    """A file of another kind is refused at its start."""
+    file.write_bytes(b"PAR1")
+    plan = plan_runs([file])
+    assert isinstance(plan.error, CorruptError)
+    assert plan.error.position == 0

@@ -1,0 +1,195 @@
+"""When each cluster took which epoch of the other."""
+
+import pytest
+
+from conflict.errors import HistoryError
+from conflict.history import Take, Transaction
+from conflict.ingest import AppliedEpoch, BinlogEpoch
+from conflict.schedule import Hint, Summary, place_takes, summarize, timeline_of
+
+LAST_GROUP = 2**31
+
+
+def own(number: int, *groups: int, applied: tuple[tuple[int, int], ...] = ()) -> Summary:
+    """Return an own epoch: groups of transactions, and (group, foreign epoch) of what server 2 sent."""
+    return Summary(number, groups, tuple(AppliedEpoch(group, 2, epoch) for group, epoch in applied))
+
+
+def sent(number: int, *back: int) -> Summary:
+    """Return an epoch of server 2, and the epochs of server 1 whose news it carries."""
+    return Summary(number, (0,), tuple(AppliedEpoch(place, 1, epoch) for place, epoch in enumerate(back, start=1)))
+
+
+def placed(
+    applier: list[Summary], source: list[Summary], hints: dict[int, Hint] | None = None
+) -> tuple[list[tuple[int, int, int, bool]], int]:
+    """Return (foreign epoch, own epoch, group, traced) of each take, and how many places were assumed."""
+    takes, assumed = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+    assert all(take.source == "B" for take in takes)
+    return [(take.foreign_epoch, take.epoch, take.group, take.traced) for take in takes], assumed
+
+
+class TestTraced:
+    """Epochs that the binlog shows."""
+
+    def test_nothing(self):
+        """Without epochs there are no takes."""
+        assert placed([], []) == ([], 0)
+
+    def test_where_the_binlog_shows_it(self):
+        """A take stands in the epoch and group in which its row stands."""
+        applier = [own(5, 0, applied=((1, 100), (2, 101))), own(6, applied=((0, 103),))]
+        source = [sent(100), sent(101), sent(103)]
+        assert placed(applier, source) == ([(100, 5, 1, True), (101, 5, 2, True), (103, 6, 0, True)], 0)
+
+    def test_epochs_of_other_servers(self):
+        """Only rows of the source count."""
+        applier = [Summary(5, (), (AppliedEpoch(0, 3, 100), AppliedEpoch(1, 2, 100)))]
+        assert placed(applier, [sent(100)]) == ([(100, 5, 1, True)], 0)
+
+    def test_an_epoch_that_the_source_does_not_show(self):
+        """What was applied was there, also where the source's binlogs begin later or end earlier."""
+        assert placed([own(5, applied=((0, 99),))], []) == ([(99, 5, 0, True)], 0)
+
+    def test_out_of_order(self):
+        """A replica that was set back cannot be resolved."""
+        applier = [own(5, applied=((0, 101),)), own(6, applied=((0, 100),))]
+        with pytest.raises(HistoryError) as caught:
+            placed(applier, [sent(100), sent(101)])
+        assert "cluster B's epoch 101 was applied after a later one" in str(caught.value)
+
+    def test_epochs_beyond_63_bits(self):
+        """Epochs are unsigned 64-bit numbers."""
+        applier = [own(2**64 - 1, applied=((0, 2**63), (1, 2**64 - 1)))]
+        takes = [(2**63, 2**64 - 1, 0, True), (2**64 - 1, 2**64 - 1, 1, True)]
+        assert placed(applier, [sent(2**63), sent(2**64 - 1)]) == (takes, 0)
+
+
+class TestUntraced:
+    """Epochs without a trace."""
+
+    def test_as_early_as_possible(self):
+        """Nothing bounds it: it comes before everything, in the epoch that is logged first."""
+        assert placed([own(5, 0), own(6, 0)], [sent(100)]) == ([(100, 5, -1, False)], 1)
+
+    def test_without_own_transactions_nothing_is_assumed(self):
+        """Where nothing of its own lies in between, the place cannot matter."""
+        assert placed([own(5, applied=((0, 101),))], [sent(100), sent(101)]) == (
+            [(100, 5, -1, False), (101, 5, 0, True)],
+            0,
+        )
+
+    def test_a_transaction_before_the_next_trace(self):
+        """The transaction in group 0 may have come before or after: that is an assumption."""
+        assert placed([own(5, 0, applied=((1, 101),))], [sent(100), sent(101)]) == (
+            [(100, 5, -1, False), (101, 5, 1, True)],
+            1,
+        )
+
+    def test_after_the_previous_trace(self):
+        """Epochs are taken in order, so it belongs to the epoch that is logged next."""
+        assert placed([own(5, 0, applied=((1, 100),)), own(7, 0)], [sent(100), sent(101)]) == (
+            [(100, 5, 1, True), (101, 7, -1, False)],
+            1,
+        )
+
+    def test_in_the_middle_of_an_epoch(self):
+        """After a trace that is not the last group, it stands in that epoch still."""
+        applier = [own(5, 0, 2, applied=((1, 100),))]
+        assert placed(applier, [sent(100), sent(101)]) == ([(100, 5, 1, True), (101, 5, 1, False)], 1)
+
+    def test_after_the_last_own_epoch(self):
+        """With no epoch logged after it, it belongs to one that would come next."""
+        assert placed([own(5, applied=((0, 100),))], [sent(100), sent(101)]) == (
+            [(100, 5, 0, True), (101, 6, -1, False)],
+            0,
+        )
+
+    def test_causal_bound(self):
+        """An epoch that carries news of epoch 5 was taken after epoch 5; so is every later one."""
+        applier = [own(5, 0), own(6, 0), own(7, 0)]
+        assert placed(applier, [sent(100), sent(101, 5), sent(102)]) == (
+            [(100, 5, -1, False), (101, 6, -1, False), (102, 6, -1, False)],
+            3,
+        )
+
+    def test_causal_bound_between_logged_epochs(self):
+        """News of an epoch that was not logged stands for the last one logged before."""
+        assert placed([own(5, 0), own(9, 0)], [sent(100, 7)]) == ([(100, 9, -1, False)], 1)
+
+    def test_causal_bound_at_the_end(self):
+        """After the last transaction nothing is left to assume."""
+        assert placed([own(5, 0), own(6, 0)], [sent(100, 6)]) == ([(100, 7, -1, False)], 0)
+
+    def test_every_epoch_counts_for_itself(self):
+        """Each untraced epoch with a transaction in its bounds is one assumption."""
+        takes, assumed = placed([own(5, 0)], [sent(100), sent(101), sent(102)])
+        assert (len(takes), assumed) == (3, 3)
+
+
+class TestHints:
+    """What is known from elsewhere."""
+
+    def test_earliest(self):
+        """It was taken after group 0 of epoch 5, so it belongs to epoch 6."""
+        hints = {100: Hint(earliest=(5, 0))}
+        assert placed([own(5, 0), own(6, 0)], [sent(100)], hints) == ([(100, 6, -1, False)], 1)
+
+    def test_earliest_inside_an_epoch(self):
+        """It follows that group."""
+        hints = {100: Hint(earliest=(5, 0))}
+        assert placed([own(5, 0, 1)], [sent(100)], hints) == ([(100, 5, 0, False)], 1)
+
+    def test_a_known_place_is_no_assumption(self):
+        """Between the two bounds there is no transaction."""
+        hints = {100: Hint(earliest=(5, 0), latest=(5, 0))}
+        assert placed([own(5, 0), own(6, 0)], [sent(100)], hints) == ([(100, 6, -1, False)], 0)
+
+    def test_latest_alone(self):
+        """Before the first transaction after the start: there is one place only."""
+        assert placed([own(5, 0)], [sent(100)], {100: Hint(latest=(0, -1))}) == ([(100, 5, -1, False)], 0)
+
+    def test_latest_with_room(self):
+        """One transaction lies between the bounds."""
+        hints = {100: Hint(latest=(5, 0))}
+        assert placed([own(5, 0), own(6, 0)], [sent(100)], hints) == ([(100, 5, -1, False)], 1)
+
+    def test_after_a_whole_epoch(self):
+        """A group that no epoch has stands for the epoch's end."""
+        hints = {100: Hint(earliest=(5, LAST_GROUP), latest=(5, LAST_GROUP))}
+        assert placed([own(5, 0, 1), own(6, 0)], [sent(100)], hints) == ([(100, 6, -1, False)], 0)
+
+    def test_not_taken(self):
+        """An epoch that was not taken has no take."""
+        assert placed([own(5, 0)], [sent(100), sent(101)], {101: Hint(taken=False)}) == ([(100, 5, -1, False)], 1)
+
+    def test_traces_win(self):
+        """What the binlog shows is not open to hints."""
+        hints = {100: Hint(earliest=(9, 0), taken=False)}
+        assert placed([own(5, applied=((0, 100),))], [sent(100)], hints) == ([(100, 5, 0, True)], 0)
+
+    def test_a_hint_cannot_pass_the_next_trace(self):
+        """Order comes first: epoch 100 is taken before epoch 101 is."""
+        hints = {100: Hint(earliest=(9, 0))}
+        assert placed([own(5, 0), own(6, applied=((0, 101),))], [sent(100), sent(101)], hints) == (
+            [(100, 6, -1, False), (101, 6, 0, True)],
+            0,
+        )
+
+
+def test_summarize():
+    """A summary keeps the groups of transactions and what was applied."""
+    applied = (AppliedEpoch(1, 2, 100),)
+    epoch = BinlogEpoch(5, (Transaction(5, 0, ()), Transaction(5, 2, ())), applied, ())
+    assert summarize(epoch) == Summary(5, (0, 2), applied)
+
+
+def test_timeline():
+    """Transactions and takes by epoch and group; a take without a trace follows its group, in its own order."""
+    first, second, third = Transaction(5, 0, ()), Transaction(5, 2, ()), Transaction(6, 0, ())
+    traced = Take(5, 1, "B", 100)
+    untraced = [Take(5, 1, "B", epoch, traced=False) for epoch in (101, 102)]
+    early = Take(5, -1, "B", 99, traced=False)
+    late = Take(6, -1, "B", 103, traced=False)
+    takes = [early, traced, *untraced, late]
+    assert timeline_of([first, second, third], takes) == (early, first, traced, *untraced, second, late, third)
