@@ -27,7 +27,7 @@ from conflict.kernels.provenance import ABSENT_IMAGE, FinalRows, trace_images
 from conflict.outputs import OUTCOMES, key_texts, outcome_arrays, staged_exceptions_path
 from conflict.resolution import Effect
 from conflict.setup import TableSetup
-from conflict.typed_rows import readable, row_schema, rows_to_arrow
+from conflict.typed_rows import row_schema, rows_to_arrow
 from ndb_formats.default_values import default_value
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
@@ -326,7 +326,6 @@ def _write_rows(task: _Task, out: Folder, summary: BucketSummary) -> None:
 
 def _final_rows(task: _Task, side: int, table: int, keys: Sequence[int]) -> Iterator[tuple[int, tuple[Value, ...]]]:
     columns, layout = task.bucket.numbers.tables[table].columns, task.bucket.layouts[table]
-    places = readable(task.bucket.numbers.tables[table])
     slots = task.bucket.slots
     for key in keys:
         if not task.final.exists[side, key]:
@@ -336,8 +335,8 @@ def _final_rows(task: _Task, side: int, table: int, keys: Sequence[int]) -> Iter
         decoded = (
             (None if (payload := payloads[place]) is None else layout.codecs[place].decode(payload))
             if place in payloads
-            else default_value(columns[place])
-            for place in places
+            else default_value(column)
+            for place, column in enumerate(columns)
         )
         yield key, tuple(decoded)
 

@@ -7,12 +7,13 @@ to its end, and the result covers what comes before that.
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 from rich.console import Console
@@ -20,6 +21,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from conflict.conformance.judge import FAIL, report, to_json
+from conflict.decode_command import decode
 from conflict.errors import ConflictError
 from conflict.grid import Folder
 from conflict.pipeline import ENGINES, run_ingest, whole_or_not_at_all
@@ -112,6 +114,13 @@ def conformance(
         json_file.write_text(json.dumps(to_json(verdicts), indent=1) + "\n", "utf-8")
     if any(verdict.status == FAIL for verdict in verdicts):
         raise typer.Exit(CONTRADICTED)
+
+
+@app.command(name="decode")
+@functools.wraps(decode)
+def _decode(**arguments: Any) -> None:
+    with _refusals():
+        decode(**arguments)
 
 
 def _must_be_new(out: Path) -> None:

@@ -18,7 +18,7 @@ import attrs
 
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history import Origin, RowChange, Transaction
-from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events
+from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.collation import key_of
 from ndb_formats.constants import EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
@@ -27,8 +27,8 @@ from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_ev
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage, RowLayout, layout_of
-from ndb_formats.row_reader import APPLY_STATUS, UNREAD_ROW_EVENTS
 from ndb_formats.schema import Schema, Table
+from ndb_formats.selection import APPLY_STATUS, UNREAD_ROW_EVENTS
 
 __all__ = ["AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
 
@@ -111,7 +111,11 @@ class EpochReader:
             HistoryError: The binlog is not one of an NDB server with these settings.
         """
         with locate(event):
-            return self._feed(event)
+            for inner in unpacked(event):
+                epoch = self._feed(inner)
+                if epoch is not None:
+                    return epoch
+        return None
 
     def _feed(self, event: Event) -> BinlogEpoch | None:
         kind = event.type
@@ -120,7 +124,11 @@ class EpochReader:
             self._maps[table_map.table_id] = table_map
         elif kind in ROWS_EVENTS:
             assert kind is not None
-            self._rows(event, decode_rows_event(kind, event.body))
+            rows = decode_rows_event(kind, event.body)
+            if kind is EventType.PARTIAL_UPDATE_ROWS_EVENT:
+                message = "partial JSON updates cannot be resolved: NDB does not write them"
+                raise UnsupportedError(message)
+            self._rows(event, rows)
         elif kind is EventType.QUERY_EVENT:
             statement = decode_query(event.body).statement
             if statement == "BEGIN":

@@ -73,8 +73,7 @@ class RunFile:
     def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> Hints:
         """Return what the file knows of when foreign epochs were taken."""
         if "steps" in self.schedule:
-            document = json.loads(_read(self.path.parent / self.schedule["steps"]))
-            return hints_of_steps(document["steps"], summaries)
+            return hints_of_steps(_steps(self.path.parent / self.schedule["steps"]), summaries)
         hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
         for take in self.schedule.get("takes", ()):
             place = (take["after_epoch"], _LAST_GROUP)
@@ -122,6 +121,19 @@ def _read(path: Path) -> str:
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise ConfigurationError(message) from error
+    except UnicodeDecodeError as error:
+        message = f"{path}: not UTF-8 text ({error})"
+        raise ConfigurationError(message) from error
+
+
+def _steps(path: Path) -> list[Any]:
+    """Read the steps of a recording."""
+    try:
+        steps = json.loads(_read(path))["steps"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        message = f"{path}: a JSON object with a list of steps is needed ({error})"
+        raise ConfigurationError(message) from error
+    return list(steps)
 
 
 def _required(path: Path, table: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -152,6 +164,9 @@ def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
             raise ConfigurationError(message)
         files = _binlogs(path, name, _required(path, table, "binlogs", list))
         clusters.append(ClusterConfiguration(name, _required(path, table, "server_id", int), files, role))
+    if clusters[0].server_id == clusters[1].server_id:
+        message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
+        raise ConfigurationError(message)
     return tuple(clusters)
 
 
@@ -170,8 +185,11 @@ def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, .
 def _replication_row(path: Path, row: Mapping[str, Any]) -> ReplicationRow:
     known = {field.name for field in attrs.fields(ReplicationRow)}
     _no_others(path, "a row of [[ndb_replication]]", row, known)
+    kinds: dict[str, type] = {"server_id": int, "binlog_type": int, "conflict_fn": str}
     for name in ("db", "table_name"):
         _required(path, row, name, str)
+    for name in kinds.keys() & row.keys():
+        _required(path, row, name, kinds[name])
     return ReplicationRow(**row)
 
 

@@ -2,7 +2,9 @@
 Rows of a table as Arrow, with a type per column that loses nothing.
 
 Temporal values are text: zero dates and times beyond a day have no Arrow type. BIGINT UNSIGNED is
-uint64, which Spark reads as DECIMAL(20, 0). Columns of a type that cannot be decoded are left out.
+uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints. GEOMETRY is binary:
+four bytes of SRID, then WKB. VECTOR is binary too, floats of four bytes, since a list of floats would
+not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ from collections.abc import Sequence
 
 import pyarrow as pa
 
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
 from ndb_formats.schema import Column, Table
 from ndb_formats.values import Value
+from ndb_formats.vector import Vector
 
-__all__ = ["UNREADABLE_TYPES", "readable", "row_schema", "rows_to_arrow"]
+__all__ = ["row_schema", "rows_to_arrow"]
 
-UNREADABLE_TYPES = frozenset({"json", "geometry", "vector"})
 _INTEGERS = {
     "tinyint": (pa.int8(), pa.uint8()),
     "smallint": (pa.int16(), pa.uint16()),
@@ -24,12 +28,8 @@ _INTEGERS = {
     "int": (pa.int32(), pa.uint32()),
     "bigint": (pa.int64(), pa.uint64()),
 }
+_TEXT_TYPES = ("date", "time", "datetime", "timestamp", "json")
 _MAX_DECIMAL128 = 38
-
-
-def readable(table: Table) -> list[int]:
-    """Return the positions of the columns whose values can be decoded."""
-    return [place for place, column in enumerate(table.columns) if column.type not in UNREADABLE_TYPES]
 
 
 def _arrow_type(column: Column) -> pa.DataType:
@@ -45,19 +45,35 @@ def _arrow_type(column: Column) -> pa.DataType:
         return pa.uint64()
     if column.type == "year":
         return pa.int16()
-    is_text = column.charset is not None or column.type in ("date", "time", "datetime", "timestamp")
+    is_text = column.charset is not None or column.type in _TEXT_TYPES
     return pa.string() if is_text else pa.binary()
 
 
 def row_schema(table: Table) -> pa.Schema:
-    """Return the Arrow schema of a table's readable columns."""
-    return pa.schema([(table.columns[place].name, _arrow_type(table.columns[place])) for place in readable(table)])
+    """Return the Arrow schema of a table."""
+    return pa.schema([(column.name, _arrow_type(column)) for column in table.columns])
+
+
+def _arrow_value(value: Value) -> object:
+    """Return what Arrow takes for a value."""
+    if isinstance(value, JsonDocument):
+        return value.text
+    return value.data if isinstance(value, Geometry | Vector) else value
 
 
 def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:
-    """Return rows, values in the order of `readable`, as Arrow."""
+    """
+    Return rows, values in the order of the columns, as Arrow.
+
+    Raises:
+        FormatError: A JSON value is no document.
+    """
     schema = row_schema(table)
     columns = zip(*rows, strict=True) if rows else [() for _ in schema]
     return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
+        [
+            pa.array(map(_arrow_value, column), field.type, size=len(rows))
+            for column, field in zip(columns, schema, strict=True)
+        ],
+        schema=schema,
     )

@@ -23,15 +23,16 @@ from ndb_formats.constants import (
     EVENT_HEADER_SIZE,
     EventType,
 )
-from ndb_formats.errors import ChecksumError, CorruptError, FormatError, TruncatedError, UnsupportedError
+from ndb_formats.errors import ChecksumError, CorruptError, CutFileError, FormatError, UnsupportedError
 from ndb_formats.events.header import (
     EventHeader,
     FormatDescription,
     decode_format_description,
     decode_header,
 )
+from ndb_formats.events.transaction_payload import decode_transaction_payload
 
-__all__ = ["FIRST_POSITION", "Event", "locate", "read_events", "read_headers"]
+__all__ = ["FIRST_POSITION", "Event", "locate", "read_events", "read_headers", "unpacked"]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
 
@@ -65,6 +66,20 @@ class Event:
         return self.position + self.header.size
 
 
+def unpacked(event: Event) -> Iterator[Event]:
+    """
+    Yield an event; in place of a compressed transaction, the events inside, at its position.
+
+    Raises:
+        FormatError: The payload cannot be read.
+    """
+    if event.type is not EventType.TRANSACTION_PAYLOAD_EVENT:
+        yield event
+        return
+    for header, body in decode_transaction_payload(event.body).events():
+        yield Event(event.file, event.position, header, body)
+
+
 @contextmanager
 def locate(event: Event) -> Iterator[None]:
     """Add file, position and event type to any `FormatError` raised inside."""
@@ -74,7 +89,9 @@ def locate(event: Event) -> Iterator[None]:
         raise error.located(file=event.file, position=event.position, event=event.header.type_name) from error.__cause__
 
 
-def read_events(path: str | Path, *, start: int = FIRST_POSITION, stop: int | None = None) -> Iterator[Event]:
+def read_events(
+    path: str | Path, *, start: int = FIRST_POSITION, stop: int | None = None, verify: bool = True
+) -> Iterator[Event]:
     """
     Yield the events of one file whose first byte is at or after `start` and before `stop`.
 
@@ -84,11 +101,12 @@ def read_events(path: str | Path, *, start: int = FIRST_POSITION, stop: int | No
         path: The binlog file.
         start: Position of an event.
         stop: Position, or None for the end of the file.
+        verify: Whether to check checksums; mysqlbinlog does only when asked to.
 
     Raises:
         CorruptError: Not a binlog, or an event's size cannot be right.
         ChecksumError: An event's bytes do not match its CRC32.
-        TruncatedError: The file ends inside an event. Everything before it has been yielded.
+        CutFileError: The file ends inside an event. Everything before it has been yielded.
         UnsupportedError: An encrypted file, or a binlog version other than 4.
     """
     name = str(path)
@@ -97,13 +115,13 @@ def read_events(path: str | Path, *, start: int = FIRST_POSITION, stop: int | No
         _check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
             return
-        first, description = _read_description(file, name, size)
+        first, description = _read_description(file, name, size, verify=verify)
         if start <= first.position and (stop is None or first.position < stop):
             yield first
         position = max(start, first.end)
         file.seek(position)
         while position < size and (stop is None or position < stop):
-            event = _read_event(file, name, position, size, description)
+            event = _read_event(file, name, position, size, description, verify=verify)
             if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
                 # A relay log holds that of its source after its own.
                 description = decode_format_description(event.body)
@@ -117,7 +135,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
 
     Raises:
         CorruptError: Not a binlog, or an event's size cannot be right.
-        TruncatedError: The file ends inside an event.
+        CutFileError: The file ends inside an event.
     """
     name = str(path)
     size = os.path.getsize(path)
@@ -138,13 +156,13 @@ def _check_magic(magic: bytes, name: str) -> None:
     if magic != BINLOG_MAGIC:
         if BINLOG_MAGIC.startswith(magic):
             message = "the file ends inside the four bytes that every binlog starts with"
-            raise TruncatedError(message, file=name, position=0)
+            raise CutFileError(message, file=name, position=0)
         message = f"not a binlog: it starts with 0x{magic.hex()}, not 0x{BINLOG_MAGIC.hex()}"
         raise CorruptError(message, file=name, position=0)
 
 
-def _read_description(file: BinaryIO, name: str, size: int) -> tuple[Event, FormatDescription]:
-    event = _read_event(file, name, FIRST_POSITION, size, None)
+def _read_description(file: BinaryIO, name: str, size: int, *, verify: bool) -> tuple[Event, FormatDescription]:
+    event = _read_event(file, name, FIRST_POSITION, size, None, verify=verify)
     if event.type is not EventType.FORMAT_DESCRIPTION_EVENT:
         message = "the first event is no FORMAT_DESCRIPTION_EVENT; files of MySQL before 5.0 cannot be read"
         raise UnsupportedError(message, file=name, position=FIRST_POSITION, event=event.header.type_name)
@@ -156,18 +174,20 @@ def _read_header(file: BinaryIO, name: str, position: int, size: int, trailer: i
     head = file.read(EVENT_HEADER_SIZE)
     if len(head) < EVENT_HEADER_SIZE:
         message = f"the file ends {len(head)} bytes into an event header"
-        raise TruncatedError(message, file=name, position=position)
+        raise CutFileError(message, file=name, position=position)
     header = decode_header(head)
     if header.size < EVENT_HEADER_SIZE + trailer:
         message = f"its size is given as {header.size} bytes, less than its own header"
         raise CorruptError(message, file=name, position=position, event=header.type_name)
     if position + header.size > size:
         message = f"its size is given as {header.size} bytes, but the file ends after {size - position} of them"
-        raise TruncatedError(message, file=name, position=position, event=header.type_name)
+        raise CutFileError(message, file=name, position=position, event=header.type_name)
     return head, header
 
 
-def _read_event(file: BinaryIO, name: str, position: int, size: int, description: FormatDescription | None) -> Event:
+def _read_event(
+    file: BinaryIO, name: str, position: int, size: int, description: FormatDescription | None, *, verify: bool
+) -> Event:
     trailer = 0 if description is None else description.checksum_size
     head, header = _read_header(file, name, position, size, trailer)
     body = file.read(header.size - EVENT_HEADER_SIZE)
@@ -175,12 +195,12 @@ def _read_event(file: BinaryIO, name: str, position: int, size: int, description
         # It says itself whether it has a checksum, and keeps it: the algorithm stands before it.
         # Checked before a word of it is believed: a damaged version would turn all checksums off.
         event = Event(name, position, header, body)
-        if body[-5:-4] == bytes([CHECKSUM_ALG_CRC32]):
+        if verify and body[-5:-4] == bytes([CHECKSUM_ALG_CRC32]):
             _check_crc(head + body, header, name, position)
         with locate(event):
             decode_format_description(body)
         return event
-    if description is not None and description.checksum == CHECKSUM_ALG_CRC32:
+    if verify and description is not None and description.checksum == CHECKSUM_ALG_CRC32:
         _check_crc(head + body, header, name, position)
     return Event(name, position, header, body[: len(body) - trailer])
 

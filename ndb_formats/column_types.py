@@ -2,8 +2,8 @@
 One codec per column type: bytes of a row image to a value and back.
 
 Every type is laid out in one of two ways: a fixed number of bytes, or a length of 1 to 4 bytes
-followed by that many. So a column can always be stepped over, also one whose values this version
-does not decode; only asking for such a value is an error.
+followed by that many. So a column can always be stepped over, whatever stands in it. Values of JSON,
+GEOMETRY and VECTOR keep their bytes.
 
 Source: `libs/mysql/binlog/event` (`calc_field_size`) and the field types' `pack` methods of MySQL 9.x.
 """
@@ -11,9 +11,10 @@ Source: `libs/mysql/binlog/event` (`calc_field_size`) and the field types' `pack
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache, partial
+from operator import attrgetter
 from typing import Any
 
 import attrs
@@ -24,9 +25,12 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.decimals import decimal_size, decode_decimal, encode_decimal
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument, document_bytes
 from ndb_formats.values import Value
+from ndb_formats.vector import decode_vector, vector_bytes
 
-__all__ = ["Codec", "WireType", "codec_of", "read_wire_types"]
+__all__ = ["Codec", "WireType", "codec_of", "put_wire_types", "read_wire_types"]
 
 
 @attrs.frozen
@@ -110,6 +114,28 @@ def _column_code(code: int) -> ColumnCode:
         raise UnsupportedError(message) from None
 
 
+def put_wire_types(types: Sequence[WireType]) -> tuple[bytes, bytes]:
+    """Return the type codes and the metadata block of a Table_map event; the inverse of `read_wire_types`."""
+    codes, metadata = bytearray(), bytearray()
+    for wire in types:
+        hidden = wire.code in (ColumnCode.ENUM, ColumnCode.SET)
+        codes.append(ColumnCode.STRING if hidden else wire.code)
+        metadata += _wire_metadata(wire)
+    return bytes(codes), bytes(metadata)
+
+
+def _wire_metadata(wire: WireType) -> bytes:
+    if wire.code in (ColumnCode.ENUM, ColumnCode.SET):
+        return bytes([wire.code, wire.length])
+    if wire.code is ColumnCode.STRING:
+        return bytes([ColumnCode.STRING ^ (wire.length >> 4 & 0x30), wire.length & 0xFF])
+    if wire.code is ColumnCode.NEWDECIMAL:
+        return bytes([wire.length, wire.scale])
+    if wire.code is ColumnCode.BIT:
+        return bytes([wire.length % 8, wire.length // 8])
+    return wire.length.to_bytes(_METADATA_SIZE.get(wire.code, 0), "little")
+
+
 def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     if code is ColumnCode.STRING:
         # The high length bits are hidden, inverted, in bits 4 and 5 of the real type.
@@ -124,11 +150,6 @@ def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     if code is ColumnCode.BIT:
         return WireType(code, metadata[1] * 8 + metadata[0])
     return WireType(code, int.from_bytes(metadata, "little"))
-
-
-def _unsupported(name: str, _: object) -> Any:
-    message = f"values of type {name} cannot be read; leave the column out"
-    raise UnsupportedError(message)
 
 
 def _integer(width: int, unsigned: bool, order: str = "little") -> Codec:
@@ -174,10 +195,7 @@ def _encode_year(value: int) -> bytes:
     return bytes([value - 1900 if value else 0])
 
 
-_BLOBS = frozenset(
-    {ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
-    | {ColumnCode.JSON, ColumnCode.GEOMETRY, ColumnCode.VECTOR}
-)
+_BLOBS = frozenset({ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB})
 _INTEGER_WIDTH = {
     ColumnCode.TINY: 1,
     ColumnCode.SHORT: 2,
@@ -206,7 +224,11 @@ _FRACTIONAL = {
     ColumnCode.DATETIME2: (5, temporal.decode_datetime2, temporal.encode_datetime2),
     ColumnCode.TIMESTAMP2: (4, temporal.decode_timestamp2, temporal.encode_timestamp2),
 }
-_NOT_DECODED = {ColumnCode.JSON, ColumnCode.GEOMETRY, ColumnCode.VECTOR}
+_KEPT_AS_BYTES: dict[ColumnCode, tuple[Callable[[bytes], Value], Callable[[Any], bytes]]] = {
+    ColumnCode.JSON: (JsonDocument, document_bytes),
+    ColumnCode.GEOMETRY: (Geometry, attrgetter("data")),
+    ColumnCode.VECTOR: (decode_vector, vector_bytes),
+}
 
 
 @cache
@@ -243,9 +265,8 @@ def codec_of(
         return _enum(wire.length, members)
     if wire.code is ColumnCode.SET:
         return _set(wire.length, members)
-    if wire.code in _NOT_DECODED:
-        refuse = partial(_unsupported, wire.code.name)
-        return Codec(wire.length, True, refuse, refuse)
+    if wire.code in _KEPT_AS_BYTES:
+        return Codec(wire.length, True, *_KEPT_AS_BYTES[wire.code])
     if wire.code in _BLOBS or wire.code in (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING):
         return _string(wire, charset)
     message = f"the layout of type {wire.code.name} is not known"

@@ -220,6 +220,7 @@ def _table_of_items(database: str, name: str, body: _Words, engine: str | None, 
     unique_keys = [_as_declared(key_columns, columns) for key_columns in unique_keys]
     key = set(primary_key)
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in columns]
+    columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]
     return Table(database, name, tuple(columns), primary_key, tuple(unique_keys), engine)
 
 
@@ -227,6 +228,10 @@ def _as_declared(names: tuple[str, ...], columns: list[Column]) -> tuple[str, ..
     """Return column names in the case they were declared in; MySQL does not mind another one in a key."""
     declared = {column.name.lower(): column.name for column in columns}
     return tuple(declared.get(name.lower(), name) for name in names)
+
+
+def _mentioned(words: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]:
+    return tuple(column.name for column in columns if column.name.lower() in words)
 
 
 def _key_columns(item: _Words) -> tuple[str, ...]:
@@ -265,7 +270,7 @@ def _column(words: _Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
         facts["charset"] = "utf8mb3"
     keys: set[str] = set()
     if declared == "SERIAL":
-        facts.update(unsigned=True, nullable=False)
+        facts.update(unsigned=True, nullable=False, auto_increment=True)
         keys.add("unique")
     while words.word:
         for phrase, action in _ATTRIBUTES:
@@ -328,6 +333,7 @@ def _set_collation(words: _Words, facts: dict[str, object], _: set[str]) -> None
 def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
     if words.kind is TokenType.L_PAREN:
         words.group()
+        facts["computed_default"] = True
         return
     negative = words.accept("-")
     words.accept("+")
@@ -347,13 +353,23 @@ def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
     elif null:
         value = None
     else:
-        return  # an expression such as CURRENT_TIMESTAMP: not a constant
+        facts["computed_default"] = True  # CURRENT_TIMESTAMP and its like
+        return
     facts["default"] = value
 
 
 def _set_generated(words: _Words, facts: dict[str, object], _: set[str]) -> None:
-    words.group()
-    facts["generated"] = "virtual"
+    facts.update(generated="virtual", depends_on=_identifiers(words.group()))
+
+
+def _identifiers(words: _Words) -> tuple[str, ...]:
+    """Return the words of an expression that can name a column, in lower case; a function's name cannot."""
+    after = [kind for _, kind in words.words[1:]] + [None]
+    return tuple(
+        word.lower()
+        for (word, kind), following in zip(words.words, after, strict=True)
+        if kind not in (TokenType.STRING, TokenType.NUMBER) and following not in (TokenType.L_PAREN, TokenType.DOT)
+    )
 
 
 _Action = Callable[[_Words, dict[str, object], set[str]], object]
@@ -368,6 +384,11 @@ _ATTRIBUTES: tuple[tuple[tuple[str, ...], _Action], ...] = (
     (("DEFAULT",), _set_default),
     (("GENERATED", "ALWAYS", "AS"), _set_generated),
     (("AS",), _set_generated),
+    *(
+        (("ON", "UPDATE", now), lambda words, facts, keys: facts.update(on_update=True))
+        for now in ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
+    ),
+    (("AUTO_INCREMENT",), lambda words, facts, keys: facts.update(auto_increment=True)),
     (("VIRTUAL",), lambda words, facts, keys: facts.update(generated="virtual")),
     (("STORED",), lambda words, facts, keys: facts.update(generated="stored")),
     (("PRIMARY", "KEY"), lambda words, facts, keys: keys.add("primary")),

@@ -11,7 +11,7 @@ import attrs
 
 from ndb_formats.errors import CorruptError, TruncatedError
 
-__all__ = ["Cursor"]
+__all__ = ["Cursor", "packed"]
 
 
 @attrs.define(slots=True)
@@ -71,3 +71,14 @@ class Cursor:
     def text(self, length: int) -> str:
         """Return `length` bytes as UTF-8 text; a name in a binlog is always UTF-8."""
         return self.take(length).decode("utf-8", "surrogateescape")
+
+
+def packed(value: int) -> bytes:
+    """Return a length-encoded integer; the inverse of `Cursor.packed`."""
+    if value < 251:
+        return bytes([value])
+    for marker, width in ((252, 2), (253, 3), (254, 8)):
+        if value < 1 << 8 * width:
+            return bytes([marker]) + value.to_bytes(width, "little")
+    message = f"{value} is too large for a length-encoded integer"
+    raise ValueError(message)

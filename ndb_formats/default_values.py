@@ -6,12 +6,16 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
 from ndb_formats.schema import Column
 from ndb_formats.values import ABSENT, Value
+from ndb_formats.vector import Vector
 
 __all__ = ["default_value", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
+_EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
 _ZERO_TEXTS = {
     "date": "0000-00-00",
     "time": "00:00:00",
@@ -35,7 +39,7 @@ def default_value(column: Column) -> Value:
 
 
 def zero_value(column: Column) -> Value:
-    """Return the implicit zero of a type: 0, an empty text, the zero date."""
+    """Return the implicit zero of a type: 0, an empty text, the zero date; JSON without bytes is null."""
     if column.type in _ZERO_TEXTS:
         fraction = f".{'0' * column.length}" if column.length and column.type != "date" else ""
         return _ZERO_TEXTS[column.type] + fraction
@@ -45,4 +49,4 @@ def zero_value(column: Column) -> Value:
         return 0
     if column.type == "decimal":
         return Decimal(0).scaleb(-(column.scale or 0))
-    return 0.0 if column.type in ("float", "double") else b""
+    return 0.0 if column.type in ("float", "double") else _EMPTY.get(column.type, b"")

@@ -13,8 +13,10 @@ from typing import Self
 __all__ = [
     "ChecksumError",
     "CorruptError",
+    "CutFileError",
     "FormatError",
     "SchemaError",
+    "SettingError",
     "TruncatedError",
     "UnsupportedError",
 ]
@@ -97,6 +99,10 @@ class TruncatedError(FormatError, EOFError):
     """The bytes end before the value, event or file does."""
 
 
+class CutFileError(TruncatedError):
+    """A file ends inside an event: it was cut short, or is still being written."""
+
+
 class CorruptError(FormatError, ValueError):
     """The bytes contradict the format, so that nothing after them can be trusted."""
 
@@ -111,3 +117,7 @@ class UnsupportedError(FormatError, ValueError):
 
 class SchemaError(FormatError, ValueError):
     """A table definition is missing, cannot be parsed, or does not fit the binlog."""
+
+
+class SettingError(FormatError, ValueError):
+    """A setting of the server has no such value."""

@@ -25,6 +25,10 @@ from ndb_formats.values import ABSENT, Absent, MaybeValue, Value
 __all__ = ["RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
 
 
+# A JSON diff: four bytes of length, whatever the column's own prefix is.
+DIFF_CODEC = Codec(4, True, bytes, bytes)
+
+
 @attrs.frozen
 class RowLayout:
     """
@@ -52,11 +56,15 @@ class RowImage:
         layout: How to read it.
         present: Positions of the columns it carries, ascending.
         payloads: Bytes of each of those; None is NULL.
+        partial: Those whose bytes are a JSON diff, not a value (after images of partial updates only).
+        spare_nulls: The null bits that stand for no column; servers differ in what they leave there.
     """
 
     layout: RowLayout = attrs.field(repr=False)
     present: tuple[int, ...]
     payloads: tuple[bytes | None, ...]
+    partial: tuple[int, ...] = ()
+    spare_nulls: int = attrs.field(default=0, repr=False, eq=False)
 
     def raw(self, ordinal: int) -> bytes | Absent | None:
         """Return a column's bytes; None is NULL, `ABSENT` a column that is not in the image."""
@@ -99,7 +107,7 @@ class RowImage:
         return len(self.present)
 
 
-def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...]) -> RowImage:
+def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...], partial: tuple[int, ...] = ()) -> RowImage:
     """
     Step over one image and return it.
 
@@ -107,6 +115,7 @@ def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...]) -> R
         cursor: Stands at the image's null bits.
         layout: The table's layout.
         present: Positions of the columns that the event's bitmap names.
+        partial: Those of which the image holds a JSON diff.
 
     Raises:
         TruncatedError: The image is longer than the event.
@@ -118,17 +127,19 @@ def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...]) -> R
             payloads.append(None)
             continue
         try:
-            payloads.append(layout.codecs[ordinal].take(cursor))
+            taker = DIFF_CODEC if ordinal in partial else layout.codecs[ordinal]
+            payloads.append(taker.take(cursor))
         except FormatError as error:
             raise error.located(table=layout.table, column=layout.names[ordinal]) from None
-    return RowImage(layout, present, tuple(payloads))
+    return RowImage(layout, present, tuple(payloads), partial, nulls >> len(present))
 
 
 def put_image(image: RowImage) -> bytes:
     """Return the bytes of an image as they stand in a rows event; the inverse of `take_image`."""
     nulls = sum(1 << place for place, payload in enumerate(image.payloads) if payload is None)
+    nulls |= image.spare_nulls << len(image.present)
     values = (
-        image.layout.codecs[ordinal].put(payload)
+        (DIFF_CODEC if ordinal in image.partial else image.layout.codecs[ordinal]).put(payload)
         for ordinal, payload in zip(image.present, image.payloads, strict=True)
         if payload is not None
     )

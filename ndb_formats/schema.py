@@ -40,6 +40,10 @@ class Column:
         nullable: May hold NULL.
         default: Declared constant default as text or bytes; None is DEFAULT NULL; ABSENT is none declared.
         generated: ``stored`` or ``virtual`` for a generated column.
+        depends_on: Names of the columns that a generated column's expression mentions.
+        auto_increment: Declared AUTO_INCREMENT.
+        computed_default: The declared default is no constant: an expression, or CURRENT_TIMESTAMP.
+        on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
     """
 
     name: str
@@ -53,6 +57,10 @@ class Column:
     nullable: bool = True
     default: MaybeValue = ABSENT
     generated: str | None = None
+    depends_on: tuple[str, ...] = ()
+    auto_increment: bool = False
+    computed_default: bool = False
+    on_update: bool = False
 
     @property
     def is_blob(self) -> bool:

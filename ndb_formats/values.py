@@ -11,6 +11,10 @@ from decimal import Decimal
 from enum import Enum
 from typing import Final, Literal
 
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
+from ndb_formats.vector import Vector
+
 __all__ = ["ABSENT", "Absent", "MaybeValue", "Value"]
 
 
@@ -29,5 +33,6 @@ class Absent(Enum):
 ABSENT: Final = Absent.ABSENT
 
 # Temporal values are text in MySQL's own spelling: zero dates and 838:59:59 have no Python type.
-Value = int | float | Decimal | str | bytes | None
+# JSON, GEOMETRY and VECTOR keep their bytes, which say more than the values in them.
+Value = int | float | Decimal | str | bytes | JsonDocument | Geometry | Vector | None
 MaybeValue = Value | Absent

@@ -15,6 +15,11 @@ from hypothesis import strategies as st
 from ndb_formats.charsets import PYTHON_CODEC
 from ndb_formats.column_types import Codec, WireType, codec_of
 from ndb_formats.constants import ColumnCode
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
+from ndb_formats.json_diff import DiffOperation, JsonDiff
+from ndb_formats.json_values import JsonOpaque, JsonUint, JsonValue
+from ndb_formats.vector import Vector
 
 # ---------------------------------------------------------------------------------------------------------
 # Temporal text
@@ -196,6 +201,84 @@ def member_values(draw: st.DrawFn) -> TypedValue:
     return TypedValue(wire, codec_of(wire, members=members), ",".join(members[place] for place in chosen))
 
 
+# ---------------------------------------------------------------------------------------------------------
+# JSON
+# ---------------------------------------------------------------------------------------------------------
+
+_JSON_TEXT = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+# Bytes of a DECIMAL(n, 0) for n from 1 to 9.
+_DECIMAL_BYTES = (1, 1, 2, 2, 3, 3, 4, 4, 4)
+
+
+@st.composite
+def json_opaques(draw: st.DrawFn) -> JsonOpaque:
+    """Return a DECIMAL, a temporal value or the bytes of any other type, as a document holds it."""
+    kind = draw(st.sampled_from(["decimal", "datetime", "time", "other"]))
+    if kind == "decimal":
+        precision = draw(st.integers(1, 9))
+        size = _DECIMAL_BYTES[precision - 1]
+        number = draw(st.integers(0, 10**precision - 1)) ^ 1 << 8 * size - 1
+        flip = draw(st.sampled_from([0, (1 << 8 * size) - 1]))
+        return JsonOpaque(ColumnCode.NEWDECIMAL, bytes([precision, 0]) + (number ^ flip).to_bytes(size, "big"))
+    clock = draw(st.integers(0, 23)) << 12 | draw(st.integers(0, 59)) << 6 | draw(st.integers(0, 59))
+    micro = draw(st.integers(0, 999999))
+    if kind == "time":
+        packed = (clock << 24 | micro) * draw(st.sampled_from([1, -1]))
+        return JsonOpaque(ColumnCode.TIME, packed.to_bytes(8, "little", signed=True))
+    if kind == "datetime":
+        day = (draw(st.integers(0, 9999)) * 13 + draw(st.integers(0, 12))) << 5 | draw(st.integers(0, 31))
+        code = draw(st.sampled_from([ColumnCode.DATE, ColumnCode.DATETIME, ColumnCode.TIMESTAMP]))
+        return JsonOpaque(code, (day << 41 | clock << 24 | micro).to_bytes(8, "little"))
+    code = draw(st.sampled_from([ColumnCode.BIT, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.VAR_STRING, 100]))
+    return JsonOpaque(code, draw(st.binary(max_size=80)))
+
+
+_JSON_SCALARS: st.SearchStrategy[JsonValue] = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(2**63), 2**63 - 1),
+    st.integers(-40000, 40000),
+    st.integers(0, 2**64 - 1).map(JsonUint),
+    st.floats(allow_nan=False, allow_infinity=False),
+    _JSON_TEXT,
+    json_opaques(),
+)
+JSON_VALUES: st.SearchStrategy[JsonValue] = st.recursive(
+    _JSON_SCALARS,
+    lambda children: st.lists(children, max_size=5) | st.dictionaries(_JSON_TEXT, children, max_size=5),
+    max_leaves=12,
+)
+
+
+@st.composite
+def _json_diffs(draw: st.DrawFn) -> JsonDiff:
+    legs = draw(
+        st.lists(
+            st.integers(0, 3).map("[{}]".format) | st.sampled_from([".a", '."b c"', "[last]", "[last-1]"]),
+            min_size=1,
+            max_size=3,
+        )
+    )
+    operation = draw(st.sampled_from(DiffOperation))
+    value = None if operation is DiffOperation.REMOVE else JsonDocument.of(draw(JSON_VALUES))
+    return JsonDiff(operation, "$" + "".join(legs), value)
+
+
+JSON_DIFFS = _json_diffs()
+
+
+@st.composite
+def kept_values(draw: st.DrawFn) -> TypedValue:
+    """Return a JSON, GEOMETRY or VECTOR column, whose values keep their bytes."""
+    kind = draw(st.sampled_from([ColumnCode.JSON, ColumnCode.GEOMETRY, ColumnCode.VECTOR]))
+    wire = WireType(kind, 4)
+    if kind is ColumnCode.JSON:
+        return TypedValue(wire, codec_of(wire), JsonDocument.of(draw(JSON_VALUES)))
+    if kind is ColumnCode.GEOMETRY:
+        return TypedValue(wire, codec_of(wire), Geometry(draw(st.binary(min_size=4, max_size=30))))
+    return TypedValue(wire, codec_of(wire), Vector(b"".join(draw(st.lists(st.binary(min_size=4, max_size=4))))))
+
+
 TYPED_VALUES = st.one_of(
     integer_values(),
     decimal_values(),
@@ -204,4 +287,5 @@ TYPED_VALUES = st.one_of(
     bytes_values(),
     float_values(),
     member_values(),
+    kept_values(),
 )

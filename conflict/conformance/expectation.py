@@ -14,7 +14,10 @@ import numpy as np
 
 from conflict.resolution import ClusterResult
 from conflict.setup import RefusalKind, TableSetup
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
 from ndb_formats.values import Value
+from ndb_formats.vector import Vector
 
 __all__ = ["differences"]
 
@@ -130,6 +133,10 @@ def _row_text(columns: Sequence[str], row: Sequence[object]) -> str:
 
 def _plain(value: Value) -> object:
     """Return a value as recordings write it."""
+    if isinstance(value, JsonDocument):
+        return value.text
+    if isinstance(value, Geometry | Vector):
+        value = value.data
     if isinstance(value, bytes):
         return value.hex().upper()
     return str(value) if isinstance(value, Decimal) else value

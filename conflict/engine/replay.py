@@ -13,7 +13,6 @@ from conflict.errors import HistoryError
 from conflict.history import Cluster, History, Take, Transaction
 from conflict.resolution import Resolution
 from conflict.setup import TableSetup
-from conflict.typed_rows import readable
 from ndb_formats.default_values import default_value
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Column
@@ -97,11 +96,11 @@ def resolve(
 
 
 def _rows_by_key(site: Site) -> dict[RowKey, tuple[Value, ...]]:
-    """Return the final rows of a site, in order of their keys; values of the columns that can be decoded."""
+    """Return the final rows of a site, in order of their keys."""
     rows = {}
     for key, row in sorted(site.store.rows.items()):
         table, layout = site.setups[key[0]].table, site.layouts[key[0]]
-        rows[key] = tuple(_value(row.payloads, layout, place, table.columns[place]) for place in readable(table))
+        rows[key] = tuple(_value(row.payloads, layout, place, column) for place, column in enumerate(table.columns))
     return rows
 
 

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import glob
 from collections.abc import Iterator, Sequence
-from itertools import islice
 from pathlib import Path
 
 import attrs
@@ -35,35 +34,14 @@ from conflict.errors import ConfigurationError
 from conflict.runs import plan_runs
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.create_table import parse_schema
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage
-from ndb_formats.row_reader import APPLY_STATUS, LoggedRow, read_rows
+from ndb_formats.row_reader import LoggedRow, read_rows
+from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema import Schema
-from ndb_formats.values import Value
+from ndb_formats.selection import APPLY_STATUS
 
 __all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
 
-_BATCH_ROWS = 10_000
-_EPOCH = pa.decimal128(20)  # unsigned 64-bit numbers do not fit Spark's long
-_IMAGE = pa.map_(pa.string(), pa.string())
-
-SCHEMA = pa.schema(
-    [
-        ("file", pa.string()),
-        ("position", pa.int64()),
-        ("row", pa.int32()),
-        ("timestamp", pa.timestamp("us", tz="UTC")),
-        ("server_id", pa.int64()),
-        ("epoch", _EPOCH),
-        ("transaction_id", _EPOCH),
-        ("flags", pa.list_(pa.string())),
-        ("database", pa.string()),
-        ("table", pa.string()),
-        ("operation", pa.string()),
-        ("before", _IMAGE),
-        ("after", _IMAGE),
-    ]
-)
+SCHEMA = RECORDS
 
 
 @attrs.frozen
@@ -132,46 +110,13 @@ class _Reader(DataSourceReader):
             wanted=options.wants,
             last_epoch=options.end_epoch,
         )
-        records = (_record(row) for row in rows if _in_range(row, options))
-        while batch := list(islice(records, _BATCH_ROWS)):
-            columns = zip(*batch, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, SCHEMA, strict=True)]
-            yield pa.record_batch(arrays, schema=SCHEMA)
+        yield from record_batches(row for row in rows if _in_range(row, options))
 
 
 def _in_range(row: LoggedRow, options: _Options) -> bool:
     if row.epoch is None:
         return options.start_epoch == 0 and options.end_epoch is None
     return options.start_epoch <= row.epoch and (options.end_epoch is None or row.epoch <= options.end_epoch)
-
-
-def _record(row: LoggedRow) -> tuple[object, ...]:
-    flags = row.extra.flags if row.extra and row.extra.flags else ConflictFlag(0)
-    return (
-        row.file,
-        row.position,
-        row.row,
-        row.timestamp * 1_000_000,
-        row.server_id,
-        row.epoch,
-        row.extra.transaction_id if row.extra else None,
-        [flag.name for flag in flags],
-        row.database,
-        row.table,
-        row.operation.name,
-        _image(row.before),
-        _image(row.after),
-    )
-
-
-def _image(image: RowImage | None) -> list[tuple[str, str | None]] | None:
-    return None if image is None else [(name, _text(value)) for name, value in image.by_name().items()]
-
-
-def _text(value: Value) -> str | None:
-    if value is None or isinstance(value, str):
-        return value
-    return "0x" + value.hex().upper() if isinstance(value, bytes) else str(value)
 
 
 def _read_options(options: dict[str, str]) -> _Options:

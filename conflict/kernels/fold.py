@@ -173,167 +173,160 @@ def _decide(function, bits, operation, exists, local, epoch, value, before, afte
 
 
 @njit(cache=True)
+def _catch_up(state, rows, side, start, stop, unexplained):  # type: ignore[no-untyped-def]  # compiled
+    """Do what a cluster did itself, rows `start` to `stop`."""
+    exists, local, epoch, value = state
+    key_of, _, operation_of, flags_of, epoch_of, _, _, before_in, before_of, after_in, after_of = rows
+    for row in range(start, stop):
+        if flags_of[side][row] & READ:
+            continue
+        key = key_of[side][row]
+        unexplained[side] += not exists[side, key] and operation_of[side][row] != WRITE
+        if operation_of[side][row] == DELETE:
+            exists[side, key] = False
+            continue
+        if not exists[side, key]:
+            value[side, key] = before_of[side][row] if before_in[side][row] else np.uint64(0)
+            exists[side, key] = True
+        if after_in[side][row]:
+            value[side, key] = after_of[side][row]
+        local[side, key] = True
+        epoch[side, key] = epoch_of[side][row]
+
+
+@njit(cache=True)
+def _apply(state, side, key, operation, given, after, own_epoch):  # type: ignore[no-untyped-def]  # compiled
+    """Do what the applier of a cluster applies."""
+    exists, local, epoch, value = state
+    if operation == DELETE:
+        exists[side, key] = False
+        return
+    if not exists[side, key]:
+        value[side, key] = np.uint64(0)
+        exists[side, key] = True
+    if given:
+        value[side, key] = after
+    local[side, key] = False
+    epoch[side, key] = own_epoch
+
+
+@njit(cache=True)
+def _tables_of_keys(rows, keys):  # type: ignore[no-untyped-def]  # compiled
+    table_of_key = np.zeros(keys, np.int16)
+    for side in range(2):
+        for row in range(len(rows[0][side])):
+            table_of_key[rows[0][side][row]] = rows[1][side][row]
+    return table_of_key
+
+
+@njit(cache=True)
+def _needs_refresh(functions, side, table, operation, cause):  # type: ignore[no-untyped-def]  # compiled
+    """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
+    return functions[2][side, table] and not (operation == DELETE and cause == MISSING)
+
+
+@njit(cache=True)
 def _fold(takes, bounds, rows, functions, keys, capacity):  # type: ignore[no-untyped-def]  # compiled
     """Walk the takes; returns arrays, their lengths, or -1 for a length if `capacity` is too small."""
     applier_of, foreign_epoch, own_epoch, own_group, max_replicated = takes
     local_end, first, last = bounds
-    key_of, table_of, operation_of, flags_of, epoch_of, group_of, _, before_in, before_of, after_in, after_of = rows
-    code, gci_bits, does_refresh = functions
-
-    exists = np.zeros((2, keys), np.bool_)
-    local = np.zeros((2, keys), np.bool_)
-    epoch = np.zeros((2, keys), np.uint64)
-    value = np.zeros((2, keys), np.uint64)
-    marked = np.full((2, keys), -1, np.int64)
-    table_of_key = np.zeros(keys, np.int16)
-    for side in range(2):
-        for row in range(len(key_of[side])):
-            table_of_key[key_of[side][row]] = table_of[side][row]
-
-    d_take = np.empty(capacity, np.int64)
-    d_source = np.empty(capacity, np.int64)
-    d_verdict = np.empty(capacity, np.int8)
-    d_cause = np.empty(capacity, np.int8)
-    d_incoming = np.empty(capacity, np.uint64)
-    d_stored = np.empty(capacity, np.uint64)
-    d_existed = np.empty(capacity, np.bool_)
+    key_of, _, operation_of, flags_of, _, group_of, _, _, before_of, after_in, after_of = rows
+    state = (
+        np.zeros((2, keys), np.bool_),
+        np.zeros((2, keys), np.bool_),
+        np.zeros((2, keys), np.uint64),
+        np.zeros((2, keys), np.uint64),
+    )
+    exists, local, epoch, value = state
+    table_of_key = _tables_of_keys(rows, keys)
+    marked = np.full((2, keys), -1, np.int64)  # the last take that refreshed a row
+    decisions = (
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.bool_),
+    )
+    d_take, d_source, d_verdict, d_cause, d_incoming, d_stored, d_existed = decisions
+    refreshes = (
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.bool_),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.int64),
+    )
+    r_cluster, r_key, r_take, r_exists, r_value, r_decision = refreshes
+    queue = np.empty((2, capacity), np.int64)  # refreshes that each cluster has logged, in order
+    head, tail, done = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64)
     unexplained = np.zeros(2, np.int64)
-    r_cluster = np.empty(capacity, np.int8)
-    r_key = np.empty(capacity, np.int32)
-    r_take = np.empty(capacity, np.int64)
-    r_exists = np.empty(capacity, np.bool_)
-    r_value = np.empty(capacity, np.uint64)
-    r_decision = np.empty(capacity, np.int64)
-    decisions_out = (d_take, d_source, d_verdict, d_cause, d_incoming, d_stored, d_existed)
-    refreshes_out = (r_cluster, r_key, r_take, r_exists, r_value, r_decision)
     made, sent = 0, 0
-    queue = np.empty((2, capacity), np.int64)  # refreshes each cluster has logged, in order
-    queue_head = np.zeros(2, np.int64)
-    queue_tail = np.zeros(2, np.int64)
-    done = np.zeros(2, np.int64)
 
     for take in range(len(applier_of)):
         here = applier_of[take]
         there = 1 - here
         # 1. The applier's own changes that come before.
-        for row in range(done[here], local_end[take]):
-            if flags_of[here][row] & READ:
-                continue
-            key = key_of[here][row]
-            unexplained[here] += not exists[here, key] and operation_of[here][row] != WRITE
-            if operation_of[here][row] == DELETE:
-                exists[here, key] = False
-                continue
-            if not exists[here, key]:
-                value[here, key] = before_of[here][row] if before_in[here][row] else np.uint64(0)
-                exists[here, key] = True
-            if after_in[here][row]:
-                value[here, key] = after_of[here][row]
-            local[here, key] = True
-            epoch[here, key] = epoch_of[here][row]
+        _catch_up(state, rows, here, done[here], local_end[take], unexplained)
         done[here] = max(done[here], local_end[take])
 
         # 2. The foreign epoch: rows and refreshes in the order of its log.
-        while queue_head[there] < queue_tail[there]:
-            made_in = r_take[queue[there, queue_head[there]]]
-            if own_epoch[made_in] >= foreign_epoch[take]:
-                break
-            queue_head[there] += 1  # of an epoch that was never taken
-        started = made
-        row = first[take]
+        while head[there] < tail[there] and own_epoch[r_take[queue[there, head[there]]]] < foreign_epoch[take]:
+            head[there] += 1  # of an epoch that was never taken
+        started, row = made, first[take]
         while True:
+            refresh = queue[there, head[there]] if head[there] < tail[there] else np.int64(-1)
+            has_refresh = refresh >= 0 and own_epoch[r_take[refresh]] == foreign_epoch[take]
             has_row = row < last[take]
-            has_refresh = False
-            refresh = np.int64(-1)
-            if queue_head[there] < queue_tail[there]:
-                refresh = queue[there, queue_head[there]]
-                has_refresh = own_epoch[r_take[refresh]] == foreign_epoch[take]
             if not has_row and not has_refresh:
                 break
             if made >= capacity:
-                return decisions_out, refreshes_out, -1, sent, unexplained
-            before, after, after_given = np.uint64(0), np.uint64(0), True
+                return decisions, refreshes, -1, sent, unexplained
+            before, given, reads = np.uint64(0), True, False
             if has_refresh and (not has_row or own_group[r_take[refresh]] < group_of[there][row]):
-                queue_head[there] += 1
-                key = r_key[refresh]
-                table = table_of_key[key]
+                head[there] += 1
+                key, after = r_key[refresh], r_value[refresh]
                 operation = WRITE if r_exists[refresh] else DELETE
-                after = r_value[refresh]
-                reads = False
                 d_source[made] = -1 - refresh
             else:
-                key = key_of[there][row]
-                table = table_of[there][row]
-                operation = operation_of[there][row]
-                before, after = before_of[there][row], after_of[there][row]
-                after_given = after_in[there][row] != 0
+                key, after, operation = key_of[there][row], after_of[there][row], operation_of[there][row]
+                before, given = before_of[there][row], after_in[there][row] != 0
                 reads = (flags_of[there][row] & READ) != 0
                 d_source[made] = row
                 row += 1
-            verdict, cause, incoming, stored = _decide(
-                code[here, table],
-                gci_bits[here, table],
-                operation,
-                exists[here, key],
-                local[here, key],
-                epoch[here, key],
-                value[here, key],
-                before,
-                after,
-                max_replicated[take],
-            )
-            d_take[made] = take
-            d_verdict[made] = verdict
-            d_cause[made] = cause
-            d_incoming[made] = incoming
-            d_stored[made] = stored
-            d_existed[made] = exists[here, key]
+            table = table_of_key[key]
+            d_take[made], d_existed[made] = take, exists[here, key]
+            d_verdict[made], d_cause[made], d_incoming[made], d_stored[made] = _decide(
+                functions[0][here, table], functions[1][here, table], operation,
+                exists[here, key], local[here, key], epoch[here, key], value[here, key],
+                before, after, max_replicated[take],
+            )  # fmt: skip
+            if d_verdict[made] == APPLIED and not reads:
+                _apply(state, here, key, operation, given, after, own_epoch[take])
             made += 1
-            if verdict == APPLIED and not reads:
-                if operation == DELETE:
-                    exists[here, key] = False
-                else:
-                    if not exists[here, key]:
-                        value[here, key] = np.uint64(0)
-                        exists[here, key] = True
-                    if after_given:
-                        value[here, key] = after
-                    local[here, key] = False
-                    epoch[here, key] = own_epoch[take]
 
         # 3. Refreshes, one per row in conflict.
         for decision in range(started, made):
             if d_verdict[decision] != REJECTED:
                 continue
             source = d_source[decision]
-            if source >= 0:
-                key, operation = key_of[there][source], operation_of[there][source]
-            else:
-                key = r_key[-1 - source]
-                operation = WRITE if r_exists[-1 - source] else DELETE
-            if not does_refresh[here, table_of_key[key]] or marked[here, key] == take:
+            key = key_of[there][source] if source >= 0 else r_key[-1 - source]
+            operation = operation_of[there][source] if source >= 0 else (WRITE if r_exists[-1 - source] else DELETE)
+            if marked[here, key] == take:
                 continue
-            if operation == DELETE and d_cause[decision] == MISSING:
-                continue  # delete-delete is counted, not refreshed
+            if not _needs_refresh(functions, here, table_of_key[key], operation, d_cause[decision]):
+                continue
             if sent >= capacity:
-                return decisions_out, refreshes_out, -1, sent, unexplained
+                return decisions, refreshes, -1, sent, unexplained
             marked[here, key] = take
-            r_cluster[sent] = here
-            r_key[sent] = key
-            r_take[sent] = take
-            r_exists[sent] = exists[here, key]
-            r_value[sent] = value[here, key]
-            r_decision[sent] = decision
+            r_cluster[sent], r_key[sent], r_take[sent], r_decision[sent] = here, key, take, decision
+            r_exists[sent], r_value[sent] = exists[here, key], value[here, key]
             if exists[here, key]:
-                local[here, key] = True
-                epoch[here, key] = own_epoch[take]
-            queue[here, queue_tail[here]] = sent
-            queue_tail[here] += 1
+                local[here, key], epoch[here, key] = True, own_epoch[take]
+            queue[here, tail[here]] = sent
+            tail[here] += 1
             sent += 1
     for side in range(2):
-        for row in range(done[side], len(key_of[side])):
-            key = key_of[side][row]
-            if not flags_of[side][row] & READ:
-                unexplained[side] += not exists[side, key] and operation_of[side][row] != WRITE
-                exists[side, key] = operation_of[side][row] != DELETE
-    return decisions_out, refreshes_out, made, sent, unexplained
+        _catch_up(state, rows, side, done[side], len(key_of[side]), unexplained)
+    return decisions, refreshes, made, sent, unexplained

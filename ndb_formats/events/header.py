@@ -21,7 +21,15 @@ from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HE
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
 
-__all__ = ["EventHeader", "FormatDescription", "decode_format_description", "decode_header"]
+__all__ = [
+    "EventHeader",
+    "FormatDescription",
+    "decode_format_description",
+    "decode_header",
+    "encode_format_description",
+    "encode_header",
+    "has_checksum_algorithm",
+]
 
 _HEADER = struct.Struct("<IBIIIH")
 _BINLOG_VERSION = 4
@@ -54,11 +62,13 @@ class FormatDescription:
         server_version: Version text of the server that wrote the file.
         checksum: Checksum algorithm: 0 none, 1 CRC32.
         post_header_sizes: Size of each event type's fixed part, by type code minus 1.
+        created: When the server was started, if this file is its first since then; else 0.
     """
 
     server_version: str
     checksum: int
     post_header_sizes: bytes = attrs.field(repr=False)
+    created: int = 0
 
     @property
     def checksum_size(self) -> int:
@@ -83,15 +93,15 @@ def decode_format_description(body: bytes) -> FormatDescription:
     if version != _BINLOG_VERSION:
         message = f"binlog version {version}; only version 4 (MySQL 5.0 and later) can be read"
         raise UnsupportedError(message)
-    server_version = cursor.take(50).rstrip(b"\0").decode("ascii", "replace")
-    cursor.skip(4)
+    server_version = cursor.take(50).rstrip(b"\0").decode("ascii", "surrogateescape")
+    created = cursor.uint(4)
     header_size = cursor.uint(1)
     if header_size != EVENT_HEADER_SIZE:
         message = f"event headers of {header_size} bytes; binlog version 4 has {EVENT_HEADER_SIZE}"
         raise CorruptError(message)
     rest = cursor.rest()
     if _version_numbers(server_version) < _FIRST_VERSION_WITH_CHECKSUMS:
-        return FormatDescription(server_version, CHECKSUM_ALG_OFF, rest)
+        return FormatDescription(server_version, CHECKSUM_ALG_OFF, rest, created)
     # The algorithm and a checksum of this very event stand at its end, whether or not others have one.
     if len(rest) < 5:
         message = "ends before its checksum algorithm"
@@ -100,7 +110,25 @@ def decode_format_description(body: bytes) -> FormatDescription:
     if algorithm not in (CHECKSUM_ALG_OFF, CHECKSUM_ALG_CRC32):
         message = f"checksum algorithm {algorithm} is not known"
         raise UnsupportedError(message)
-    return FormatDescription(server_version, algorithm, rest[:-5])
+    return FormatDescription(server_version, algorithm, rest[:-5], created)
+
+
+def encode_header(header: EventHeader) -> bytes:
+    """Return the 19 bytes of a header; the inverse of `decode_header`."""
+    return _HEADER.pack(*attrs.astuple(header))
+
+
+def encode_format_description(description: FormatDescription) -> bytes:
+    """Return the body of a Format_description event, up to its checksum; servers before 5.6.1 write none."""
+    version = description.server_version.encode("ascii", "surrogateescape").ljust(50, b"\0")
+    head = _BINLOG_VERSION.to_bytes(2, "little") + version + description.created.to_bytes(4, "little")
+    body = head + bytes([EVENT_HEADER_SIZE]) + description.post_header_sizes
+    return body + bytes([description.checksum]) if has_checksum_algorithm(description) else body
+
+
+def has_checksum_algorithm(description: FormatDescription) -> bool:
+    """Whether the server knows checksums, so that this event ends with an algorithm and a checksum of its own."""
+    return _version_numbers(description.server_version) >= _FIRST_VERSION_WITH_CHECKSUMS
 
 
 def _version_numbers(text: str) -> tuple[int, ...]:

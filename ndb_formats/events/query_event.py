@@ -17,15 +17,29 @@ import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["QueryEvent", "decode_query"]
+__all__ = ["QueryEvent", "decode_query", "encode_query"]
 
 
 @attrs.frozen
 class QueryEvent:
-    """One statement, with the database it ran in."""
+    """
+    One statement.
+
+    Attributes:
+        database: Database it ran in.
+        statement: Its text.
+        thread_id: Connection that ran it.
+        seconds: How long it took.
+        error: Error number it ended with on the source.
+        status: Session variables, as they stand in the event.
+    """
 
     database: str
     statement: str
+    thread_id: int = 0
+    seconds: int = 0
+    error: int = 0
+    status: bytes = attrs.field(default=b"", repr=False)
 
 
 def decode_query(body: bytes) -> QueryEvent:
@@ -36,10 +50,18 @@ def decode_query(body: bytes) -> QueryEvent:
         TruncatedError: The body ends too early.
     """
     cursor = Cursor(body)
-    cursor.skip(8)
-    database_size = cursor.uint(1)
-    cursor.skip(2)
-    cursor.skip(cursor.uint(2))
+    thread_id, seconds, database_size = cursor.uint(4), cursor.uint(4), cursor.uint(1)
+    error = cursor.uint(2)
+    status = cursor.take(cursor.uint(2))
     database = cursor.text(database_size)
     cursor.skip(1)
-    return QueryEvent(database, cursor.rest().decode("utf-8", "surrogateescape"))
+    statement = cursor.rest().decode("utf-8", "surrogateescape")
+    return QueryEvent(database, statement, thread_id, seconds, error, status)
+
+
+def encode_query(event: QueryEvent) -> bytes:
+    """Return the body of a Query event; the inverse of `decode_query`."""
+    database = event.database.encode("utf-8", "surrogateescape")
+    head = event.thread_id.to_bytes(4, "little") + event.seconds.to_bytes(4, "little") + bytes([len(database)])
+    variables = event.error.to_bytes(2, "little") + len(event.status).to_bytes(2, "little") + event.status
+    return head + variables + database + b"\0" + event.statement.encode("utf-8", "surrogateescape")

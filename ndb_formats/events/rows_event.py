@@ -15,24 +15,25 @@ Source: MySQL `rows_event.h` (`Rows_event`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum
 
 import attrs
 
-from ndb_formats.constants import EventType
-from ndb_formats.cursor import Cursor
+from ndb_formats.constants import ColumnCode, EventType
+from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
 from ndb_formats.events.table_map import bits
 from ndb_formats.extra_row_info import ExtraRowInfo, decode_extra_row_info
-from ndb_formats.row_image import RowImage, RowLayout, take_image
+from ndb_formats.row_image import RowImage, RowLayout, put_image, take_image
 
-__all__ = ["ROWS_EVENTS", "Operation", "RowsEvent", "decode_rows_event"]
+__all__ = ["ROWS_EVENTS", "Operation", "RowsEvent", "decode_rows_event", "encode_rows", "encode_rows_event"]
 
 _EXTRA_ROW_INFO = 0
 _PARTITION = 1
 _NDB_FORMAT = 0
 _STATEMENT_END = 0x1
+_PARTIAL_JSON_UPDATES = 1
 
 
 class Operation(IntEnum):
@@ -50,6 +51,7 @@ _KINDS = {
     EventType.WRITE_ROWS_EVENT: (Operation.WRITE_ROW, 2),
     EventType.UPDATE_ROWS_EVENT: (Operation.UPDATE_ROW, 2),
     EventType.DELETE_ROWS_EVENT: (Operation.DELETE_ROW, 2),
+    EventType.PARTIAL_UPDATE_ROWS_EVENT: (Operation.UPDATE_ROW, 2),
 }
 ROWS_EVENTS = frozenset(_KINDS)
 
@@ -62,22 +64,33 @@ class RowsEvent:
     Attributes:
         table_id: The Table_map event it refers to.
         operation: Write, update or delete.
-        statement_end: Whether it is the last of its statement (NDB: of its epoch).
         extra: What NDB added; None if nothing.
         column_count: Columns of the table.
         before: Positions of the columns of the before image; None for a write.
         after: Positions of the columns of the after image; None for a delete.
         body: The images.
+        type: Type of the event.
+        flags: Flags as they stand in the event.
+        extra_bytes: All blocks of extra row info as they stand in the event, NDB's and others'.
+        spare_columns: The bits of the column bitmaps that stand for no column.
     """
 
     table_id: int
     operation: Operation
-    statement_end: bool
     extra: ExtraRowInfo | None
     column_count: int
     before: tuple[int, ...] | None
     after: tuple[int, ...] | None
     body: bytes = attrs.field(repr=False)
+    type: EventType
+    flags: int = 0
+    extra_bytes: bytes = attrs.field(default=b"", repr=False)
+    spare_columns: tuple[int, int] = attrs.field(default=(0, 0), repr=False)
+
+    @property
+    def statement_end(self) -> bool:
+        """Whether it is the last of its statement (NDB: of its epoch)."""
+        return bool(self.flags & _STATEMENT_END)
 
     def rows(self, layout: RowLayout) -> Iterator[tuple[RowImage | None, RowImage | None]]:
         """
@@ -93,10 +106,26 @@ class RowsEvent:
         cursor = Cursor(self.body)
         while cursor.remaining:
             before = None if self.before is None else take_image(cursor, layout, self.before)
-            after = None if self.after is None else take_image(cursor, layout, self.after)
+            partial = self._partial(cursor, layout)
+            after = None if self.after is None else take_image(cursor, layout, self.after, partial)
             yield before, after
             if not self.before and not self.after:
                 return  # an image of no columns takes no bytes: without this the loop would not end
+
+    def _partial(self, cursor: Cursor, layout: RowLayout) -> tuple[int, ...]:
+        """
+        Read which columns of the after image are JSON diffs.
+
+        There is one bit per JSON column of the table, whether or not the image has it.
+        """
+        if self.type is not EventType.PARTIAL_UPDATE_ROWS_EVENT:
+            return ()
+        options = cursor.packed()
+        if not options & _PARTIAL_JSON_UPDATES:
+            return ()
+        documents = [place for place, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
+        chosen = bits(cursor.take((len(documents) + 7) // 8), len(documents))
+        return tuple(place for place, here in zip(documents, chosen, strict=True) if here)
 
 
 def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:
@@ -110,18 +139,64 @@ def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:
     cursor = Cursor(body)
     table_id = cursor.uint(6)
     flags = cursor.uint(2)
-    extra = _extra(Cursor(cursor.take(cursor.uint(2) - 2))) if version == 2 else None
+    extra_bytes = cursor.take(cursor.uint(2) - 2) if version == 2 else b""
     count = cursor.packed()
-    first = _columns(cursor, count)
-    second = _columns(cursor, count) if operation is Operation.UPDATE_ROW else None
+    first, first_spare = _columns(cursor, count)
+    second, second_spare = _columns(cursor, count) if operation is Operation.UPDATE_ROW else (None, 0)
     before = None if operation is Operation.WRITE_ROW else first
     after = {Operation.WRITE_ROW: first, Operation.UPDATE_ROW: second}.get(operation)
-    return RowsEvent(table_id, operation, bool(flags & _STATEMENT_END), extra, count, before, after, cursor.rest())
+    return RowsEvent(
+        table_id=table_id,
+        operation=operation,
+        extra=_extra(Cursor(extra_bytes)),
+        column_count=count,
+        before=before,
+        after=after,
+        body=cursor.rest(),
+        type=event_type,
+        flags=flags,
+        extra_bytes=extra_bytes,
+        spare_columns=(first_spare, second_spare),
+    )
 
 
-def _columns(cursor: Cursor, count: int) -> tuple[int, ...]:
-    present = bits(cursor.take((count + 7) // 8), count)
-    return tuple(place for place, here in enumerate(present) if here)
+def encode_rows_event(event: RowsEvent) -> bytes:
+    """Return the body of a rows event; the inverse of `decode_rows_event`."""
+    _, version = _KINDS[event.type]
+    parts = [event.table_id.to_bytes(6, "little"), event.flags.to_bytes(2, "little")]
+    if version == 2:
+        parts += [(len(event.extra_bytes) + 2).to_bytes(2, "little"), event.extra_bytes]
+    parts.append(packed(event.column_count))
+    bitmaps = [columns for columns in (event.before, event.after) if columns is not None]
+    for columns, spare in zip(bitmaps, event.spare_columns, strict=False):
+        number = sum(1 << place for place in columns) | spare << event.column_count
+        parts.append(number.to_bytes((event.column_count + 7) // 8, "little"))
+    return b"".join([*parts, event.body])
+
+
+def encode_rows(event: RowsEvent, rows: Iterable[tuple[RowImage | None, RowImage | None]]) -> bytes:
+    """Return the images of rows as they stand in an event's body."""
+    return b"".join(part for before, after in rows for part in _row_parts(event, before, after))
+
+
+def _row_parts(event: RowsEvent, before: RowImage | None, after: RowImage | None) -> Iterator[bytes]:
+    if before is not None:
+        yield put_image(before)
+    if after is None:
+        return
+    if event.type is EventType.PARTIAL_UPDATE_ROWS_EVENT:
+        documents = [place for place, wire in enumerate(after.layout.types) if wire.code is ColumnCode.JSON]
+        chosen = sum(1 << number for number, place in enumerate(documents) if place in after.partial)
+        yield packed(_PARTIAL_JSON_UPDATES if after.partial else 0)
+        if after.partial:
+            yield chosen.to_bytes((len(documents) + 7) // 8, "little")
+    yield put_image(after)
+
+
+def _columns(cursor: Cursor, count: int) -> tuple[tuple[int, ...], int]:
+    """Return the columns that a bitmap names, and its bits beyond the last column."""
+    number = int.from_bytes(cursor.take((count + 7) // 8), "little")
+    return tuple(place for place in range(count) if number >> place & 1), number >> count
 
 
 def _extra(cursor: Cursor) -> ExtraRowInfo | None:

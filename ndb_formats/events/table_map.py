@@ -20,11 +20,11 @@ from collections.abc import Sequence
 
 import attrs
 
-from ndb_formats.column_types import WireType, read_wire_types
+from ndb_formats.column_types import WireType, put_wire_types, read_wire_types
 from ndb_formats.constants import ColumnCode
-from ndb_formats.cursor import Cursor
+from ndb_formats.cursor import Cursor, packed
 
-__all__ = ["TableMap", "bits", "decode_table_map"]
+__all__ = ["TableMap", "bits", "decode_table_map", "encode_table_map"]
 
 _SIGNEDNESS = 1
 _DEFAULT_CHARSET = 2
@@ -38,6 +38,7 @@ _NUMERIC = frozenset(
 _CHARACTER = frozenset(
     {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.TINY_BLOB}
     | {ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
+    | {ColumnCode.VECTOR}  # has a collation in the event, that of bytes
 )
 
 
@@ -55,6 +56,9 @@ class TableMap:
         unsigned: Per column, whether it is UNSIGNED; None if the event does not say.
         collations: Per column, the collation number of its text, or None; None in all if the event does not say.
         names: Column names; None if the event does not say.
+        flags: Flags as they stand in the event.
+        metadata: The optional metadata as it stands in the event (see `ndb_formats.events.table_metadata`).
+        spare_nullable: The bits of the bitmap of nullable columns that stand for no column.
     """
 
     table_id: int
@@ -65,6 +69,9 @@ class TableMap:
     unsigned: tuple[bool, ...] | None = None
     collations: tuple[int | None, ...] | None = None
     names: tuple[str, ...] | None = None
+    flags: int = 0
+    metadata: bytes = attrs.field(default=b"", repr=False)
+    spare_nullable: int = attrs.field(default=0, repr=False)
 
     @property
     def full_name(self) -> str:
@@ -87,8 +94,7 @@ def decode_table_map(body: bytes) -> TableMap:
         UnsupportedError: A column type is not known.
     """
     cursor = Cursor(body)
-    table_id = cursor.uint(6)
-    cursor.skip(2)
+    table_id, flags = cursor.uint(6), cursor.uint(2)
     database = cursor.text(cursor.uint(1))
     cursor.skip(1)
     table = cursor.text(cursor.uint(1))
@@ -96,8 +102,42 @@ def decode_table_map(body: bytes) -> TableMap:
     count = cursor.packed()
     codes = cursor.take(count)
     types = read_wire_types(codes, Cursor(cursor.take(cursor.packed())))
-    nullable = bits(cursor.take((count + 7) // 8), count)
-    return _with_metadata(TableMap(table_id, database, table, types, nullable), cursor)
+    bitmap = cursor.take((count + 7) // 8)
+    metadata = cursor.rest()
+    table_map = TableMap(
+        table_id,
+        database,
+        table,
+        types,
+        bits(bitmap, count),
+        flags=flags,
+        metadata=metadata,
+        spare_nullable=int.from_bytes(bitmap, "little") >> count,
+    )
+    return _with_metadata(table_map, Cursor(metadata))
+
+
+def encode_table_map(table_map: TableMap) -> bytes:
+    """Return the body of a Table_map event; the inverse of `decode_table_map`."""
+    codes, metadata = put_wire_types(table_map.types)
+    nullable = sum(1 << place for place, may in enumerate(table_map.nullable) if may)
+    nullable |= table_map.spare_nullable << len(table_map.types)
+    return b"".join(
+        [
+            table_map.table_id.to_bytes(6, "little"),
+            table_map.flags.to_bytes(2, "little"),
+            *(_name(name) for name in (table_map.database, table_map.table)),
+            packed(len(codes)) + codes,
+            packed(len(metadata)) + metadata,
+            nullable.to_bytes((len(codes) + 7) // 8, "little"),
+            table_map.metadata,
+        ]
+    )
+
+
+def _name(name: str) -> bytes:
+    text = name.encode("utf-8", "surrogateescape")
+    return bytes([len(text)]) + text + b"\0"
 
 
 def _with_metadata(table_map: TableMap, cursor: Cursor) -> TableMap:

@@ -21,6 +21,7 @@ from tests.ndb_formats.building import (
     MAGIC,
     description_event,
     event_bytes,
+    packed,
     query_body,
     rows_body,
     table_map_body,
@@ -28,7 +29,7 @@ from tests.ndb_formats.building import (
 
 QUERY, XID, TABLE_MAP = 2, 16, 19
 WRITE, UPDATE, DELETE = 30, 31, 32
-PARTIAL_UPDATE, PAYLOAD = 39, 40
+PAYLOAD = 40
 LONG, LONGLONG, VARCHAR = b"\x03", b"\x08", b"\x0f"
 REFLECTED, REFRESH, READ = 1, 2, 4
 STATUS_ID, T_ID, HIDDEN_ID = 1, 7, 8
@@ -85,6 +86,14 @@ def update(k: int, x: int, *, transaction: int | None = 1, flags: int = 0, autho
 def delete(k: int, *, transaction: int | None = 1, flags: int = 0, author: int = OWN) -> Raw:
     """Return a delete that holds the key alone."""
     return DELETE, author, rows_body(b"\0" + struct.pack("<I", k), 3, [[0]], extra=extra(transaction, flags))
+
+
+def payload(raws: Sequence[Raw], compression: int = 255) -> Raw:
+    """Return a Transaction_payload: size, compression (255 is none) and size before that; then events from server 3."""
+    data = b"".join(event_bytes(code, body, checksum=False) for code, _, body in raws)
+    fields = [(1, packed(len(data))), (2, packed(compression)), (3, packed(len(data)))]
+    head = b"".join(packed(kind) + packed(len(value)) + value for kind, value in fields)
+    return PAYLOAD, OWN, head + packed(0) + data
 
 
 def events(raws: Sequence[Raw]) -> list[Event]:
@@ -275,6 +284,13 @@ class TestTransactions:
         ddl = (QUERY, OWN, query_body(b"d", b"CREATE TABLE d.t (k INT)"))
         assert feed([ddl, BEGIN, COMMIT, COMMIT]) == []
 
+    def test_packed_transaction(self):
+        """The events inside a Transaction_payload count as if they stood there, at its position."""
+        (epoch,) = feed([BEGIN, COMMIT, payload([BEGIN, *MAPS, status(OWN, 5), insert(1), insert(2), COMMIT])])
+        assert (epoch.number, groups(epoch)) == (5, [(0, [key(1), key(2)])])
+        origins = [change.origin for change in epoch.transactions[0].changes]
+        assert {(origin.file, origin.position) for origin in origins if origin} == {("binlog.000001", 300)}
+
     def test_rows_pending(self):
         """Rows of an epoch that is not complete are counted, consequences among them."""
         reader = EpochReader(OWN, SCHEMA)
@@ -304,26 +320,31 @@ class TestFaults:
         assert isinstance(error, CorruptError)
         assert str(error) == (
             "binlog.000001, position 500, QUERY_EVENT: the transaction that ends here has no "
-            "mysql.ndb_apply_status row with server id 3; is this the right server id, and was the table written by NDB?"
+            "mysql.ndb_apply_status row with server id 3; "
+            "is this the right server id, and was the table written by NDB?"
         )
 
     def test_another_server_id(self):
         """So is one whose row belongs to another server."""
         assert isinstance(self.fault(BEGIN, *MAPS, status(OTHER, 5), insert(1), COMMIT), CorruptError)
 
-    def test_compressed_transaction(self):
-        """A compressed transaction is refused: passing it over would lose changes."""
-        error = self.fault((PAYLOAD, OWN, b""))
+    def test_unknown_compression(self):
+        """A transaction compressed in an unknown way is refused: passing it over would lose changes."""
+        error = self.fault(payload([BEGIN, *MAPS, status(OWN, 5), insert(1), COMMIT], compression=7))
         assert isinstance(error, UnsupportedError)
-        assert str(error) == (
-            "binlog.000001, position 100, TRANSACTION_PAYLOAD_EVENT: compressed transactions cannot be read"
-        )
+        assert str(error) == ("binlog.000001, position 100, TRANSACTION_PAYLOAD_EVENT: compression type 7 is not known")
 
-    def test_partial_json(self):
-        """So is a partial update of JSON."""
-        error = self.fault(BEGIN, (PARTIAL_UPDATE, OWN, b""))
+    def test_fault_inside_a_payload(self):
+        """A fault in a packed transaction has the place of the event that holds it."""
+        error = self.fault(payload([BEGIN, *MAPS, insert(1, table_id=99)]))
+        assert error.message == "no TABLE_MAP_EVENT for table id 99 comes before it"
+
+    @pytest.mark.parametrize("kind", [20, 21, 22])
+    def test_old_row_events(self, kind: int):
+        """So are the row events of a version that no NDB server with epochs in its binlog ever was."""
+        error = self.fault(BEGIN, (kind, OWN, b""))
         assert isinstance(error, UnsupportedError)
-        assert error.message == "partial JSON updates cannot be read"
+        assert error.message == "row events of MySQL before 5.1.16 cannot be read"
 
     def test_rows_outside_a_transaction(self):
         """Rows belong to an epoch, which begins with BEGIN."""

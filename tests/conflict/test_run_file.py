@@ -166,8 +166,10 @@ class TestRefused:
             (
                 "[clusters.A]",
                 "[cluster]\n[clusters.A]",
-                "the run file has unknown entries cluster; known are "
-                "charset, clusters, database, ndb_replication, schedule, schema",
+                (
+                    "the run file has unknown entries cluster; known are "
+                    "charset, clusters, database, ndb_replication, schedule, schema"
+                ),
             ),
         ],
     )
@@ -183,8 +185,10 @@ class TestRefused:
             ('db = 1\ntable_name = "t"', "db is missing, or is not of type str"),
             (
                 'db = "shop"\ntable_name = "t"\nfunction = "NDB$MAX(x)"',
-                "a row of [[ndb_replication]] has unknown entries function; known are "
-                "binlog_type, conflict_fn, db, server_id, table_name",
+                (
+                    "a row of [[ndb_replication]] has unknown entries function; known are "
+                    "binlog_type, conflict_fn, db, server_id, table_name"
+                ),
             ),
         ],
     )
@@ -264,3 +268,22 @@ class TestHints:
         with pytest.raises(ConfigurationError) as caught:
             loaded.hints(SUMMARIES)
         assert str(caught.value) == f"{folder}/none.json: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("server_id = 2", "server_id = 1", "both clusters have server_id 1"),
+        ("binlog_type = 9", 'binlog_type = "9"', "binlog_type is missing, or is not of type int"),
+        ("steps.json", "run.toml", "a JSON object with a list of steps is needed"),
+    ],
+)
+def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: Path) -> None:
+    """A mistake in a run file is refused in words, with the name of the file."""
+    demo = Path(__file__).parents[1] / "recordings" / "demo"
+    for file in demo.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    text = (demo / "run.toml").read_text()
+    (tmp_path / "run.toml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigurationError, match=message):
+        load_run_file(tmp_path / "run.toml").hints({"A": [], "B": []})

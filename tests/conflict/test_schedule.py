@@ -5,7 +5,8 @@ import pytest
 from conflict.errors import HistoryError
 from conflict.history import Take, Transaction
 from conflict.ingest import AppliedEpoch, BinlogEpoch
-from conflict.schedule import Hint, Summary, place_takes, summarize, timeline_of
+from conflict.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
+from tests.conflict.histories import change
 
 LAST_GROUP = 2**31
 
@@ -21,10 +22,10 @@ def sent(number: int, *back: int) -> Summary:
 
 
 def placed(
-    applier: list[Summary], source: list[Summary], hints: dict[int, Hint] | None = None
+    applier: list[Summary], source: list[Summary], hints: dict[int, Hint] | None = None, *, cut: bool = False
 ) -> tuple[list[tuple[int, int, int, bool]], int]:
     """Return (foreign epoch, own epoch, group, traced) of each take, and how many places were assumed."""
-    takes, assumed = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+    takes, assumed = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints, cut=cut)
     assert all(take.source == "B" for take in takes)
     return [(take.foreign_epoch, take.epoch, take.group, take.traced) for take in takes], assumed
 
@@ -177,11 +178,70 @@ class TestHints:
         )
 
 
+class TestCut:
+    """Binlogs that end before the other side's do."""
+
+    def test_what_may_have_left_a_trace_later(self):
+        """Of what comes after the last trace of a binlog that was cut, nothing is assumed."""
+        applier = [own(5, 0, applied=((1, 101),)), own(6, 0)]
+        source = [sent(100), sent(101), sent(102), sent(103)]
+        assert placed(applier, source, cut=True) == ([(100, 5, -1, False), (101, 5, 1, True)], 1)
+        assert [take[0] for take in placed(applier, source)[0]] == [100, 101, 102, 103]
+
+    def cut(self, a: list[Summary], b: list[Summary]) -> tuple[list[int], list[int]]:
+        """Return the epochs that are kept of both clusters."""
+        kept = consistent_cut({"A": a, "B": b}, {"A": 1, "B": 2})
+        return [summary.number for summary in kept["A"]], [summary.number for summary in kept["B"]]
+
+    def test_nothing_missing(self):
+        """Binlogs of which each holds what the other one shows are kept whole."""
+        assert self.cut([own(5, 0), own(6, applied=((0, 100),))], [sent(100, 5), sent(101)]) == ([5, 6], [100, 101])
+
+    def test_an_epoch_that_is_not_there(self):
+        """What shows an epoch later than all that the other binlog holds is left out, with all that follows."""
+        a = [own(5, 0), own(6, applied=((0, 100),)), own(7, applied=((0, 101),)), own(8, 0)]
+        assert self.cut(a, [sent(100)]) == ([5, 6], [100])
+
+    def test_what_builds_on_what_was_left_out(self):
+        """Leaving out goes on from side to side until nothing is missing."""
+        a = [own(5, 0), own(6, applied=((0, 100),)), own(7, applied=((0, 102),)), own(8, 0)]
+        assert self.cut(a, [sent(100, 5), sent(101, 8)]) == ([5, 6], [100])
+        assert self.cut(a, [sent(100, 7), sent(101)]) == ([5], [])
+
+    def test_one_binlog_is_empty(self):
+        """Without the other side's binlog nothing that was applied can be told."""
+        assert self.cut([own(5, 0), own(6, applied=((0, 100),))], []) == ([5], [])
+
+    def test_an_epoch_from_before_the_beginning(self):
+        """A binlog may show epochs from before the other one begins."""
+        assert self.cut([own(5, applied=((0, 99),))], [sent(100)]) == ([5], [100])
+
+    def test_other_servers(self):
+        """Epochs of other servers do not matter."""
+        a = [Summary(5, (), (AppliedEpoch(0, 3, 999),))]
+        assert self.cut(a, [sent(100)]) == ([5], [100])
+
+    def test_a_gap(self):
+        """An epoch that is missing between two others means that a file was left out."""
+        with pytest.raises(HistoryError) as caught:
+            self.cut([own(5, applied=((0, 101),))], [sent(100), sent(102)])
+        assert str(caught.value).startswith(
+            "cluster A applied epoch 101 of cluster B, whose binlogs hold epochs before"
+        )
+
+    def test_the_summaries_stay_as_they_were(self):
+        """Cutting makes new lists."""
+        a = [own(5, applied=((0, 100),))]
+        assert self.cut(a, []) == ([], [])
+        assert len(a) == 1
+
+
 def test_summarize():
-    """A summary keeps the groups of transactions and what was applied."""
+    """A summary keeps the groups of transactions, what was applied, and the number of own changes."""
     applied = (AppliedEpoch(1, 2, 100),)
-    epoch = BinlogEpoch(5, (Transaction(5, 0, ()), Transaction(5, 2, ())), applied, ())
-    assert summarize(epoch) == Summary(5, (0, 2), applied)
+    first = Transaction(5, 0, (change("i1"), change("i2")))
+    epoch = BinlogEpoch(5, (first, Transaction(5, 2, (change("i3"),))), applied, ((1, change("i4")),))
+    assert summarize(epoch) == Summary(5, (0, 2), applied, 3)
 
 
 def test_timeline():

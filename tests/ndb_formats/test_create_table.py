@@ -101,9 +101,9 @@ class TestTypes:
         assert facts(definition, "charset", "collation") == ("utf8mb3", "utf8mb3_general_ci")
 
     def test_serial(self):
-        """SERIAL is BIGINT UNSIGNED NOT NULL UNIQUE."""
+        """SERIAL is BIGINT UNSIGNED NOT NULL AUTO_INCREMENT UNIQUE."""
         table = parse_create_table("CREATE TABLE t (id SERIAL, a INT)")
-        assert table.columns[0] == Column("id", "bigint", unsigned=True, nullable=False)
+        assert table.columns[0] == Column("id", "bigint", unsigned=True, nullable=False, auto_increment=True)
         assert (table.unique_keys, table.primary_key) == ((("id",),), ())
 
     @pytest.mark.parametrize(
@@ -198,6 +198,36 @@ class TestAttributes:
     def test_generated(self, definition: str, generated: str | None):
         """A generated column is virtual unless it is stored."""
         assert facts(definition, "generated") == (generated,)
+
+    def test_generated_from(self):
+        """A generated column depends on the columns its expression names, in any case, also ones declared later."""
+        table = parse_create_table(
+            """CREATE TABLE t (id INT, concat INT, `left` INT, D DATE, e INT,
+            g VARCHAR(9) AS (CONCAT(t.ID, 'e', `left`, d)) STORED, h INT AS (g + i) VIRTUAL, i INT AS (2) STORED)"""
+        )
+        assert [column.depends_on for column in table.columns] == [
+            *[()] * 5, ("id", "left", "D"), ("g", "i"), (),
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        ("definition", "auto_increment", "computed_default", "on_update"),
+        [
+            ("INT DEFAULT 7", False, False, False),
+            ("INT NOT NULL AUTO_INCREMENT PRIMARY KEY", True, False, False),
+            ("SERIAL", True, False, False),
+            ("INT DEFAULT (7)", False, True, False),
+            ("TIMESTAMP DEFAULT CURRENT_TIMESTAMP", False, True, False),
+            ("DATETIME(3) ON UPDATE NOW(3) DEFAULT NOW(3)", False, True, True),
+            ("DATETIME DEFAULT NULL ON UPDATE CURRENT_TIMESTAMP", False, False, True),
+            ("INT REFERENCES p (x) ON DELETE SET NULL ON UPDATE CASCADE", False, False, False),
+        ],
+    )
+    def test_values_that_the_server_fills_in(
+        self, definition: str, auto_increment: bool, computed_default: bool, on_update: bool
+    ):
+        """AUTO_INCREMENT, defaults that are no constants and ON UPDATE are known; ON UPDATE CASCADE is none."""
+        expected = (auto_increment, computed_default, on_update)
+        assert facts(definition, "auto_increment", "computed_default", "on_update") == expected
 
 
 class TestCharacterSets:
@@ -377,15 +407,15 @@ PARTITIONS 2 */""",
         assert (table.full_name, table.engine) == ("shop.order items", "NDBCLUSTER")
         assert (table.primary_key, table.unique_keys) == (("Order", "item"), (("price",),))
         assert table.columns == (
-            Column("Order", "int", unsigned=True, nullable=False),
+            Column("Order", "int", unsigned=True, nullable=False, auto_increment=True),
             Column("item", "varchar", 20, charset="latin1", collation="latin1_bin", nullable=False, default="none"),
             Column("price", "decimal", 10, 2, default=None),
             Column(
                 "flags", "set", charset="utf8mb4", collation="utf8mb4_0900_ai_ci", members=("a", "b"), default="a,b"
             ),
-            Column("seen", "timestamp", 3),
+            Column("seen", "timestamp", 3, computed_default=True, on_update=True),
             Column("hidden", "int", default="3"),
-            Column("total", "decimal", 12, 2, generated="virtual"),
+            Column("total", "decimal", 12, 2, generated="virtual", depends_on=("price",)),
             Column("doc", "json", default=None),
         )
 

@@ -7,7 +7,10 @@ import pytest
 
 from ndb_formats.create_table import parse_create_table
 from ndb_formats.default_values import default_value, zero_value
+from ndb_formats.geometry import Geometry
+from ndb_formats.json_binary import JsonDocument
 from ndb_formats.schema import Column
+from ndb_formats.vector import Vector
 
 
 def column(definition: str) -> Column:
@@ -49,6 +52,9 @@ def test_default_value(definition: str, value: Any):
         ("VARCHAR(5)", ""),
         ("ENUM('a','b')", ""),
         ("VARBINARY(5)", b""),
+        ("JSON", JsonDocument(b"")),
+        ("GEOMETRY", Geometry(b"")),
+        ("VECTOR(3)", Vector(b"")),
         ("DATE", "0000-00-00"),
         ("TIME(3)", "00:00:00.000"),
         ("DATETIME", "0000-00-00 00:00:00"),

@@ -9,6 +9,7 @@ from ndb_formats.errors import (
     CorruptError,
     FormatError,
     SchemaError,
+    SettingError,
     TruncatedError,
     UnsupportedError,
 )
@@ -38,7 +39,7 @@ def test_located_fills_in_only_what_is_missing():
 
 
 @pytest.mark.parametrize(
-    "kind", [FormatError, TruncatedError, CorruptError, ChecksumError, UnsupportedError, SchemaError]
+    "kind", [FormatError, TruncatedError, CorruptError, ChecksumError, UnsupportedError, SchemaError, SettingError]
 )
 def test_errors_survive_pickling(kind: type[FormatError]):
     """An error that crosses a process keeps its type, message and place."""
@@ -57,6 +58,7 @@ def test_errors_survive_pickling(kind: type[FormatError]):
         (ChecksumError, CorruptError),
         (UnsupportedError, ValueError),
         (SchemaError, ValueError),
+        (SettingError, ValueError),
     ],
 )
 def test_each_error_is_also_the_builtin_that_a_caller_expects(kind: type[FormatError], builtin: type[Exception]):

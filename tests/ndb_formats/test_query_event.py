@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.query_event import QueryEvent, decode_query
+from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query
 from tests.ndb_formats.building import query_body
 
 
@@ -19,9 +19,16 @@ from tests.ndb_formats.building import query_body
     ],
 )
 def test_query(database: bytes, statement: bytes, status: bytes):
-    """The session's variables are stepped over; database and statement are UTF-8."""
+    """Database and statement are UTF-8; the session's variables are kept as they stand."""
     event = decode_query(query_body(database, statement, status))
-    assert event == QueryEvent(database.decode(), statement.decode())
+    assert (event.database, event.statement, event.status) == (database.decode(), statement.decode(), status)
+
+
+def test_numbers_of_a_query():
+    """Thread id, seconds and error number stand before and after the size of the database name."""
+    body = bytes.fromhex("2a000000 03000000 01 ff04 0000") + b"d\0DROP TABLE t"
+    assert decode_query(body) == QueryEvent("d", "DROP TABLE t", thread_id=42, seconds=3, error=1279)
+    assert encode_query(decode_query(body)) == body
 
 
 def test_a_statement_that_is_not_utf8_survives():

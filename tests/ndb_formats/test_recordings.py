@@ -149,7 +149,7 @@ def test_images_encode_back_to_the_recorded_bytes(path: Path):
         assert b"".join(put_image(image) for image in images) == event.body
         for image in images:
             for place, payload in zip(image.present, image.payloads, strict=True):
-                if payload is not None and layout.types[place].code.name not in ("JSON", "GEOMETRY", "VECTOR"):
+                if payload is not None:
                     assert layout.codecs[place].encode(image.value(place)) == payload
                     count += 1
     assert count > 50

@@ -11,8 +11,9 @@ from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.create_table import parse_create_table
 from ndb_formats.cursor import Cursor
-from ndb_formats.errors import SchemaError, TruncatedError, UnsupportedError
+from ndb_formats.errors import CorruptError, SchemaError, TruncatedError, UnsupportedError
 from ndb_formats.events.table_map import TableMap
+from ndb_formats.json_binary import JsonDocument
 from ndb_formats.row_image import RowImage, RowLayout, layout_of, layout_of_types, put_image, take_image
 from ndb_formats.values import ABSENT
 from tests.strategies import TYPED_VALUES, TypedValue
@@ -81,13 +82,12 @@ class TestTakeImage:
 class TestValues:
     """Values are decoded when they are asked for."""
 
-    def test_a_column_that_cannot_be_decoded_disturbs_nobody_else(self):
-        """JSON is stepped over; asking for it names table and column."""
+    def test_a_broken_document_disturbs_nobody_else(self):
+        """JSON is stepped over and kept; what is wrong with it is found by who asks for its text."""
         image = image_of("00 05000000 02000000abcd", (0, 4))
-        assert image.value(0) == 5
-        assert image.raw(4) == b"\xab\xcd"
-        with pytest.raises(UnsupportedError, match=r"table d\.t, column j: values of type JSON"):
-            image.value(4)
+        assert image.values() == {0: 5, 4: JsonDocument(b"\xab\xcd")}
+        with pytest.raises(CorruptError, match="JSON: type 0xab"):
+            _ = image.values()[4].text
 
     def test_a_member_the_definition_lacks_names_table_and_column(self):
         """An ENUM number that the definition does not have is the definition's fault."""

@@ -45,6 +45,8 @@ def test_recorded_event():
         (False,) * 5,
         unsigned=(True, True, False, True, True),
         collations=(None, None, 8, None, None),
+        flags=1,
+        metadata=bytes.fromhex("0101f8 020108"),
     )
 
 

@@ -1,0 +1,125 @@
+"""
+Names of MySQL's collations, by number.
+
+Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+__all__ = ["BINARY", "Collation", "collation_of"]
+
+# Collation `binary`: of columns that hold bytes, not text.
+BINARY = 63
+
+
+@attrs.frozen
+class Collation:
+    """
+    One collation.
+
+    Attributes:
+        number: Its number.
+        name: Its name.
+        charset: The character set that it orders.
+        max_bytes: Bytes of the longest character in it.
+    """
+
+    number: int
+    name: str
+    charset: str
+    max_bytes: int
+
+
+def collation_of(number: int) -> Collation | None:
+    """Return a collation by its number; None if this version does not know it."""
+    return _COLLATIONS.get(number)
+
+
+# Character sets with characters of more than one byte.
+_MAX_BYTES = (
+    dict.fromkeys(("big5", "cp932", "euckr", "gb2312", "gbk", "sjis", "ucs2"), 2)
+    | dict.fromkeys(("eucjpms", "ujis", "utf8mb3"), 3)
+    | dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4)
+)
+
+# What follows the name of the character set in the name of the collation.
+_SINGLE = {
+    "armscii8": {32: "general_ci", 64: "bin"},
+    "ascii": {11: "general_ci", 65: "bin"},
+    "big5": {1: "chinese_ci", 84: "bin"},
+    "cp1250": {26: "general_ci", 34: "czech_cs", 44: "croatian_ci", 66: "bin", 99: "polish_ci"},
+    "cp1251": {14: "bulgarian_ci", 23: "ukrainian_ci", 50: "bin", 51: "general_ci", 52: "general_cs"},
+    "cp1256": {57: "general_ci", 67: "bin"},
+    "cp1257": {29: "lithuanian_ci", 58: "bin", 59: "general_ci"},
+    "cp850": {4: "general_ci", 80: "bin"},
+    "cp852": {40: "general_ci", 81: "bin"},
+    "cp866": {36: "general_ci", 68: "bin"},
+    "cp932": {95: "japanese_ci", 96: "bin"},
+    "dec8": {3: "swedish_ci", 69: "bin"},
+    "eucjpms": {97: "japanese_ci", 98: "bin"},
+    "euckr": {19: "korean_ci", 85: "bin"},
+    "gb18030": {248: "chinese_ci", 249: "bin", 250: "unicode_520_ci"},
+    "gb2312": {24: "chinese_ci", 86: "bin"},
+    "gbk": {28: "chinese_ci", 87: "bin"},
+    "geostd8": {92: "general_ci", 93: "bin"},
+    "greek": {25: "general_ci", 70: "bin"},
+    "hebrew": {16: "general_ci", 71: "bin"},
+    "hp8": {6: "english_ci", 72: "bin"},
+    "keybcs2": {37: "general_ci", 73: "bin"},
+    "koi8r": {7: "general_ci", 74: "bin"},
+    "koi8u": {22: "general_ci", 75: "bin"},
+    "latin1": {5: "german1_ci", 8: "swedish_ci", 15: "danish_ci", 31: "german2_ci", 47: "bin", 48: "general_ci"}
+    | {49: "general_cs", 94: "spanish_ci"},
+    "latin2": {2: "czech_cs", 9: "general_ci", 21: "hungarian_ci", 27: "croatian_ci", 77: "bin"},
+    "latin5": {30: "turkish_ci", 78: "bin"},
+    "latin7": {20: "estonian_cs", 41: "general_ci", 42: "general_cs", 79: "bin"},
+    "macce": {38: "general_ci", 43: "bin"},
+    "macroman": {39: "general_ci", 53: "bin"},
+    "sjis": {13: "japanese_ci", 88: "bin"},
+    "swe7": {10: "swedish_ci", 82: "bin"},
+    "tis620": {18: "thai_ci", 89: "bin"},
+    "ucs2": {35: "general_ci", 90: "bin", 159: "general_mysql500_ci"},
+    "ujis": {12: "japanese_ci", 91: "bin"},
+    "utf16": {54: "general_ci", 55: "bin"},
+    "utf16le": {56: "general_ci", 62: "bin"},
+    "utf32": {60: "general_ci", 61: "bin"},
+    "utf8mb3": {33: "general_ci", 76: "tolower_ci", 83: "bin", 223: "general_mysql500_ci"},
+    "utf8mb4": {45: "general_ci", 46: "bin", 303: "ja_0900_as_cs", 304: "ja_0900_as_cs_ks"}
+    | {305: "0900_as_ci", 306: "ru_0900_ai_ci", 307: "ru_0900_as_cs", 308: "zh_0900_as_cs", 309: "0900_bin"},
+}
+
+# Collations of the Unicode character sets stand in blocks, in the same order in each.
+_UNICODE = (
+    "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian "
+    "slovak spanish2 roman persian esperanto hungarian sinhala german2 croatian unicode_520 vietnamese"
+)
+_UNICODE_BLOCKS = {"utf16": 101, "ucs2": 128, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
+# Two blocks of utf8mb4, without and with accents and case; a dash where a number was never given.
+_UCA_0900 = "* de_pb is lv ro sl pl et es sv tr cs da lt sk es_trad la - eo hu hr - vi"
+_UCA_0900_BLOCKS = {255: "ai_ci", 278: "as_cs"}
+# Later ones follow each other in both forms.
+_LATE_0900 = "nb nn sr_latn bs bg gl mn_cyrl"
+_LATE_0900_START = 310
+
+
+def _suffixes() -> dict[int, tuple[str, str]]:
+    """Return character set and rest of the name of each collation."""
+    found = {number: (charset, rest) for charset, names in _SINGLE.items() for number, rest in names.items()}
+    for charset, start in _UNICODE_BLOCKS.items():
+        found |= {start + place: (charset, f"{name}_ci") for place, name in enumerate(_UNICODE.split())}
+    for start, form in _UCA_0900_BLOCKS.items():
+        for place, name in enumerate(_UCA_0900.split()):
+            if name != "-":
+                found[start + place] = ("utf8mb4", f"0900_{form}" if name == "*" else f"{name}_0900_{form}")
+    for place, name in enumerate(_LATE_0900.split()):
+        found[_LATE_0900_START + 2 * place] = ("utf8mb4", f"{name}_0900_ai_ci")
+        found[_LATE_0900_START + 2 * place + 1] = ("utf8mb4", f"{name}_0900_as_cs")
+    return found
+
+
+_COLLATIONS = {BINARY: Collation(BINARY, "binary", "binary", 1)} | {
+    number: Collation(number, f"{charset}_{rest}", charset, _MAX_BYTES.get(charset, 1))
+    for number, (charset, rest) in _suffixes().items()
+}

@@ -1,0 +1,115 @@
+"""
+Transaction_payload: the events of a whole transaction, compressed (``binlog_transaction_compression``).
+
+    fields    type packed, length packed, value packed; until a type of 0, which has no length
+    payload   events with headers and without checksums, one after the other, compressed
+
+Source: MySQL `codecs/binary.cpp` (`Transaction_payload`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import zstandard
+
+from ndb_formats.constants import EVENT_HEADER_SIZE
+from ndb_formats.cursor import Cursor, packed
+from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.events.header import EventHeader, decode_header
+
+__all__ = ["MAX_PAYLOAD_BYTES", "TransactionPayload", "decode_transaction_payload", "encode_transaction_payload"]
+
+_END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
+_ZSTD, _NONE = 0, 255
+# A server refuses to decompress more than this too (its largest max_allowed_packet).
+MAX_PAYLOAD_BYTES = 1 << 30
+
+
+@attrs.frozen
+class TransactionPayload:
+    """
+    One compressed transaction.
+
+    Attributes:
+        compression: 0 is zstd, 255 none.
+        uncompressed_size: Bytes of its events, as the event says.
+        data: The payload as it stands in the file.
+    """
+
+    compression: int
+    uncompressed_size: int
+    data: bytes = attrs.field(repr=False)
+
+    def events(self) -> Iterator[tuple[EventHeader, bytes]]:
+        """
+        Yield header and body of each event inside.
+
+        Raises:
+            CorruptError: The payload cannot be decompressed, or is not of the size given.
+            TruncatedError: Its last event is cut short.
+            UnsupportedError: It is compressed in an unknown way.
+        """
+        cursor = Cursor(self._uncompressed())
+        while cursor.remaining:
+            header = decode_header(cursor.take(EVENT_HEADER_SIZE))
+            if header.size < EVENT_HEADER_SIZE:
+                message = f"an event inside gives its size as {header.size} bytes, less than its own header"
+                raise CorruptError(message)
+            yield header, cursor.take(header.size - EVENT_HEADER_SIZE)
+
+    def _uncompressed(self) -> bytes:
+        if self.compression == _NONE:
+            return self.data
+        if self.compression != _ZSTD:
+            message = f"compression type {self.compression} is not known"
+            raise UnsupportedError(message)
+        if self.uncompressed_size > MAX_PAYLOAD_BYTES:
+            message = f"its payload is given as {self.uncompressed_size} bytes, more than a server would write"
+            raise CorruptError(message)
+        try:
+            # One byte more than expected is asked for, so that a longer payload shows.
+            with zstandard.ZstdDecompressor().stream_reader(self.data, read_across_frames=True) as stream:
+                plain = stream.read(self.uncompressed_size + 1)
+        except zstandard.ZstdError as error:
+            message = f"its payload cannot be decompressed: {error}"
+            raise CorruptError(message) from error
+        if len(plain) != self.uncompressed_size:
+            message = f"its payload is not of the {self.uncompressed_size} bytes that it gives"
+            raise CorruptError(message)
+        return plain
+
+
+def decode_transaction_payload(body: bytes) -> TransactionPayload:
+    """
+    Decode the body of a Transaction_payload event.
+
+    Raises:
+        CorruptError: Its fields contradict each other.
+        TruncatedError: The body ends too early.
+    """
+    cursor = Cursor(body)
+    fields: dict[int, int] = {}
+    while (kind := cursor.packed()) != _END:
+        value = Cursor(cursor.take(cursor.packed()))
+        if kind in (_PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE):
+            fields[kind] = value.packed()
+    data = cursor.rest()
+    if fields.get(_PAYLOAD_SIZE, len(data)) != len(data):
+        message = f"its payload has {len(data)} bytes, its header says {fields[_PAYLOAD_SIZE]}"
+        raise CorruptError(message)
+    return TransactionPayload(fields.get(_COMPRESSION, _NONE), fields.get(_UNCOMPRESSED_SIZE, len(data)), data)
+
+
+def encode_transaction_payload(payload: TransactionPayload) -> bytes:
+    """Return the body of a Transaction_payload event; the compressed bytes stay as they were read."""
+    fields = b"".join(
+        packed(kind) + packed(len(value)) + value
+        for kind, value in (
+            (_COMPRESSION, packed(payload.compression)),
+            (_UNCOMPRESSED_SIZE, packed(payload.uncompressed_size)),
+            (_PAYLOAD_SIZE, packed(len(payload.data))),
+        )
+    )
+    return fields + packed(_END) + payload.data

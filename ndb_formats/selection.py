@@ -1,0 +1,160 @@
+"""
+Which events of which files to show: the options that mysqlbinlog has, and NDB's epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
+from ndb_formats.constants import EventType
+from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
+from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.row_image import layout_of
+
+__all__ = ["APPLY_STATUS", "UNREAD_ROW_EVENTS", "DecodedEvent", "Selection", "select_events"]
+
+APPLY_STATUS = "mysql.ndb_apply_status"
+_EPOCH, _LOG_NAME = 1, 2
+# Events that carry row changes which this version cannot read; passing them over would lose changes.
+UNREAD_ROW_EVENTS = {
+    EventType.PRE_GA_WRITE_ROWS_EVENT: "row events of MySQL before 5.1.16",
+    EventType.PRE_GA_UPDATE_ROWS_EVENT: "row events of MySQL before 5.1.16",
+    EventType.PRE_GA_DELETE_ROWS_EVENT: "row events of MySQL before 5.1.16",
+}
+
+
+@attrs.frozen
+class Selection:
+    """
+    What to show.
+
+    Attributes:
+        start_position: First position, in the first file.
+        stop_position: Position to stop before, in the last file.
+        start_time: First second since 1970.
+        stop_time: Second since 1970 to stop before.
+        databases: Databases; none means all.
+        tables: ``database.table`` names; none means all.
+        start_epoch: First NDB epoch.
+        stop_epoch: Last NDB epoch; what follows is not read.
+    """
+
+    start_position: int = FIRST_POSITION
+    stop_position: int | None = None
+    start_time: int = 0
+    stop_time: int | None = None
+    databases: frozenset[str] = frozenset()
+    tables: frozenset[str] = frozenset()
+    start_epoch: int = 0
+    stop_epoch: int | None = None
+
+    def has_table(self, table_map: TableMap) -> bool:
+        """Whether the changes of a table are to be shown."""
+        in_database = not self.databases or table_map.database in self.databases
+        return in_database and (not self.tables or table_map.full_name in self.tables)
+
+    def has_epoch(self, epoch: int | None) -> bool:
+        """Whether an epoch is to be shown; events outside epochs are shown unless epochs were chosen."""
+        if epoch is None:
+            return self.start_epoch == 0 and self.stop_epoch is None
+        return self.start_epoch <= epoch and (self.stop_epoch is None or epoch <= self.stop_epoch)
+
+
+@attrs.frozen
+class DecodedEvent:
+    """
+    One selected event.
+
+    Attributes:
+        event: As read; one inside a compressed transaction stands at the position of its payload.
+        epoch: NDB epoch it belongs to; None outside, and before the epoch is known.
+        table_map: Of a Table_map event, and of a rows event its table's.
+        rows: Of a rows event, itself decoded.
+        statement: Of a Query event, its text.
+    """
+
+    event: Event
+    epoch: int | None = None
+    table_map: TableMap | None = None
+    rows: RowsEvent | None = None
+    statement: str | None = None
+
+
+@attrs.define
+class _State:
+    maps: dict[int, TableMap] = attrs.field(factory=dict)
+    epoch: int | None = None
+
+
+def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -> Iterator[DecodedEvent]:
+    """
+    Yield the selected events of files, in order.
+
+    Args:
+        files: Paths in the order in which the files were written.
+        selection: What to show.
+        verify: Whether to check checksums.
+
+    Raises:
+        FormatError: A file cannot be read further; the error names file and position.
+    """
+    state = _State()
+    for number, file in enumerate(files):
+        start = selection.start_position if number == 0 else FIRST_POSITION
+        stop = selection.stop_position if number == len(files) - 1 else None
+        for event in read_events(file, start=start, stop=stop, verify=verify):
+            if selection.stop_time is not None and event.header.timestamp >= selection.stop_time:
+                return
+            with locate(event):
+                for inner in unpacked(event):
+                    decoded = _decode(inner, state)
+                    if event.header.timestamp >= selection.start_time and _wanted(decoded, selection):
+                        yield decoded
+            if selection.stop_epoch is not None and state.epoch is not None and state.epoch > selection.stop_epoch:
+                return
+
+
+def _wanted(decoded: DecodedEvent, selection: Selection) -> bool:
+    if decoded.table_map is not None and not selection.has_table(decoded.table_map):
+        return False
+    return selection.has_epoch(decoded.epoch)
+
+
+def _decode(event: Event, state: _State) -> DecodedEvent:
+    kind = event.type
+    if kind is EventType.TABLE_MAP_EVENT:
+        table_map = decode_table_map(event.body)
+        state.maps[table_map.table_id] = table_map
+        return DecodedEvent(event, state.epoch, table_map)
+    if kind in ROWS_EVENTS:
+        assert kind is not None
+        rows = decode_rows_event(kind, event.body)
+        found = state.maps.get(rows.table_id)
+        if found is None:
+            message = f"no TABLE_MAP_EVENT for table id {rows.table_id} comes before it"
+            raise CorruptError(message)
+        _note_epoch(rows, found, state)
+        return DecodedEvent(event, state.epoch, found, rows)
+    if kind in UNREAD_ROW_EVENTS:
+        message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
+        raise UnsupportedError(message)
+    decoded = DecodedEvent(event, state.epoch)
+    if kind is EventType.QUERY_EVENT:
+        decoded = attrs.evolve(decoded, statement=decode_query(event.body).statement)
+    if kind in (EventType.QUERY_EVENT, EventType.XID_EVENT):
+        state.epoch = None
+    return decoded
+
+
+def _note_epoch(rows: RowsEvent, table_map: TableMap, state: _State) -> None:
+    """An epoch is named by the first row of `ndb_apply_status`, which has no log name."""
+    if table_map.full_name != APPLY_STATUS:
+        return
+    for _, after in rows.rows(layout_of(table_map)):
+        if after is not None and not after.payloads[_LOG_NAME]:
+            state.epoch = int.from_bytes(after.payloads[_EPOCH] or b"", "little")

@@ -1,0 +1,142 @@
+"""Folders of Parquet and JSON."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, part
+
+HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Return a folder that does not exist yet."""
+    return Folder(str(tmp_path / "history"))
+
+
+def takes(epochs: list[int]) -> pa.Table:
+    """Return takes with these epochs."""
+    count = len(epochs)
+    columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
+    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
+
+
+def test_path_of_a_part():
+    """Parts lie by kind, cluster, run and bucket."""
+    assert part("changes", "A", 3, 12) == "changes/cluster=A/run=00003/bucket=00012.parquet"
+
+
+class TestTables:
+    """Parquet."""
+
+    @pytest.mark.parametrize("path", ["takes.parquet", "deep/er/takes.parquet"])
+    def test_round_trip(self, folder: Folder, path: str):
+        """Unsigned 64-bit numbers come back as they were; folders are made as needed."""
+        folder.write_table(path, takes(HIGH))
+        read = folder.read_table(path, TAKES)
+        assert read.schema == TAKES
+        assert read.column("foreign_epoch").to_pylist() == HIGH
+        assert read.column("epoch").to_pylist() == HIGH[::-1]
+
+    def test_absent_and_empty_images(self, folder: Folder):
+        """An image that is not there stays apart from one without bytes."""
+        columns = [[b"\7", None], [b"\0", None], [None, b"\0"], [None, b""]]
+        folder.write_table("images.parquet", pa.table([pa.array(each, pa.binary()) for each in columns], schema=IMAGES))
+        read = folder.read_table("images.parquet", IMAGES)
+        assert [read.column(name).to_pylist() for name in IMAGES.names] == columns
+
+    def test_some_columns(self, folder: Folder):
+        """Only the columns that are asked for are read, in that order."""
+        folder.write_table("takes.parquet", takes(HIGH))
+        read = folder.read_table("takes.parquet", TAKES, ["epoch", "applier"])
+        assert read.column_names == ["epoch", "applier"]
+        assert read.column("epoch").to_pylist() == HIGH[::-1]
+
+    @pytest.mark.parametrize("schema", [CHANGES, KEYS, TAKES])
+    def test_a_missing_part_is_empty(self, folder: Folder, schema: pa.Schema):
+        """A bucket that has no rows in a run has no file."""
+        read = folder.read_table(part("changes", "A", 0, 0), schema)
+        assert (len(read), read.schema) == (0, schema)
+
+    def test_a_missing_part_of_some_columns(self, folder: Folder):
+        """It has the columns that are asked for."""
+        assert folder.read_table("none.parquet", TAKES, ["epoch"]).schema.names == ["epoch"]
+
+    def test_several(self, folder: Folder):
+        """Files are joined in the order given; those that are missing add nothing."""
+        folder.write_table("0.parquet", takes([1, 2]))
+        folder.write_table("2.parquet", takes([2**64 - 1]))
+        read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), TAKES)
+        assert read.column("foreign_epoch").to_pylist() == [2**64 - 1, 1, 2]
+
+    def test_none(self, folder: Folder):
+        """No files are an empty table."""
+        assert folder.read_tables((), TAKES).schema == TAKES
+
+    def test_a_path_that_looks_partitioned(self, folder: Folder):
+        """Names such as ``cluster=A`` on the way add no columns."""
+        folder.write_table(part("keys", "A", 0, 1), takes([5]))
+        assert folder.read_table(part("keys", "A", 0, 1), TAKES).column_names == TAKES.names
+
+    def test_long_decimals(self, folder: Folder):
+        """DECIMAL(65, 30) keeps all its digits."""
+        schema = pa.schema([("d", pa.decimal256(65, 30))])
+        digits = "9" * 35 + "." + "9" * 30
+        values = [Decimal(digits), None, Decimal("-" + digits)]
+        folder.write_table("d.parquet", pa.table([pa.array(values, schema[0].type)], schema=schema))
+        assert folder.read_table("d.parquet", schema).column("d").to_pylist() == values
+
+
+class TestFiles:
+    """JSON, and what is done with whole folders."""
+
+    def test_json(self, folder: Folder):
+        """A document comes back as it was; large numbers are exact."""
+        document = {"epoch": 2**64 - 1, "nested": [{"a": None}, "é"]}
+        folder.write_json("deep/history.json", document)
+        assert folder.read_json("deep/history.json") == document
+
+    def test_exists(self, folder: Folder):
+        """Files and folders are there once they were written."""
+        assert not folder.exists()
+        folder.write_json("deep/a.json", {})
+        assert folder.exists()
+        assert folder.exists("deep")
+        assert folder.exists("deep/a.json")
+        assert not folder.exists("deep/b.json")
+
+    def test_below(self, folder: Folder):
+        """A folder below is a part of it."""
+        folder.below("history").write_json("a.json", 1)
+        assert folder.read_json("history/a.json") == 1
+
+    def test_delete(self, folder: Folder):
+        """Files and folders can be deleted, and what is not there too."""
+        for name in ("a/1.json", "a/2.json", "b.json"):
+            folder.write_json(name, {})
+        folder.delete("b.json")
+        folder.delete("none.json")
+        folder.delete("none")
+        assert [folder.exists(name) for name in ("b.json", "a/1.json")] == [False, True]
+        folder.delete("a")
+        assert [folder.exists(name) for name in ("a", "")] == [False, True]
+        folder.delete()
+        folder.delete()
+        assert not folder.exists()
+
+    def test_move(self, folder: Folder, tmp_path: Path):
+        """A moved folder is at its target, whole, and gone where it was."""
+        folder.write_json("deep/a.json", 5)
+        target = Folder(str(tmp_path / "moved" / "to"))
+        folder.move_to(target)
+        assert target.read_json("deep/a.json") == 5
+        assert not folder.exists()
+
+    def test_uri(self, tmp_path: Path):
+        """A URI is a folder as well."""
+        folder = Folder(f"file://{tmp_path}/x")
+        folder.write_json("a.json", 7)
+        assert Folder(f"{tmp_path}/x").read_json("a.json") == 7

@@ -1,0 +1,83 @@
+"""`history.json`."""
+
+import json
+
+import attrs
+
+from conflict.bucketing import TableNumbers
+from conflict.configuration import ClusterConfiguration, Configuration
+from conflict.manifest import Manifest, RunFacts, resolve_columns, table_numbers
+from conflict.replication_table import ReplicationRow
+from ndb_formats.column_types import WireType
+from ndb_formats.constants import ColumnCode
+from ndb_formats.create_table import parse_schema
+from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, setups
+
+SCHEMA = parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d")
+MANIFEST = Manifest(
+    buckets=16,
+    clusters={"A": 1, "B": 2},
+    files={"A": ("a/binlog.000001", "a/binlog.000002"), "B": ()},
+    runs={
+        "A": (
+            RunFacts("a/binlog.000001", 158, 2000, 2**32, 2**63, 5),
+            RunFacts("a/binlog.000002", 158, 900, 2**63 + 1, 2**64 - 1, 3),
+        ),
+        "B": (),
+    },
+    types={
+        "d.t": (WireType(ColumnCode.LONG), WireType(ColumnCode.NEWDECIMAL, 65, 30), WireType(ColumnCode.VARCHAR, 9))
+    },
+    resolve_columns={"d.t": "x"},
+    errors={"B": "binlog.000001, position 4: cut"},
+    left_out={"B": 2},
+    assumed={"A": 0, "B": 1},
+    last_epochs={"A": 2**64 - 1, "B": 0},
+    epochs_left_out={"A": 2, "B": 0},
+    changes=8,
+)
+
+
+def test_round_trip():
+    """A manifest that goes through JSON is the same, epochs of 64 bits and types among it."""
+    text = json.dumps(MANIFEST.to_json())
+    assert Manifest.from_json(json.loads(text)) == MANIFEST
+
+
+def test_document():
+    """The document is plain: its format, names, numbers and lists."""
+    document = MANIFEST.to_json()
+    assert document["format"] == 1
+    assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
+    assert document["runs"]["A"][1] == {
+        "file": "a/binlog.000002",
+        "start": 158,
+        "stop": 900,
+        "first_epoch": 9223372036854775809,
+        "last_epoch": 18446744073709551615,
+        "changes": 3,
+    }
+
+
+def test_layouts():
+    """A table that no binlog mentions has no layout; the others are read by their wire types."""
+    types = {"d.n": (WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG), WireType(ColumnCode.LONG))}
+    first, second = attrs.evolve(MANIFEST, types=types).layouts(TableNumbers(SCHEMA.tables[:2], {}))
+    assert first is None
+    assert second is not None
+    assert (second.table, second.names, second.types) == ("d.n", ("k", "x", "v"), types["d.n"])
+
+
+def test_resolve_columns():
+    """Functions of a column name one, on whichever cluster; EPOCH names none."""
+    assert resolve_columns(setups(None, "NDB$MAX(x)")) == {"d.t": "x"}
+    assert resolve_columns(setups("NDB$EPOCH()", None)) == {}
+
+
+def test_table_numbers():
+    """Tables are numbered as they stand in the schema, exceptions tables left out."""
+    clusters = tuple(ClusterConfiguration(name, number, ()) for number, name in ((1, "A"), (2, "B")))
+    rows = (ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)"),)
+    numbers = table_numbers(Configuration(clusters, SCHEMA, rows))
+    assert [table.full_name for table in numbers.tables] == ["d.t", "d.n"]
+    assert (numbers.number("d.n"), numbers.resolve_ordinal("d.t"), numbers.resolve_ordinal("d.n")) == (1, 1, None)

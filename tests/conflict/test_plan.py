@@ -1,0 +1,107 @@
+"""The order of all takes, and what is known to have come back before each."""
+
+import pytest
+
+from conflict.errors import HistoryError
+from conflict.history import Take
+from conflict.plan import plan_takes, without_takes_after
+from tests.conflict.histories import history
+
+BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
+
+
+def planned(text: str) -> list[tuple[int, int, int, int, bool, int]]:
+    """Return (applier, foreign epoch, epoch, group, traced, M) of each take; A is 0, B is 1."""
+    takes = plan_takes(history(text).clusters)
+    columns = (
+        takes.applier,
+        takes.foreign_epoch,
+        takes.epoch,
+        takes.group,
+        takes.traced,
+        takes.max_replicated_epoch,
+    )
+    return list(zip(*(column.tolist() for column in columns), strict=True))
+
+
+def test_nothing():
+    """Without takes all arrays are empty, and have their types all the same."""
+    takes = plan_takes(history("A:i1=1@1 B:i1=2@11").clusters)
+    assert len(takes) == 0
+    assert (takes.epoch.dtype, takes.max_replicated_epoch.dtype) == ("uint64", "uint64")
+
+
+def test_causes_come_first():
+    """No epoch is taken before it was made; M is the last own epoch that came back before."""
+    assert planned(BACK_AND_FORTH) == [
+        (1, 1, 11, 0, True, 0),
+        (0, 11, 2, 0, True, 0),
+        (0, 12, 3, 0, True, 1),
+        (1, 3, 13, 0, True, 0),
+        (0, 13, 4, 0, True, 1),
+    ]
+
+
+def test_own_order_is_kept():
+    """Takes of one cluster stay in its order, whatever the other does."""
+    takes = planned("A:i1=1@1 A:i1=1@2 A:i1=1@3 B:<1@11 B:<2@11 B:<3@12")
+    assert [(foreign, epoch, group) for _, foreign, epoch, group, _, _ in takes] == [
+        (1, 11, 0),
+        (2, 11, 1),
+        (3, 12, 0),
+    ]
+
+
+def test_an_epoch_counts_from_its_commit():
+    """The take that brings an epoch back is still judged without it; the next one knows it."""
+    takes = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 A:<12@3")
+    assert [(foreign, known) for applier, foreign, *_, known in takes if applier == 0] == [(11, 0), (12, 1)]
+
+
+def test_the_last_of_several_epochs_counts():
+    """If an own epoch shows two foreign ones, the later one comes back."""
+    takes = planned("A:i1=1@1 A:i1=1@2 B:<1@11 B:<2@11 A:<11@3 B:i2=1@12 A:<12@4")
+    assert takes[-1] == (0, 12, 4, 0, True, 2)
+
+
+def test_what_left_no_trace_does_not_come_back():
+    """An epoch whose take was not logged is not known to have arrived."""
+    takes = planned("A:i1=1@1 B:<1?@11 B:i2=1@11 A:<11@2 B:i3=1@12 A:<12@3")
+    assert takes == [(1, 1, 11, -1, False, 0), (0, 11, 2, 0, True, 0), (0, 12, 3, 0, True, 0)]
+
+
+def test_m_never_falls():
+    """An epoch that brings back nothing leaves M where it is."""
+    takes = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 B:i3=1@13 A:<12@3 A:<13@4")
+    assert [known for applier, *_, known in takes if applier == 0] == [0, 1, 1]
+
+
+@pytest.mark.parametrize(("first", "second"), [(2**63 - 1, 2**63), (2**63, 2**64 - 1)])
+def test_high_epochs(first: int, second: int):
+    """Epochs survive as unsigned 64-bit numbers, in every column."""
+    text = f"A:i1=1@{first} B:<{first}@{first} A:<{first}@{second} B:i2=1@{second} A:<{second}@{second}"
+    assert planned(text) == [
+        (1, first, first, 0, True, 0),
+        (0, first, second, 0, True, 0),
+        (0, second, second, 1, True, first),
+    ]
+
+
+def test_circular():
+    """Two epochs that each contain news of the other cannot be ordered."""
+    with pytest.raises(HistoryError) as caught:
+        planned("A:<11@1 A:i1=1@1 B:<1@11 B:i1=1@11")
+    assert str(caught.value) == ("the schedule is circular: cluster A takes epoch 11 before it can have been made")
+
+
+def test_without_takes_after():
+    """A stopped applier takes nothing from the epoch at fault on; what the cluster did itself stays."""
+    cluster = history("A:<11@1 A:i1=1@1 A:<12@2 A:i2=1@3 A:<13@4").clusters[0]
+    left = without_takes_after(cluster, 12)
+    assert [item.foreign_epoch if isinstance(item, Take) else item.epoch for item in left.timeline] == [11, 1, 3]
+
+
+def test_without_a_stop():
+    """An applier that did not stop keeps its timeline."""
+    cluster = history("A:<11@1 A:<12@2").clusters[0]
+    assert without_takes_after(cluster, None) is cluster

@@ -1,0 +1,58 @@
+"""VECTOR: floats of single precision that keep every bit."""
+
+import struct
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ndb_formats.column_types import WireType, codec_of
+from ndb_formats.constants import ColumnCode
+from ndb_formats.errors import CorruptError
+from ndb_formats.vector import Vector
+
+CODEC = codec_of(WireType(ColumnCode.VECTOR, 4))
+
+
+@pytest.mark.parametrize(
+    ("data", "floats", "text"),
+    [
+        # STRING_TO_VECTOR('[1,2.5,-3,0.125]') in MySQL 9.7.4, and a binlog of MySQL 9.0.
+        (
+            "0000803f00002040000040c00000003e",
+            (1.0, 2.5, -3.0, 0.125),
+            "[1.00000e+00,2.50000e+00,-3.00000e+00,1.25000e-01]",
+        ),
+        (
+            "cdcc8c3f666606406666464033338340",
+            (1.100000023841858, 2.0999999046325684, 3.0999999046325684, 4.099999904632568),
+            "[1.10000e+00,2.10000e+00,3.10000e+00,4.10000e+00]",
+        ),
+    ],
+)
+def test_recorded_vectors(data: str, floats: tuple[float, ...], text: str):
+    """The numbers are those of the statement, the text is what mysqlbinlog printed."""
+    vector = CODEC.decode(bytes.fromhex(data))
+    assert isinstance(vector, Vector)
+    assert (vector.floats, vector.text) == (floats, text)
+    assert CODEC.encode(vector) == CODEC.encode(floats) == bytes.fromhex(data)
+
+
+@given(st.lists(st.binary(min_size=4, max_size=4), max_size=8).map(b"".join))
+def test_every_bit_is_kept(data: bytes):
+    """Also those of a NaN, whose bits a Python float may change."""
+    vector = CODEC.decode(data)
+    assert CODEC.encode(vector) == data
+    assert vector == CODEC.decode(data)
+    assert vector.floats == struct.unpack(f"<{len(data) // 4}f", data) or any(map(_is_nan, vector.floats))
+
+
+def _is_nan(number: float) -> bool:
+    return number != number  # noqa: PLR0124
+
+
+@pytest.mark.parametrize("length", [1, 2, 3, 5])
+def test_a_part_of_a_float_is_corrupt(length: int):
+    """A vector has a whole number of floats."""
+    with pytest.raises(CorruptError, match=f"{length} bytes"):
+        CODEC.decode(bytes(length))

@@ -1,0 +1,377 @@
+"""The pages say what is so: their commands run, their code runs, their tables are those of the code."""
+
+import contextlib
+import io
+import re
+import shlex
+import shutil
+import subprocess
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import attrs
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from conflict import cli, grid
+from conflict.counters import COUNTERS, DELETE_DELETE, REFRESH_RECEIVED
+from conflict.errors import ConfigurationError
+from conflict.functions import FUNCTIONS, parse_conflict_function
+from conflict.ingest import EpochReader
+from conflict.jobs.data_source import NdbBinlogDataSource, register
+from conflict.outputs import OUTCOMES
+from conflict.replication_table import ReplicationRow
+from conflict.resolution import StopKind
+from conflict.run_file import load_run_file
+from conflict.setup import RefusalKind, set_up
+from conflict.typed_rows import row_schema
+from ndb_formats.binlog_reader import Event
+from ndb_formats.constants import EventType
+from ndb_formats.create_table import parse_create_table, parse_schema
+from ndb_formats.errors import FormatError, UnsupportedError
+from ndb_formats.events.header import EventHeader
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema import Schema
+
+ROOT = Path(__file__).parents[1]
+PAGES = {path.name: path for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]}
+MAKEFILE = (ROOT / "Makefile").read_text("utf-8")
+# What a toml block that shows a part of a run file stands in.
+RUN_FILE = """
+schema = "schema.sql"
+[clusters.A]
+server_id = 1
+binlogs = ["a.000001"]
+[clusters.B]
+server_id = 2
+binlogs = ["b.000001"]
+"""
+
+
+@attrs.frozen
+class Block:
+    """A fenced block: its language and what stands in it."""
+
+    language: str
+    text: str
+
+
+def blocks(page: str) -> list[Block]:
+    """Return the fenced blocks of a page."""
+    found = re.findall(r"^```(\w*)\n(.*?)^```$", PAGES[page].read_text("utf-8"), re.DOTALL | re.MULTILINE)
+    return [Block(language, text) for language, text in found]
+
+
+def table(page: str, *headings: str) -> list[list[str]]:
+    """Return the rows of the first table on a page with these headings, without marks for code."""
+    return tables(page, *headings)[0]
+
+
+def tables(page: str, *headings: str) -> list[list[list[str]]]:
+    """Return the rows of every table on a page whose first headings are these."""
+    found = []
+    for text in re.findall(r"(?:^\|.*\|\n)+", PAGES[page].read_text("utf-8"), re.MULTILINE):
+        rows = [[cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]] for line in text.splitlines()]
+        if rows[0][: len(headings)] == list(headings):
+            found.append([[cell.replace("`", "") for cell in row] for row in rows[2:]])
+    assert found, f"{page} has no table with the headings {headings}"
+    return found
+
+
+def squeezed(text: str) -> str:
+    """Return a text without the blanks and line ends that depend on the width of a terminal."""
+    return re.sub(r"\s+", " ", text).strip()
+
+
+def assert_shown(shown: str, output: str) -> None:
+    """Check that what a page shows was printed; ``...`` stands for anything, from its line on."""
+    for part in re.split(r"^\.\.\.$", shown, flags=re.MULTILINE):
+        assert squeezed(part) in squeezed(output)
+
+
+class Shell:
+    """Runs what pages tell to run: from the project's folder, and with ``build/`` somewhere else."""
+
+    def __init__(self, build: Path) -> None:
+        self._build = str(build)
+
+    def run(self, command: str) -> str:
+        """Run one line and return what it printed; a comment ``exits with n`` says that it does not exit with 0."""
+        code = re.search(r"# exits with (\d)", command)
+        line = re.sub(r"\bbuild\b", lambda match: self._build, command.split("  #", maxsplit=1)[0])
+        arguments = shlex.split(line)
+        if arguments[0] == "ndb-conflict":
+            done = CliRunner().invoke(cli.app, arguments[1:], catch_exceptions=False)
+            exit_code, output = done.exit_code, done.output
+        else:
+            process = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
+            exit_code, output = process.returncode, process.stdout + process.stderr
+        assert exit_code == int(code.group(1) if code else 0), output
+        return output.replace(self._build, "build")
+
+    def console(self, command: str) -> str:
+        """Check that a make target exists; of ``make demo``, run the last line."""
+        if command.startswith("make "):
+            recipe = re.search(rf"^{command.split()[1]}:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+            assert recipe, f"the Makefile has no recipe for {command}"
+            if command == "make demo":
+                (line,) = [line for line in recipe.group(1).splitlines() if "ndb-conflict" in line]
+                return self.run(line.strip().removeprefix("$(BIN)/"))
+        return ""
+
+
+@pytest.fixture
+def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    """Return a shell with lines so long that no path is broken."""
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(cli.console, "_width", 400)
+    return Shell(tmp_path / "build")
+
+
+def of_python(text: str, names: dict[str, object]) -> str:
+    """Run a block of Python and return what it printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(compile(text, "a python block", "exec"), names)  # that is what is tested
+    return printed.getvalue()
+
+
+@pytest.mark.parametrize("page", [name for name in PAGES if any(block.language != "toml" for block in blocks(name))])
+def test_what_a_page_runs_prints_what_it_shows(page: str, shell: Shell, spark: SparkSession) -> None:
+    """Every command and every piece of Python works, and a text after it is what it prints."""
+    names: dict[str, object] = {"spark": spark}
+    runners: dict[str, Callable[[str], str]] = {
+        "sh": lambda text: "".join(shell.run(line) for line in text.splitlines()),
+        "console": lambda text: "".join(shell.console(line.removeprefix("$ ")) for line in text.splitlines()),
+        "python": lambda text: of_python(text, names),
+    }
+    output = None
+    for block in blocks(page):
+        if block.language in runners:
+            output = runners[block.language](block.text)
+        elif block.language == "text" and output is not None:
+            assert_shown(block.text, output)
+            output = None
+        else:
+            assert block.language in ("text", "toml")
+            output = None
+
+
+@pytest.mark.parametrize("text", [block.text for page in PAGES for block in blocks(page) if block.language == "toml"])
+def test_every_piece_of_a_run_file_is_one(text: str, tmp_path: Path) -> None:
+    """A toml block, or the run file that it is a part of, is read without complaint."""
+    whole = text if "[clusters." in text else RUN_FILE + text
+    document = tomllib.loads(whole)
+    for cluster in document["clusters"].values():
+        for pattern in cluster["binlogs"]:
+            file = tmp_path / pattern.replace("*", "00001")
+            file.parent.mkdir(exist_ok=True)
+            file.touch()
+    (tmp_path / document["schema"]).write_text("CREATE TABLE t (k INT PRIMARY KEY, version INT UNSIGNED);")
+    (tmp_path / "run.toml").write_text(whole)
+    loaded = load_run_file(tmp_path / "run.toml")
+    assert list(document["clusters"]) == [cluster.name for cluster in loaded.configuration.clusters]
+    assert document.get("schedule", {}) == loaded.schedule
+
+
+def test_the_entries_of_a_run_file_are_those_that_are_read(tmp_path: Path) -> None:
+    """Every entry of the tables is known, and an unknown one makes the reader name the same entries."""
+    top, cluster, row = (
+        {line[0] for line in lines} for lines in tables("run-file.md", "entry", "type", "needed", "meaning")
+    )
+    text = tmp_path / "run.toml"
+    (tmp_path / "schema.sql").touch()
+    (tmp_path / "a.000001").touch()
+    (tmp_path / "b.000001").touch()
+    for entries, wrong in (
+        (top, "nothing = 1" + RUN_FILE),
+        (cluster, RUN_FILE + "nothing = 1"),
+        (row, RUN_FILE + "[[ndb_replication]]\nnothing = 1"),
+    ):
+        text.write_text(wrong)
+        with pytest.raises(ConfigurationError, match="unknown entries nothing") as caught:
+            load_run_file(text)
+        assert entries == set(str(caught.value).rsplit("known are ", 1)[1].split(", "))
+
+
+def test_exit_codes() -> None:
+    """The codes are those of the command line."""
+    codes = [int(code) for code, _ in table("run-file.md", "code", "meaning")]
+    assert codes == [0, cli.CONTRADICTED, cli.REFUSED, cli.CUT_SHORT]
+
+
+def test_conflict_functions() -> None:
+    """The table of functions is `FUNCTIONS`, and the README names those that are not built."""
+    rows = table("functions.md", "function", "argument", "counter")
+    needs = (Operation.UPDATE_ROW, Operation.DELETE_ROW)
+    assert rows == [
+        [
+            spec.name,
+            spec.argument.value,
+            spec.counter,
+            "yes" if spec.refreshes else "no",
+            *(spec.needs[operation].value if operation in spec.needs else "nothing" for operation in needs),
+            "no" if spec.decide is None else "yes",
+        ]
+        for spec in FUNCTIONS
+    ]
+    missing = [row[0] for row in table("README.md", "what", "what happens if you have it")]
+    assert missing[0] == ", ".join(spec.name for spec in FUNCTIONS if spec.decide is None)
+
+
+def test_complaints_about_conflict_fn() -> None:
+    """Every text of the table is refused with the words beside it."""
+    for text, message in table("functions.md", "text", "message"):
+        with pytest.raises(ConfigurationError, match=re.escape(message)):
+            parse_conflict_function(text)
+
+
+@pytest.mark.parametrize(
+    ("kind", "column", "function"),
+    [
+        ("PARSE", "x INT", "NDB$MAX("),
+        ("NO_COLUMN", "x INT", "NDB$MAX(y)"),
+        ("WRONG_TYPE", "x INT", "NDB$MAX(x)"),
+        ("BLOB", "x TEXT", "NDB$EPOCH()"),
+    ],
+)
+def test_refusals(kind: str, column: str, function: str) -> None:
+    """Every kind of refusal is in the table, with the server's error number."""
+    schema = parse_schema(f"CREATE TABLE t (k INT PRIMARY KEY, {column})", database="d")
+    refusal = set_up(schema, [ReplicationRow("d", "t", conflict_fn=function)], 1)["d.t"].refusal
+    assert refusal is not None
+    rows = table("functions.md", "refusal", "server error")
+    assert [kind, str(refusal.error)] in [row[:2] for row in rows]
+    assert refusal.kind.name == kind
+    assert {row[0] for row in rows} == {each.name for each in RefusalKind}
+
+
+def test_stops() -> None:
+    """The table holds the stops that are modelled."""
+    rows = table("functions.md", "server error", "why")
+    assert [int(row[0]) for row in rows] == [StopKind.MISSING_INFORMATION, StopKind.NO_SUCH_TABLE]
+
+
+def test_counters() -> None:
+    """The two tables hold every counter; those that move are those of the functions that are built."""
+    moving = {row[0] for row in table("functions.md", "counter", "counts")}
+    resting = {row[0] for row in tables("functions.md", "counter")[1]}
+    assert moving | resting == set(COUNTERS)
+    built = {spec.counter for spec in FUNCTIONS if spec.decide is not None}
+    assert moving == built | {DELETE_DELETE, REFRESH_RECEIVED}
+
+
+def arrow_columns(schema: pa.Schema) -> list[list[str]]:
+    """Return name and type of every column."""
+    return [[field.name, str(field.type)] for field in schema]
+
+
+def test_outcome_columns() -> None:
+    """The table of outcomes is `OUTCOMES`."""
+    assert [row[:2] for row in table("run-file.md", "column", "type", "meaning")] == arrow_columns(OUTCOMES)
+
+
+def test_history_columns() -> None:
+    """The tables of the History are the schemas of the grid."""
+    schemas = (grid.TAKES, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES)
+    found = tables("jobs.md", "column", "type", "meaning")
+    for schema, rows in zip(schemas, found, strict=False):
+        assert [row[:2] for row in rows] == arrow_columns(schema)
+
+
+def test_data_source_columns_and_options(spark: SparkSession) -> None:
+    """The last table of columns is the data source's schema, and the options are those that it names."""
+    schema = NdbBinlogDataSource({}).schema()
+    rows = tables("jobs.md", "column", "type", "meaning")[-1]
+    assert [row[:2] for row in rows] == [[field.name, field.dataType.simpleString()] for field in schema]
+    register(spark)
+    with pytest.raises(Exception, match="options are ") as caught:
+        spark.read.format("ndb_binlog").option("nothing", "1").load(str(ROOT)).collect()
+    (options,) = set(re.findall(r"options are (.*)", str(caught.value)))
+    assert options.strip() == ", ".join(row[0] for row in table("jobs.md", "option", "default"))
+
+
+@pytest.mark.parametrize("row", table("formats.md", "SQL type", "value", "Parquet"), ids=lambda row: row[0])
+def test_column_types(row: list[str]) -> None:
+    """Each type has the Parquet type that the table gives."""
+    (field,) = row_schema(parse_create_table(f"CREATE TABLE t (c {row[0]})"))
+    assert str(field.type) == row[2]
+
+
+def is_refused(kind: EventType) -> bool:
+    """Whether an event is refused for its type alone."""
+    try:
+        EpochReader(1, Schema()).feed(Event("binlog.000001", 4, EventHeader(0, kind, 1, 19, 23, 0), b""))
+    except UnsupportedError:
+        return True
+    except FormatError:
+        return False  # it is read, and has no body here
+    return False
+
+
+def test_what_is_not_read() -> None:
+    """The events that are refused are those of the table, and the types that are left out are left out."""
+    events = {name for row in table("formats.md", "event", "what it is") for name in row[0].split(", ")}
+    assert events == {kind.name for kind in EventType if is_refused(kind)}
+    for kind, _ in table("formats.md", "SQL type", "why it is left out"):
+        assert row_schema(parse_create_table(f"CREATE TABLE t (c {kind})")).names == []
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.*)$", page.read_text("utf-8"), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links(page: str) -> None:
+    """Every relative link points to a file that exists, and to a heading in it."""
+    for link in re.findall(r"\]\(([^)\s]+)\)", PAGES[page].read_text("utf-8")):
+        if "://" in link:
+            continue
+        name, _, anchor = link.partition("#")
+        target = PAGES[page].parent / name if name else PAGES[page]
+        assert target.exists(), link
+        assert not anchor or anchor in anchors(target), link
+
+
+def test_headings_that_the_code_names() -> None:
+    """A docstring that names a page and a heading in it names one that exists."""
+    for path in modules():
+        for page, heading in re.findall(r"`(docs/\S+\.md)`, \"(.*?)\"", (ROOT / path).read_text("utf-8")):
+            assert f"## {heading}\n" in (ROOT / page).read_text("utf-8")
+
+
+def modules() -> Iterator[str]:
+    """Yield the modules of both packages; in a git checkout only those that are under version control."""
+    git = shutil.which("git")
+    listed = None
+    if git is not None and (ROOT / ".git").exists():
+        command = [git, "ls-files", "conflict", "ndb_formats"]
+        listed = set(subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout.splitlines())
+    for package in ("conflict", "ndb_formats"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            name = path.relative_to(ROOT).as_posix()
+            if path.name != "__init__.py" and (listed is None or name in listed):
+                yield name
+
+
+def test_modules() -> None:
+    """Every module of both packages stands in one table of the architecture, and every module there exists."""
+    rows = [row[0] for rows in tables("architecture.md", "module", "what") for row in rows]
+    assert sorted(rows) == sorted(modules())
+    for path in re.findall(r"`((?:conflict|ndb_formats|tests)/[\w/]+\.py)`", "".join(map(_text, PAGES.values()))):
+        assert (ROOT / path).exists(), path
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_names_a_place_of_one_machine(page: str) -> None:
+    """Paths are relative to the project, or placeholders."""
+    assert re.findall(r"(?<![\w.:/*])/(?:home|opt|root|tmp|usr|var|work)\b", _text(PAGES[page])) == []
