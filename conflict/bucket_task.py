@@ -318,6 +318,8 @@ def _write_rows(task: _Task, out: Folder, summary: BucketSummary) -> None:
         differing = sum(sides[0].get(key) != sides[1].get(key) for key in keys)
         summary.differing_rows[definition.full_name] = differing
         for side, site in zip(sides, task.sites, strict=True):
+            if site.setups[table].refusal is not None:
+                side.clear()  # the table does not exist there
             summary.rows.setdefault(site.name, {})[definition.full_name] = len(side)
             if side:
                 path = f"rows/{site.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"

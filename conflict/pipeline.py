@@ -16,7 +16,7 @@ from conflict.bucketing import effect_of
 from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster, usable_epochs
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
-from conflict.functions import FunctionSpec
+from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
 from conflict.ingest import BinlogEpoch
 from conflict.jobs.runner import StageProgress
@@ -103,17 +103,24 @@ def _setup_json(setup: TableSetup) -> dict[str, Any]:
 
 def check_built(configuration: Configuration) -> None:
     """
-    Make sure that every function of a run is built.
+    Make sure that every function of a run is built, and every pair of functions that meet in one table.
 
     Raises:
         NotBuiltError: One is not.
     """
+    tables: dict[str, set[Argument]] = {}
     for setups in configuration.setups().values():
         for name, setup in setups.items():
             spec: FunctionSpec | None = setup.function.spec if setup.function else None
             if spec is not None and spec.decide is None:
                 message = f"{spec.name}, which table {name} uses, is not built yet"
                 raise NotBuiltError(message)
+            if spec is not None:
+                tables.setdefault(name, set()).add(spec.argument)
+    for name, arguments in tables.items():
+        if len(arguments) > 1:
+            message = f"table {name} has a function by epoch on one cluster and one by column on the other"
+            raise NotBuiltError(f"{message}; that is not built yet")
 
 
 def run_reference(

@@ -19,7 +19,7 @@ from ndb_formats.json_binary import JsonDocument
 from ndb_formats.values import Value
 from ndb_formats.vector import Vector
 
-__all__ = ["differences"]
+__all__ = ["differences", "plain_value", "recorded_value"]
 
 # How the server words each kind of refusal.
 _REFUSAL_WORDS = (
@@ -117,9 +117,9 @@ def _row_differences(
         yield f"{side}: table {table} does not exist, recorded are {len(want['rows'])} rows"
         return
     types = want["types"]
-    mine = Counter(tuple(_plain(value) for value in row) for row in found)
+    mine = Counter(tuple(plain_value(value) for value in row) for row in found)
     theirs = Counter(
-        tuple(_recorded(value, kind) for value, kind in zip(row, types, strict=True)) for row in want["rows"]
+        tuple(recorded_value(value, kind) for value, kind in zip(row, types, strict=True)) for row in want["rows"]
     )
     for row in (theirs - mine).elements():
         yield f"{side}: {table} lacks the recorded row {_row_text(want['columns'], row)}"
@@ -131,7 +131,7 @@ def _row_text(columns: Sequence[str], row: Sequence[object]) -> str:
     return "(" + ", ".join(f"{name}={value}" for name, value in zip(columns, row, strict=False)) + ")"
 
 
-def _plain(value: Value) -> object:
+def plain_value(value: Value) -> object:
     """Return a value as recordings write it."""
     if isinstance(value, JsonDocument):
         return value.text
@@ -142,7 +142,7 @@ def _plain(value: Value) -> object:
     return str(value) if isinstance(value, Decimal) else value
 
 
-def _recorded(value: object, kind: str) -> object:
+def recorded_value(value: object, kind: str) -> object:
     """Return a recorded value; the server shows six digits of a FLOAT, which stand for the nearest one."""
     if kind.startswith("float") and isinstance(value, int | float):
         return float(np.float32(value))

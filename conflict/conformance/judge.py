@@ -14,6 +14,7 @@ import attrs
 
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.expectation import differences
+from conflict.conformance.format_case import binlog_differences, format_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid import Folder
 from conflict.outputs import exceptions_path
@@ -79,15 +80,31 @@ def _part(path: Path) -> str:
 
 def judge(found: FoundCase, engine: str) -> Verdict:
     """Run an engine on a case and compare."""
-    if not (found.path / "scenario.json").exists():
-        return Verdict(found.part, found.case, engine, NOT_YET, "format cases are not judged yet")
     try:
-        status, detail = _judge_conflict(ConflictCase.load(found.path), engine)
+        status, detail = _judge(found.path, engine)
     except NotBuiltError as error:
         status, detail = NOT_YET, str(error)
     except (ConflictError, FormatError) as error:
         status, detail = FAIL, str(error)
     return Verdict(found.part, found.case, engine, status, detail)
+
+
+def _judge(path: Path, engine: str) -> tuple[str, str]:
+    if (path / "scenario.json").exists():
+        return _judge_conflict(ConflictCase.load(path), engine)
+    if (path / "statements.json").exists():
+        return _verdict(list(format_differences(path)))
+    if (path / "result.json").exists():
+        return _verdict(list(binlog_differences(path)))
+    message = "which statements are logged how, and sizes of statements"
+    raise NotBuiltError(message)
+
+
+def _verdict(found: list[str]) -> tuple[str, str]:
+    if not found:
+        return PASS, ""
+    more = f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""
+    return FAIL, found[0] + more
 
 
 def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
@@ -100,10 +117,7 @@ def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
             return FAIL, next(iter(run.errors.values()))
         results = _read_results(case, out, run)
     found = list(differences(case.expected, case.scenario["database"], results, configuration.setups()))
-    if found:
-        more = f" (and {len(found) - 1} more differences)" if len(found) > 1 else ""
-        return FAIL, found[0] + more
-    return PASS, ""
+    return _verdict(found)
 
 
 def _check_kind(case: ConflictCase) -> None:

@@ -113,7 +113,8 @@ def _collect(site: Site, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
         if setup.refusal is None:
             result.rows[name] = []
     for (name, _), values in rows.items():
-        result.rows[name].append(values)
+        if name in result.rows:
+            result.rows[name].append(values)
 
 
 def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, place: int, column: Column) -> Value:

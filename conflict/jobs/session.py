@@ -40,9 +40,11 @@ def spark_session(cores: str = "*") -> SparkSession:
 
 
 def _start(cores: str) -> SparkSession:
+    builder = SparkSession.builder.appName("ndb-conflict")
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return builder.getOrCreate()  # run by spark-submit, which decides where and how
     return (
-        SparkSession.builder.master(f"local[{cores}]")
-        .appName("ndb-conflict")
+        builder.master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "1")
