@@ -77,6 +77,33 @@ class JsonDiff:
     value: JsonDocument | None = None
 
 
+@attrs.frozen
+class JsonChange:
+    """
+    What a partial update says of a column: not its value, only how it changes.
+
+    Attributes:
+        data: Its diffs, as they stand in the image.
+    """
+
+    data: bytes
+
+    @property
+    def diffs(self) -> tuple[JsonDiff, ...]:
+        """
+        The diffs, in order.
+
+        Raises:
+            FormatError: The bytes are no diffs.
+        """
+        return decode_diffs(self.data)
+
+    @property
+    def text(self) -> str:
+        """The change as SQL, ``?`` standing for the column."""
+        return " ".join(diff_text(self.diffs, "?").replace("\n###", "").split())
+
+
 # ---------------------------------------------------------------------------------------------------------
 # Bytes
 # ---------------------------------------------------------------------------------------------------------

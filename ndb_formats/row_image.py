@@ -19,6 +19,7 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.table_map import TableMap
+from ndb_formats.json_diff import JsonChange
 from ndb_formats.schema import Table
 from ndb_formats.values import ABSENT, Absent, MaybeValue, Value
 
@@ -98,6 +99,8 @@ class RowImage:
     def _decode(self, ordinal: int, payload: bytes | None) -> Value:
         if payload is None:
             return None
+        if ordinal in self.partial:
+            return JsonChange(payload)
         try:
             return self.layout.codecs[ordinal].decode(payload)
         except FormatError as error:

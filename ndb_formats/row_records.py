@@ -15,6 +15,7 @@ import pyarrow as pa
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.geometry import Geometry
 from ndb_formats.json_binary import JsonDocument
+from ndb_formats.json_diff import JsonChange
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow
 from ndb_formats.values import Value
@@ -55,7 +56,7 @@ def value_text(value: Value) -> str | None:
     """Return a value as text; NULL is None, bytes are hexadecimal."""
     if value is None or isinstance(value, str):
         return value
-    if isinstance(value, JsonDocument | Vector):
+    if isinstance(value, JsonDocument | JsonChange | Vector):
         return value.text
     if isinstance(value, Geometry):
         return "0x" + value.data.hex().upper()

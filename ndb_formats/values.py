@@ -13,6 +13,7 @@ from typing import Final, Literal
 
 from ndb_formats.geometry import Geometry
 from ndb_formats.json_binary import JsonDocument
+from ndb_formats.json_diff import JsonChange
 from ndb_formats.vector import Vector
 
 __all__ = ["ABSENT", "Absent", "MaybeValue", "Value"]
@@ -34,5 +35,5 @@ ABSENT: Final = Absent.ABSENT
 
 # Temporal values are text in MySQL's own spelling: zero dates and 838:59:59 have no Python type.
 # JSON, GEOMETRY and VECTOR keep their bytes, which say more than the values in them.
-Value = int | float | Decimal | str | bytes | JsonDocument | Geometry | Vector | None
+Value = int | float | Decimal | str | bytes | JsonDocument | JsonChange | Geometry | Vector | None
 MaybeValue = Value | Absent

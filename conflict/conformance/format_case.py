@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from conflict.conformance.expectation import plain_value, recorded_value
+from conflict.conformance.logged_columns import column_differences
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.binlog_writer import EventEncoder
 from ndb_formats.collation import key_of
@@ -18,7 +19,7 @@ from ndb_formats.default_values import default_value, zero_value
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.json_binary import JsonDocument
-from ndb_formats.json_diff import apply_diffs, decode_diffs
+from ndb_formats.json_diff import JsonChange, apply_diffs
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow, read_rows
 from ndb_formats.schema import Column, Schema, Table
@@ -35,14 +36,15 @@ def format_differences(folder: Path) -> Iterator[str]:
     """
     Yield every difference between a recorded format case and what is read of it.
 
-    Compared are the ``###`` lines (and those on metadata, where recorded), the rows of the case's tables
-    afterwards, and the bytes of its events encoded again.
+    Compared are the ``###`` lines (and those on metadata, where recorded), the columns that its events carry, the rows
+    of its tables afterwards, and the bytes of its events encoded again.
     """
     binlog = folder / "binlog.000001"
     recorded = (folder / "mysqlbinlog.txt").read_bytes()
     metadata = any(line.startswith(_METADATA_STARTS) for line in recorded.splitlines())
     yield from _text_differences(binlog, recorded, metadata=metadata)
     yield from _byte_differences(binlog)
+    yield from column_differences(folder)
     schema = parse_schema((folder / "schema.sql").read_text("utf-8"))
     yield from _row_differences(binlog, schema, json.loads((folder / "rows.json").read_text("utf-8")))
 
@@ -155,12 +157,12 @@ def _find(rows: list[Row], wanted: Row) -> Row | None:
 
 def _after(row: Row, image: RowImage) -> Row:
     """Return what an after image says of a row, JSON diffs applied to what the row holds."""
-    partial = {}
+    values = image.values()
     for place in image.partial:
-        document, diffs = row[place], image.payloads[image.present.index(place)]
-        assert isinstance(document, JsonDocument)
-        partial[place] = document if diffs is None else apply_diffs(document, decode_diffs(diffs))
-    return {**image.values(), **partial}
+        document, change = row[place], values[place]
+        if isinstance(change, JsonChange) and isinstance(document, JsonDocument):
+            values[place] = apply_diffs(document, change.diffs)
+    return values
 
 
 def _initial(column: Column) -> Value:
