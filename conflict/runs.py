@@ -21,7 +21,12 @@ __all__ = ["DEFAULT_RUN_BYTES", "Run", "RunPlan", "plan_runs"]
 
 DEFAULT_RUN_BYTES = 32 * 1024 * 1024
 _TRANSACTION_STARTS = frozenset(
-    {EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT, EventType.GTID_TAGGED_LOG_EVENT}
+    {
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    }
 )
 
 

@@ -14,11 +14,13 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
+from ndb_formats.charsets import decode_text
 from ndb_formats.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.events.table_map import TableMap
+from ndb_formats.events.table_metadata import decode_table_metadata
 from ndb_formats.json_diff import JsonChange
 from ndb_formats.schema import Table
 from ndb_formats.values import ABSENT, Absent, MaybeValue, Value
@@ -194,15 +196,36 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
     unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
     collations: Sequence[int | None] = table_map.collations or (None,) * count
     names = table_map.names or tuple(f"@{place + 1}" for place in range(count))
+    members = _members(table_map)
     codecs = tuple(
         codec_of(
             wire,
             unsigned=unsigned[place],
             charset=None if (collation := collations[place]) is None else charset_of(collation),
+            members=members.get(place, ()),
         )
         for place, wire in enumerate(table_map.types)
     )
     return RowLayout(table_map.full_name, names, table_map.types, codecs)
+
+
+def _members(table_map: TableMap) -> dict[int, tuple[str, ...]]:
+    """Return the members of ENUM and SET columns, by position, where the event tells them."""
+    metadata = decode_table_metadata(table_map.metadata)
+    texts = {
+        ColumnCode.ENUM: iter(metadata.enum_str_value or ()),
+        ColumnCode.SET: iter(metadata.set_str_value or ()),
+    }
+    places = [place for place, wire in enumerate(table_map.types) if wire.code in texts]
+    collations: Sequence[int] = metadata.enum_and_set_column_charset or ()
+    if metadata.enum_and_set_default_charset is not None:
+        collations = metadata.enum_and_set_default_charset.of(len(places))
+    members = {}
+    for place, collation in zip(places, collations, strict=False):
+        charset = charset_of(collation) or "latin1"
+        names = next(texts[table_map.types[place].code], ())
+        members[place] = tuple(decode_text(name, charset) for name in names)
+    return members
 
 
 _STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)

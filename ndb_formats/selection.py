@@ -140,6 +140,9 @@ def _decode(event: Event, state: _State) -> DecodedEvent:
             raise CorruptError(message)
         _note_epoch(rows, found, state)
         return DecodedEvent(event, state.epoch, found, rows)
+    if kind is EventType.MARIADB_START_ENCRYPTION_EVENT:
+        message = "what follows is encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
+        raise UnsupportedError(message)
     if kind in UNREAD_ROW_EVENTS:
         message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
         raise UnsupportedError(message)

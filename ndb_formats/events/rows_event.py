@@ -23,6 +23,7 @@ import attrs
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
+from ndb_formats.events.mariadb import uncompressed
 from ndb_formats.events.table_map import bits
 from ndb_formats.extra_row_info import ExtraRowInfo, decode_extra_row_info
 from ndb_formats.row_image import RowImage, RowLayout, put_image, take_image
@@ -52,7 +53,14 @@ _KINDS = {
     EventType.UPDATE_ROWS_EVENT: (Operation.UPDATE_ROW, 2),
     EventType.DELETE_ROWS_EVENT: (Operation.DELETE_ROW, 2),
     EventType.PARTIAL_UPDATE_ROWS_EVENT: (Operation.UPDATE_ROW, 2),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1: (Operation.WRITE_ROW, 1),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1: (Operation.UPDATE_ROW, 1),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT_V1: (Operation.DELETE_ROW, 1),
+    EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT: (Operation.WRITE_ROW, 2),
+    EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT: (Operation.UPDATE_ROW, 2),
+    EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT: (Operation.DELETE_ROW, 2),
 }
+_COMPRESSED = frozenset(kind for kind in _KINDS if kind.name.startswith("MARIADB_"))
 ROWS_EVENTS = frozenset(_KINDS)
 
 
@@ -73,6 +81,7 @@ class RowsEvent:
         flags: Flags as they stand in the event.
         extra_bytes: All blocks of extra row info as they stand in the event, NDB's and others'.
         spare_columns: The bits of the column bitmaps that stand for no column.
+        compressed: The images as they stand in a compressed event of MariaDB; None in all others.
     """
 
     table_id: int
@@ -86,6 +95,7 @@ class RowsEvent:
     flags: int = 0
     extra_bytes: bytes = attrs.field(default=b"", repr=False)
     spare_columns: tuple[int, int] = attrs.field(default=(0, 0), repr=False)
+    compressed: bytes | None = attrs.field(default=None, repr=False)
 
     @property
     def statement_end(self) -> bool:
@@ -145,6 +155,7 @@ def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:
     second, second_spare = _columns(cursor, count) if operation is Operation.UPDATE_ROW else (None, 0)
     before = None if operation is Operation.WRITE_ROW else first
     after = {Operation.WRITE_ROW: first, Operation.UPDATE_ROW: second}.get(operation)
+    rest = cursor.rest()
     return RowsEvent(
         table_id=table_id,
         operation=operation,
@@ -152,11 +163,12 @@ def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:
         column_count=count,
         before=before,
         after=after,
-        body=cursor.rest(),
+        body=uncompressed(rest) if event_type in _COMPRESSED else rest,
         type=event_type,
         flags=flags,
         extra_bytes=extra_bytes,
         spare_columns=(first_spare, second_spare),
+        compressed=rest if event_type in _COMPRESSED else None,
     )
 
 
@@ -171,7 +183,7 @@ def encode_rows_event(event: RowsEvent) -> bytes:
     for columns, spare in zip(bitmaps, event.spare_columns, strict=False):
         number = sum(1 << place for place in columns) | spare << event.column_count
         parts.append(number.to_bytes((event.column_count + 7) // 8, "little"))
-    return b"".join([*parts, event.body])
+    return b"".join([*parts, event.body if event.compressed is None else event.compressed])
 
 
 def encode_rows(event: RowsEvent, rows: Iterable[tuple[RowImage | None, RowImage | None]]) -> bytes:
