@@ -17,7 +17,7 @@ from ndb_formats.default_values import default_value, zero_value
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_image import RowImage
 from ndb_formats.schema import Column, Schema, Table
-from ndb_formats.values import ABSENT, Value
+from ndb_formats.values import ABSENT, MaybeValue, Value
 
 __all__ = ["UNKNOWN_TRANSACTION_ID", "ConflictRecord", "ExceptionsTable", "find_exceptions_table"]
 
@@ -206,7 +206,7 @@ def _constant(value: Value) -> _Fill:
     return lambda record: value
 
 
-def _image_value(image: RowImage | None, ordinal: int) -> object:
+def _image_value(image: RowImage | None, ordinal: int) -> MaybeValue:
     return ABSENT if image is None else image.value(ordinal)
 
 
@@ -217,7 +217,7 @@ def _key_fill(ordinal: int) -> _Fill:
         for image in (record.before, record.after):
             value = _image_value(image, ordinal)
             if value is not ABSENT:
-                return value  # type: ignore[return-value]  # ABSENT is ruled out above
+                return value
         return None
 
     return fill
@@ -236,7 +236,7 @@ def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _F
         wanted = version or ("OLD" if deleted else "NEW")
         if wanted == "NEW":
             value = _image_value(record.after, ordinal)
-            return default_value(column) if value is ABSENT else value  # type: ignore[return-value]  # ABSENT is ruled out above
+            return default_value(column) if value is ABSENT else value
         if record.before is None:
             return None
         value = record.before.value(ordinal)

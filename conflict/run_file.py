@@ -17,7 +17,7 @@
     db = "shop"
     table_name = "%"
     server_id = 0
-    binlog_type = 7
+    binlog_type = 7                # or by name: "FULL_USE_UPDATE"
     conflict_fn = "NDB$MAX(version)"
 
     [schedule]                     # optional: what the binlogs do not show
@@ -47,7 +47,8 @@ from conflict.replication_table import ReplicationRow
 from conflict.schedule import Hint, Summary
 from conflict.steps import hints_of_steps
 from ndb_formats.create_table import DEFAULT_CHARSET, parse_schema
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import SchemaError, SettingError
+from ndb_formats.update_format import parse_binlog_type
 
 __all__ = ["RunFile", "load_run_file"]
 
@@ -185,12 +186,17 @@ def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, .
 def _replication_row(path: Path, row: Mapping[str, Any]) -> ReplicationRow:
     known = {field.name for field in attrs.fields(ReplicationRow)}
     _no_others(path, "a row of [[ndb_replication]]", row, known)
-    kinds: dict[str, type] = {"server_id": int, "binlog_type": int, "conflict_fn": str}
+    kinds: dict[str, type] = {"server_id": int, "conflict_fn": str}
     for name in ("db", "table_name"):
         _required(path, row, name, str)
     for name in kinds.keys() & row.keys():
         _required(path, row, name, kinds[name])
-    return ReplicationRow(**row)
+    try:
+        binlog_type = parse_binlog_type(row["binlog_type"]) if "binlog_type" in row else None
+    except SettingError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
+    return ReplicationRow(**{**row, "binlog_type": binlog_type})
 
 
 def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from conflict.conformance.expectation import plain_value, recorded_value
 from conflict.conformance.logged_columns import column_differences
@@ -101,7 +102,7 @@ def _byte_differences(binlog: Path) -> Iterator[str]:
         return  # what the text says of a broken file is compared above
 
 
-def _row_differences(binlog: Path, schema: Schema, recorded: dict[str, dict[str, list]]) -> Iterator[str]:  # type: ignore[type-arg]
+def _row_differences(binlog: Path, schema: Schema, recorded: dict[str, dict[str, list[Any]]]) -> Iterator[str]:
     tables: dict[str, list[Row]] = {}
     for change in read_rows(binlog, schema=schema):
         table = schema.find(change.database, change.table)

@@ -136,7 +136,7 @@ def _frozen(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 @njit(cache=True, inline="always")
-def _stored_precision(epoch, bits):  # type: ignore[no-untyped-def]  # compiled
+def _stored_precision(epoch, bits):
     """See `conflict.engine.row_store.stored_precision`."""
     low = epoch & np.uint64(0xFFFFFFFF)
     if low >= (np.uint64(1) << np.uint64(bits)) - np.uint64(1):
@@ -145,7 +145,7 @@ def _stored_precision(epoch, bits):  # type: ignore[no-untyped-def]  # compiled
 
 
 @njit(cache=True)
-def _decide(function, bits, operation, exists, local, epoch, value, before, after, max_replicated):  # type: ignore[no-untyped-def]  # compiled
+def _decide(function, bits, operation, exists, local, epoch, value, before, after, max_replicated):
     """Return (verdict, cause, incoming, stored); the rules of `conflict.functions`."""
     zero = np.uint64(0)
     if function == NO_FUNCTION:
@@ -173,7 +173,7 @@ def _decide(function, bits, operation, exists, local, epoch, value, before, afte
 
 
 @njit(cache=True)
-def _catch_up(state, rows, side, start, stop, unexplained):  # type: ignore[no-untyped-def]  # compiled
+def _catch_up(state, rows, side, start, stop, unexplained):
     """Do what a cluster did itself, rows `start` to `stop`."""
     exists, local, epoch, value = state
     key_of, _, operation_of, flags_of, epoch_of, _, _, before_in, before_of, after_in, after_of = rows
@@ -195,7 +195,7 @@ def _catch_up(state, rows, side, start, stop, unexplained):  # type: ignore[no-u
 
 
 @njit(cache=True)
-def _apply(state, side, key, operation, given, after, own_epoch):  # type: ignore[no-untyped-def]  # compiled
+def _apply(state, side, key, operation, given, after, own_epoch):
     """Do what the applier of a cluster applies."""
     exists, local, epoch, value = state
     if operation == DELETE:
@@ -211,7 +211,7 @@ def _apply(state, side, key, operation, given, after, own_epoch):  # type: ignor
 
 
 @njit(cache=True)
-def _tables_of_keys(rows, keys):  # type: ignore[no-untyped-def]  # compiled
+def _tables_of_keys(rows, keys):
     table_of_key = np.zeros(keys, np.int16)
     for side in range(2):
         for row in range(len(rows[0][side])):
@@ -220,13 +220,13 @@ def _tables_of_keys(rows, keys):  # type: ignore[no-untyped-def]  # compiled
 
 
 @njit(cache=True)
-def _needs_refresh(functions, side, table, operation, cause):  # type: ignore[no-untyped-def]  # compiled
+def _needs_refresh(functions, side, table, operation, cause):
     """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
     return functions[2][side, table] and not (operation == DELETE and cause == MISSING)
 
 
 @njit(cache=True)
-def _fold(takes, bounds, rows, functions, keys, capacity):  # type: ignore[no-untyped-def]  # compiled
+def _fold(takes, bounds, rows, functions, keys, capacity):
     """Walk the takes; returns arrays, their lengths, or -1 for a length if `capacity` is too small."""
     applier_of, foreign_epoch, own_epoch, own_group, max_replicated = takes
     local_end, first, last = bounds

@@ -115,7 +115,7 @@ def trace_images(
 
 
 @njit(cache=True)
-def _put(final, side, slot, offsets, columns, chosen, image):  # type: ignore[no-untyped-def]  # compiled
+def _put(final, side, slot, offsets, columns, chosen, image):
     if chosen < 0:
         return
     for place in range(offsets[chosen], offsets[chosen + 1]):
@@ -123,9 +123,7 @@ def _put(final, side, slot, offsets, columns, chosen, image):  # type: ignore[no
 
 
 @njit(cache=True)
-def _local(  # type: ignore[no-untyped-def]  # compiled
-    side, start, stop, base, key_of, operation_of, flags_of, before_set, after_set, layout, exists, final
-):
+def _local(side, start, stop, base, key_of, operation_of, flags_of, before_set, after_set, layout, exists, final):
     """Do what a cluster did itself, rows `start` to `stop`."""
     offsets, columns, slots = layout
     for row in range(start, stop):
@@ -144,9 +142,7 @@ def _local(  # type: ignore[no-untyped-def]  # compiled
 
 
 @njit(cache=True)
-def _trace(  # type: ignore[no-untyped-def]  # compiled
-    applier_of, local_end, key_of, operation_of, flags_of, before_set, after_set, layout, decided, sent, widest
-):
+def _trace(applier_of, local_end, key_of, operation_of, flags_of, before_set, after_set, layout, decided, sent, widest):
     offsets, columns, slots = layout
     d_take, d_source, d_verdict = decided
     r_cluster, r_key, r_take, r_exists = sent

@@ -274,7 +274,7 @@ class TestHints:
     ("old", "new", "message"),
     [
         ("server_id = 2", "server_id = 1", "both clusters have server_id 1"),
-        ("binlog_type = 9", 'binlog_type = "9"', "binlog_type is missing, or is not of type int"),
+        ("binlog_type = 9", 'binlog_type = "NINE"', "FULL_USE_UPDATE_MINIMAL"),
         ("steps.json", "run.toml", "a JSON object with a list of steps is needed"),
     ],
 )
@@ -287,3 +287,16 @@ def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: P
     (tmp_path / "run.toml").write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigurationError, match=message):
         load_run_file(tmp_path / "run.toml").hints({"A": [], "B": []})
+
+
+def test_a_binlog_type_may_be_named(tmp_path: Path) -> None:
+    """Both spellings of a type's name stand for its number."""
+    demo = Path(__file__).parents[1] / "recordings" / "demo"
+    for file in demo.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    text = (demo / "run.toml").read_text()
+    text = text.replace("binlog_type = 9", 'binlog_type = "FULL_USE_UPDATE_MINIMAL"', 1)
+    text = text.replace("binlog_type = 9", 'binlog_type = "NBT_UPDATED_FULL_MINIMAL"', 1)
+    (tmp_path / "run.toml").write_text(text)
+    rows = load_run_file(tmp_path / "run.toml").configuration.replication
+    assert [9] * len(rows) == [row.binlog_type for row in rows]
