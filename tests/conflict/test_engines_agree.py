@@ -103,7 +103,7 @@ def test_spark_agrees_with_the_reference_engine(seed: int, spark_run: Runner) ->
 
 @pytest.mark.slow
 @given(**RUNS)
-@settings(max_examples=3000)
+@settings(max_examples=1000)
 def test_kernels_agree_with_the_reference_engine_at_length(
     seed: int, steps: int, complete: bool, setting: int, buckets: int, epochs_per_run: int
 ) -> None:
