@@ -19,6 +19,8 @@ from conflict.errors import NotBuiltError
 from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
 from conflict.ingest import BinlogEpoch
+from conflict.jobs.ingest_job import ingest
+from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import StageProgress
 from conflict.manifest import Manifest
 from conflict.result_files import summarize_resolution, write_resolution
@@ -168,8 +170,7 @@ def run_ingest(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Manifest:
     """Read the binlogs of a run into a History on disk, on Spark."""
-    from conflict.jobs.ingest_job import ingest  # noqa: PLC0415  # the package must import without pyspark
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
@@ -184,8 +185,7 @@ def run_spark(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Run:
     """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
-    from conflict.jobs.resolve_job import resolve_history  # noqa: PLC0415  # the package must import without pyspark
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
 
     check_built(configuration)
     history = out.below("history")

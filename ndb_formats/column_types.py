@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from functools import cache, partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, Literal
 
 import attrs
 
@@ -152,11 +152,11 @@ def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     return WireType(code, int.from_bytes(metadata, "little"))
 
 
-def _integer(width: int, unsigned: bool, order: str = "little") -> Codec:
+def _integer(width: int, unsigned: bool, order: Literal["little", "big"] = "little") -> Codec:
     return Codec(
         width,
         False,
-        lambda data: int.from_bytes(data, order, signed=not unsigned),  # type: ignore[arg-type]
+        lambda data: int.from_bytes(data, order, signed=not unsigned),
         lambda value: value.to_bytes(width, order, signed=not unsigned),
     )
 
@@ -182,8 +182,8 @@ def _fractional(
     return Codec(
         whole + temporal.fraction_bytes(digits),
         False,
-        partial(decode, precision=digits),  # type: ignore[call-arg]
-        partial(encode, precision=digits),  # type: ignore[call-arg]
+        lambda data: decode(data, digits),
+        lambda value: encode(value, digits),
     )
 
 

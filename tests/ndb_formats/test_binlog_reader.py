@@ -274,7 +274,8 @@ def test_headers_of_a_cut_file(binlog: Path):
 def test_locate_adds_the_place_and_keeps_what_is_known():
     """An error raised while an event is decoded gets its file, position and type."""
     event = next(iter(read_events(RECORDED)))
+    message = "bad"
     with pytest.raises(CorruptError) as caught, locate(event):
-        raise CorruptError("bad", table="d.t")  # noqa: EM101
+        raise CorruptError(message, table="d.t")
     assert str(caught.value) == f"{RECORDED}, position 4, FORMAT_DESCRIPTION_EVENT, table d.t: bad"
     assert FIRST_POSITION == 4
