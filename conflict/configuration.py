@@ -9,7 +9,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.history import Cluster, History, Take, Transaction
+from conflict.history import Cluster, History, Role, Take, Transaction
 from conflict.ingest import BinlogEpoch, EpochReader, read_epochs
 from conflict.replication_table import ReplicationRow
 from conflict.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
@@ -17,6 +17,7 @@ from conflict.setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.errors import FormatError
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Schema
+from ndb_formats.update_format import ServerOptions
 
 __all__ = [
     "ClusterConfiguration",
@@ -39,12 +40,14 @@ class ClusterConfiguration:
         server_id: Of its logging and applying server.
         files: Its binlog files, in the order in which they were written.
         role: ``ndb_applier_conflict_role``.
+        options: Its logging options, which count for tables whose binlog type is 0.
     """
 
     name: str
     server_id: int
     files: tuple[Path, ...]
-    role: str = "NONE"
+    role: Role = Role.NONE
+    options: ServerOptions = attrs.field(factory=ServerOptions)
 
 
 @attrs.frozen
@@ -69,7 +72,10 @@ class Configuration:
 
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table."""
-        return {cluster.name: set_up(self.schema, self.replication, cluster.server_id) for cluster in self.clusters}
+        return {
+            cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options)
+            for cluster in self.clusters
+        }
 
     @property
     def server_ids(self) -> dict[str, int]:
@@ -130,7 +136,7 @@ def history_of(configuration: Configuration, readings: Mapping[str, Reading], hi
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes)))
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes), cluster.role))
         layouts.update(readings[cluster.name].layouts)
     return History(tuple(clusters), layouts, assumed)
 

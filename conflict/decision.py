@@ -23,6 +23,10 @@ class Verdict(IntEnum):
     # An idempotent operation that found nothing to do: a delete or update of a missing row on a
     # table without a function.
     IGNORED = 2
+    # A reflected operation that met a row of the secondary's own, or none.
+    DISCARDED = 3
+    # An operation that lacks a value that its function compares, in a run that leaves such operations out.
+    SKIPPED = 4
 
 
 class Cause(IntEnum):
@@ -110,6 +114,10 @@ def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False)
         return f"the {what} was applied"
     if decision.verdict is Verdict.IGNORED:
         return f"the {what} found no row and was ignored"
+    if decision.verdict is Verdict.DISCARDED:
+        return f"the {what} came back from the primary, where the row has changed since, and was discarded"
+    if decision.verdict is Verdict.SKIPPED:
+        return f"the {what} lacks the value to compare and was left out"
     if decision.cause is not Cause.ROW_IN_CONFLICT:
         return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
     if by_epoch:

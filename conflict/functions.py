@@ -57,8 +57,15 @@ class FunctionCode(IntEnum):
     """Number of a function in the kernels; 0 is a table without one."""
 
     NONE = 0
-    MAX = 1
-    EPOCH = 2
+    OLD = 1
+    MAX = 2
+    MAX_DELETE_WIN = 3
+    MAX_INS = 4
+    MAX_DEL_WIN_INS = 5
+    EPOCH = 6
+    EPOCH_TRANS = 7
+    EPOCH2 = 8
+    EPOCH2_TRANS = 9
 
 
 def presence_anomaly(row: RowState, operation: Operation) -> Decision | None:
@@ -68,24 +75,60 @@ def presence_anomaly(row: RowState, operation: Operation) -> Decision | None:
     return None if row.exists else MISSING
 
 
-def decide_max(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$MAX: the greater value wins, equal ones lose; a delete must have seen the stored value."""
+def _equal(row: RowState, incoming: IncomingOperation) -> Decision:
+    """The source must have seen the value that is stored here."""
+    if incoming.before == row.value:
+        return APPLY
+    return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming.before, row.value)
+
+
+def _greater(row: RowState, incoming: IncomingOperation) -> Decision:
+    """The greater value wins; equal ones lose."""
+    assert incoming.after is not None
+    assert row.value is not None
+    if incoming.after > row.value:
+        return APPLY
+    return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming.after, row.value)
+
+
+def decide_old(row: RowState, incoming: IncomingOperation) -> Decision:
+    """NDB$OLD: an update or delete must have seen the stored value."""
     anomaly = presence_anomaly(row, incoming.operation)
     if anomaly is not None or incoming.operation is Operation.WRITE_ROW:
         return anomaly or APPLY
-    if incoming.operation is Operation.UPDATE_ROW:
-        assert incoming.after is not None
-        assert row.value is not None
-        value: int | None = incoming.after
-        wins = incoming.after > row.value
-    else:
-        value = incoming.before
-        wins = value == row.value
-    return APPLY if wins else Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, value, row.value)
+    return _equal(row, incoming)
+
+
+def decide_max(row: RowState, incoming: IncomingOperation) -> Decision:
+    """NDB$MAX: the greater value of an update wins; a delete is judged as by NDB$OLD."""
+    if incoming.operation is not Operation.UPDATE_ROW:
+        return decide_old(row, incoming)
+    return _greater(row, incoming) if row.exists else MISSING
+
+
+def decide_max_delete_win(row: RowState, incoming: IncomingOperation) -> Decision:
+    """NDB$MAX_DELETE_WIN: as NDB$MAX, but a delete of a row that exists is always applied."""
+    if incoming.operation is Operation.DELETE_ROW and row.exists:
+        return APPLY
+    return decide_max(row, incoming)
+
+
+def decide_max_ins(row: RowState, incoming: IncomingOperation) -> Decision:
+    """NDB$MAX_INS: as NDB$MAX, but an insert of a row that exists is judged as an update."""
+    if incoming.operation is Operation.WRITE_ROW and row.exists:
+        return _greater(row, incoming)
+    return decide_max(row, incoming)
+
+
+def decide_max_del_win_ins(row: RowState, incoming: IncomingOperation) -> Decision:
+    """NDB$MAX_DEL_WIN_INS: inserts as by NDB$MAX_INS, all else as by NDB$MAX_DELETE_WIN."""
+    if incoming.operation is Operation.WRITE_ROW:
+        return decide_max_ins(row, incoming)
+    return decide_max_delete_win(row, incoming)
 
 
 def decide_epoch(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$EPOCH: a row changed here in an epoch that has not come back yet must not be overwritten."""
+    """NDB$EPOCH*: a row changed here in an epoch that has not come back yet must not be overwritten."""
     anomaly = presence_anomaly(row, incoming.operation)
     if anomaly is not None or incoming.operation is Operation.WRITE_ROW:
         return anomaly or APPLY
@@ -95,6 +138,7 @@ def decide_epoch(row: RowState, incoming: IncomingOperation) -> Decision:
 
 
 Decide = Callable[[RowState, IncomingOperation], Decision]
+NOTHING: Mapping[Operation, Image] = MappingProxyType({})
 
 
 @attrs.frozen
@@ -106,49 +150,80 @@ class FunctionSpec:
         name: As the server spells it; case matters.
         counter: Its own status counter.
         argument: What its argument is.
-        needs: The image in which each operation must carry the resolve column.
-        refreshes: Whether a rejected operation makes the row be sent again.
-        decide: The decision; None while this version has not built the function.
+        decide: The decision on one operation. What roles, reflected operations and transactions add to it is
+            the applier's (`conflict.engine.applier`).
         code: Its number in the kernels.
+        needs: The image in which each operation must carry the resolve column.
+        conditional_write: An insert is applied as a write that is judged where the row exists.
+        refreshes: A rejected operation makes the row be sent again.
+        transactional: A conflict rejects the whole transaction, and those that depend on it.
+        reflects: What the primary applies is sent back to the secondary, marked as reflected.
+        uses_role: What it does depends on ``ndb_applier_conflict_role``.
+        delete_delete_conflicts: A delete of a missing row puts its transaction in conflict.
     """
 
     name: str
     counter: str
     argument: Argument
-    needs: Mapping[Operation, Image] = MappingProxyType({})
+    decide: Decide
+    code: FunctionCode
+    needs: Mapping[Operation, Image] = NOTHING
+    conditional_write: bool = False
     refreshes: bool = False
-    decide: Decide | None = None
-    code: FunctionCode = FunctionCode.NONE
+    transactional: bool = False
+    reflects: bool = False
+    uses_role: bool = False
+    delete_delete_conflicts: bool = False
 
 
-_OLD_NEEDS = MappingProxyType({Operation.UPDATE_ROW: Image.BEFORE, Operation.DELETE_ROW: Image.BEFORE})
-_MAX_NEEDS = MappingProxyType({Operation.UPDATE_ROW: Image.AFTER, Operation.DELETE_ROW: Image.BEFORE})
-_DELETE_WINS_NEEDS = MappingProxyType({Operation.UPDATE_ROW: Image.AFTER})
+def _by_column(
+    name: str,
+    counter: str,
+    decide: Decide,
+    *,
+    write: Image | None = None,
+    update: Image = Image.AFTER,
+    delete: Image | None = Image.BEFORE,
+) -> FunctionSpec:
+    """Return a function that compares values of a column, read from the image given per operation."""
+    images = {Operation.WRITE_ROW: write, Operation.UPDATE_ROW: update, Operation.DELETE_ROW: delete}
+    needs = MappingProxyType({operation: image for operation, image in images.items() if image is not None})
+    code = FunctionCode[name.removeprefix("NDB$")]
+    return FunctionSpec(name, counter, Argument.COLUMN, decide, code, needs, conditional_write=write is not None)
+
+
+def _by_epoch(name: str, counter: str, *, transactional: bool = False, roles: bool = False) -> FunctionSpec:
+    """Return a function that compares epochs; the second generation has roles and sees to delete-delete."""
+    return FunctionSpec(
+        name,
+        counter,
+        Argument.GCI_BITS,
+        decide_epoch,
+        FunctionCode[name.removeprefix("NDB$")],
+        refreshes=True,
+        transactional=transactional,
+        reflects=roles,
+        uses_role=roles,
+        delete_delete_conflicts=transactional and roles,
+    )
+
 
 FUNCTIONS: tuple[FunctionSpec, ...] = (
-    FunctionSpec("NDB$OLD", "Ndb_conflict_fn_old", Argument.COLUMN, _OLD_NEEDS),
-    FunctionSpec(
-        "NDB$MAX",
-        "Ndb_conflict_fn_max",
-        Argument.COLUMN,
-        _MAX_NEEDS,
-        decide=decide_max,
-        code=FunctionCode.MAX,
+    _by_column("NDB$OLD", "Ndb_conflict_fn_old", decide_old, update=Image.BEFORE),
+    _by_column("NDB$MAX", "Ndb_conflict_fn_max", decide_max),
+    _by_column("NDB$MAX_DELETE_WIN", "Ndb_conflict_fn_max_del_win", decide_max_delete_win, delete=None),
+    _by_column("NDB$MAX_INS", "Ndb_conflict_fn_max_ins", decide_max_ins, write=Image.AFTER),
+    _by_column(
+        "NDB$MAX_DEL_WIN_INS",
+        "Ndb_conflict_fn_max_del_win_ins",
+        decide_max_del_win_ins,
+        write=Image.AFTER,
+        delete=None,
     ),
-    FunctionSpec("NDB$MAX_DELETE_WIN", "Ndb_conflict_fn_max_del_win", Argument.COLUMN, _DELETE_WINS_NEEDS),
-    FunctionSpec("NDB$MAX_INS", "Ndb_conflict_fn_max_ins", Argument.COLUMN, _MAX_NEEDS),
-    FunctionSpec("NDB$MAX_DEL_WIN_INS", "Ndb_conflict_fn_max_del_win_ins", Argument.COLUMN, _DELETE_WINS_NEEDS),
-    FunctionSpec(
-        "NDB$EPOCH",
-        "Ndb_conflict_fn_epoch",
-        Argument.GCI_BITS,
-        refreshes=True,
-        decide=decide_epoch,
-        code=FunctionCode.EPOCH,
-    ),
-    FunctionSpec("NDB$EPOCH_TRANS", "Ndb_conflict_fn_epoch_trans", Argument.GCI_BITS, refreshes=True),
-    FunctionSpec("NDB$EPOCH2", "Ndb_conflict_fn_epoch2", Argument.GCI_BITS, refreshes=True),
-    FunctionSpec("NDB$EPOCH2_TRANS", "Ndb_conflict_fn_epoch2_trans", Argument.GCI_BITS, refreshes=True),
+    _by_epoch("NDB$EPOCH", "Ndb_conflict_fn_epoch"),
+    _by_epoch("NDB$EPOCH_TRANS", "Ndb_conflict_fn_epoch_trans", transactional=True),
+    _by_epoch("NDB$EPOCH2", "Ndb_conflict_fn_epoch2", roles=True),
+    _by_epoch("NDB$EPOCH2_TRANS", "Ndb_conflict_fn_epoch2_trans", transactional=True, roles=True),
 )
 
 

@@ -8,6 +8,7 @@ consequence: what appliers did, rejected and sent again is derived from it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import StrEnum
 
 import attrs
 
@@ -15,9 +16,18 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage, RowLayout
 
-__all__ = ["Cluster", "History", "Origin", "RowChange", "Take", "Timeline", "Transaction"]
+__all__ = ["Cluster", "History", "Origin", "Role", "RowChange", "Take", "Timeline", "Transaction"]
 
 NO_FLAGS = ConflictFlag(0)
+
+
+class Role(StrEnum):
+    """``ndb_applier_conflict_role``: what a cluster is for the functions that have roles."""
+
+    NONE = "NONE"
+    PRIMARY = "PRIMARY"
+    SECONDARY = "SECONDARY"
+    PASS = "PASS"  # noqa: S105  # a role, not a password
 
 
 @attrs.frozen
@@ -83,6 +93,8 @@ class Take:
         foreign_epoch: That cluster's epoch.
         traced: Whether the binlog shows it. An epoch that changed nothing but
             ``mysql.ndb_apply_status`` is not logged, and never comes back to the other side.
+        restarted: Whether the applier was started since the take before. It forgets then that it was
+            looking for transactions in conflict (see `conflict.engine.passes`).
     """
 
     epoch: int
@@ -90,6 +102,7 @@ class Take:
     source: str
     foreign_epoch: int
     traced: bool = True
+    restarted: bool = False
 
 
 Timeline = tuple[Transaction | Take, ...]
@@ -104,11 +117,13 @@ class Cluster:
         name: As the user calls it.
         server_id: Of its logging and applying server.
         timeline: Transactions and takes in the order in which they happened; epochs never fall.
+        role: What it is for the functions that have roles.
     """
 
     name: str
     server_id: int
     timeline: Timeline = attrs.field(repr=False)
+    role: Role = Role.NONE
 
 
 @attrs.frozen
@@ -117,7 +132,7 @@ class History:
     What happened.
 
     Attributes:
-        clusters: Two clusters that replicate to each other.
+        clusters: Two clusters that replicate to each other, or more in a ring.
         layouts: How the rows of each table are read, by ``database.table``.
         assumed: Foreign epochs without a trace whose place was assumed, by applying cluster.
     """

@@ -9,6 +9,7 @@
     server_id = 1
     binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
     role = "NONE"                  # ndb_applier_conflict_role
+    ndb_log_update_as_write = "ON" # and the other two options that count where binlog_type is 0
 
     [clusters.B]
     ...
@@ -43,16 +44,17 @@ import attrs
 
 from conflict.configuration import ClusterConfiguration, Configuration, Hints
 from conflict.errors import ConfigurationError
+from conflict.history import Role
 from conflict.replication_table import ReplicationRow
 from conflict.schedule import Hint, Summary
 from conflict.steps import hints_of_steps
 from ndb_formats.create_table import DEFAULT_CHARSET, parse_schema
 from ndb_formats.errors import SchemaError, SettingError
-from ndb_formats.update_format import parse_binlog_type
+from ndb_formats.update_format import ServerOptions, parse_binlog_type, server_options
 
 __all__ = ["RunFile", "load_run_file"]
 
-ROLES = ("NONE", "PRIMARY", "SECONDARY", "PASS")
+_OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _LAST_GROUP = 2**31
 
 
@@ -158,17 +160,26 @@ def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
         raise ConfigurationError(message)
     clusters = []
     for name, table in tables.items():
-        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role"})
+        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", *_OPTIONS})
         role = table.get("role", "NONE")
-        if role not in ROLES:
-            message = f"{path}: role {role} of cluster {name} is none of {', '.join(ROLES)}"
+        if role not in set(Role):
+            message = f"{path}: role {role} of cluster {name} is none of {', '.join(Role)}"
             raise ConfigurationError(message)
         files = _binlogs(path, name, _required(path, table, "binlogs", list))
-        clusters.append(ClusterConfiguration(name, _required(path, table, "server_id", int), files, role))
+        server_id = _required(path, table, "server_id", int)
+        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), _options(path, table)))
     if clusters[0].server_id == clusters[1].server_id:
         message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
         raise ConfigurationError(message)
     return tuple(clusters)
+
+
+def _options(path: Path, table: Mapping[str, Any]) -> ServerOptions:
+    try:
+        return server_options(table)
+    except SettingError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
 
 
 def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:

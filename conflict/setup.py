@@ -17,6 +17,7 @@ from conflict.exceptions_table import ExceptionsTable, find_exceptions_table
 from conflict.functions import Argument, ConflictFunction, parse_conflict_function
 from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from ndb_formats.schema import Schema, Table
+from ndb_formats.update_format import ServerOptions, UpdateFormat, effective_format
 
 __all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "set_up"]
 
@@ -31,6 +32,7 @@ class RefusalKind(Enum):
     NO_COLUMN = "its resolve column does not exist"
     WRONG_TYPE = "its resolve column has a type that cannot be compared"
     BLOB = "it has blob columns, which cannot be refreshed"
+    UPDATES_AS_WRITES = "its updates are logged as writes, which its function cannot judge"
 
 
 @attrs.frozen
@@ -62,6 +64,7 @@ class TableSetup:
         exceptions: Where rejected operations are written down.
         refusal: Why the table does not exist here; None if it does.
         warnings: What the server warned of.
+        format: How the server logs the table's changes.
     """
 
     table: Table
@@ -69,6 +72,7 @@ class TableSetup:
     exceptions: ExceptionsTable | None = None
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()
+    format: UpdateFormat = effective_format(None)
 
 
 def is_exceptions_table(table: Table) -> bool:
@@ -76,7 +80,9 @@ def is_exceptions_table(table: Table) -> bool:
     return table.name.endswith(("$EX", "$ex"))
 
 
-def set_up(schema: Schema, rows: Sequence[ReplicationRow], server_id: int) -> dict[str, TableSetup]:
+def set_up(
+    schema: Schema, rows: Sequence[ReplicationRow], server_id: int, options: ServerOptions | None = None
+) -> dict[str, TableSetup]:
     """
     Return how a server sets up each table that is not an exceptions table, by ``database.table``.
 
@@ -84,40 +90,47 @@ def set_up(schema: Schema, rows: Sequence[ReplicationRow], server_id: int) -> di
         schema: All tables, exceptions tables among them.
         rows: Rows of ``mysql.ndb_replication`` on that server.
         server_id: Its server id.
+        options: Its logging options, which count where a table's binlog type is 0; None is their defaults.
     """
     return {
-        table.full_name: _set_up_table(schema, rows, table, server_id)
+        table.full_name: _set_up_table(schema, rows, table, server_id, options)
         for table in schema.tables
         if not is_exceptions_table(table)
     }
 
 
-def _set_up_table(schema: Schema, rows: Sequence[ReplicationRow], table: Table, server_id: int) -> TableSetup:
+def _set_up_table(
+    schema: Schema, rows: Sequence[ReplicationRow], table: Table, server_id: int, options: ServerOptions | None
+) -> TableSetup:
     row = best_match(rows, table.database, table.name, server_id)
     if isinstance(row, AmbiguousMatch):
         warning = f"{len(row.rows)} rows of mysql.ndb_replication match equally well (1625); none is used"
-        return TableSetup(table, warnings=(warning,))
+        return TableSetup(table, warnings=(warning,), format=effective_format(None, options))
+    update_format = effective_format(None if row is None else row.binlog_type, options)
     if row is None or row.conflict_fn is None:
-        return TableSetup(table)
+        return TableSetup(table, format=update_format)
     try:
         function = parse_conflict_function(row.conflict_fn)
     except ConfigurationError as error:
         refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
-        return TableSetup(table, refusal=refusal)
-    refusal_or_none = _refusal(table, function)
+        return TableSetup(table, refusal=refusal, format=update_format)
+    refusal_or_none = _refusal(table, function, update_format)
     if refusal_or_none is not None:
-        return TableSetup(table, refusal=refusal_or_none)
+        return TableSetup(table, refusal=refusal_or_none, format=update_format)
     exceptions, warning_or_none = find_exceptions_table(schema, table)
     warnings = () if warning_or_none is None else (warning_or_none,)
-    return TableSetup(table, function, exceptions, warnings=warnings)
+    return TableSetup(table, function, exceptions, warnings=warnings, format=update_format)
 
 
-def _refusal(table: Table, function: ConflictFunction) -> Refusal | None:
+def _refusal(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
     if function.spec.argument is Argument.COLUMN:
         return _column_refusal(table, function.column or "")
     if any(column.is_blob for column in table.columns):
         message = f"Table has Blob column(s), not suitable for {function.spec.name}."
         return Refusal(RefusalKind.BLOB, CANT_CREATE_TABLE, None, message)
+    if function.spec.reflects and update_format.as_write:
+        message = f"Table configured to log updates as writes.  Not suitable for {function.spec.name}."
+        return Refusal(RefusalKind.UPDATES_AS_WRITES, CANT_CREATE_TABLE, None, message)
     return None
 
 

@@ -11,9 +11,11 @@ from typing import Any
 import attrs
 
 from conflict.configuration import ClusterConfiguration, Configuration
+from conflict.history import Role
 from conflict.replication_table import ReplicationRow
 from ndb_formats.create_table import parse_create_table
 from ndb_formats.schema import Schema
+from ndb_formats.update_format import server_options
 
 __all__ = ["ConflictCase"]
 
@@ -60,7 +62,8 @@ class ConflictCase:
                 side,
                 int(scenario["globals"][side]["server_id"]),
                 tuple(self.path / name for name in scenario["binlog_files"][side]),
-                scenario.get("roles", {}).get(side, "NONE"),
+                Role[scenario.get("roles", {}).get(side, "NONE")],
+                server_options(scenario["globals"][side]),
             )
             for side in sides
         )

@@ -26,6 +26,7 @@ _REFUSAL_WORDS = (
     (RefusalKind.NO_COLUMN, r"Could not find resolve column (?P<column>[^\s.]+)\."),
     (RefusalKind.WRONG_TYPE, r"Column '(?P<column>[^']+)' has wrong datatype"),
     (RefusalKind.BLOB, r"Table has Blob column\(s\)"),
+    (RefusalKind.UPDATES_AS_WRITES, r"configured to log updates as writes"),
     (RefusalKind.PARSE, r"unknown conflict|missing|garbage in the end|Too many extra Gci bits|too many arguments"),
 )
 _TABLE_IN_LOG = re.compile(r"(?:on table \./|on table |Table ')(?P<database>[\w$]+)[./](?P<table>[\w$]+)")
