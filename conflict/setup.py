@@ -72,7 +72,7 @@ class TableSetup:
     exceptions: ExceptionsTable | None = None
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()
-    format: UpdateFormat = effective_format(None)
+    format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
 
 
 def is_exceptions_table(table: Table) -> bool:
