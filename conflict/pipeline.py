@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from conflict.bucketing import effect_of
-from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster, usable_epochs
+from conflict.configuration import ClusterHints, Configuration, Reading, history_of, read_cluster, usable_epochs
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.functions import Argument, FunctionSpec
@@ -30,7 +30,7 @@ from conflict.summary import RunSummary
 
 __all__ = ["ENGINES", "Run", "check_built", "run_ingest", "run_reference", "run_spark", "whole_or_not_at_all"]
 
-HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
+HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
 
 @attrs.frozen
@@ -114,9 +114,6 @@ def check_built(configuration: Configuration) -> None:
     for setups in configuration.setups().values():
         for name, setup in setups.items():
             spec: FunctionSpec | None = setup.function.spec if setup.function else None
-            if spec is not None and spec.decide is None:
-                message = f"{spec.name}, which table {name} uses, is not built yet"
-                raise NotBuiltError(message)
             if spec is not None:
                 tables.setdefault(name, set()).add(spec.argument)
     for name, arguments in tables.items():

@@ -14,17 +14,16 @@ from conflict.history import Origin
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.values import Value
 
-__all__ = ["ClusterResult", "Effect", "Outcome", "Resolution", "Stop", "StopKind"]
-
-MISSING_INFORMATION = 1296
-NO_SUCH_TABLE = 1146
+__all__ = ["ClusterResult", "Effect", "Outcome", "Resolution", "Stop", "StopError"]
 
 
-class StopKind:
-    """Server error numbers of the stops that are modelled."""
+class StopError(IntEnum):
+    """Server error numbers of an applier's stops."""
 
-    MISSING_INFORMATION = MISSING_INFORMATION
-    NO_SUCH_TABLE = NO_SUCH_TABLE
+    DUPLICATE_VALUE = 1022
+    NO_SUCH_TABLE = 1146
+    # What the handler reports of all that NDB's conflict detection cannot go on with.
+    FROM_NDB = 1296
 
 
 class Effect(IntEnum):

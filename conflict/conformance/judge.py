@@ -109,7 +109,6 @@ def _verdict(found: list[str]) -> tuple[str, str]:
 
 def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
     configuration = case.configuration()
-    _check_kind(case)
     with tempfile.TemporaryDirectory() as folder:
         out = Folder(folder)
         run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
@@ -118,17 +117,6 @@ def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
         results = _read_results(case, out, run)
     found = list(differences(case.expected, case.scenario["database"], results, configuration.setups()))
     return _verdict(found)
-
-
-def _check_kind(case: ConflictCase) -> None:
-    """Refuse what is not built: the result would be right or wrong by chance."""
-    if any(step.get("action") == "rewind" for step in case.steps):
-        message = "replicas that are set back to an earlier position"
-        raise NotBuiltError(message)
-    for table in case.configuration().data_schema.tables:
-        if table.unique_keys:
-            message = f"unique keys besides the primary key (table {table.full_name})"
-            raise NotBuiltError(message)
 
 
 def _read_results(case: ConflictCase, out: Folder, run: Run) -> dict[str, ClusterResult]:

@@ -1,5 +1,5 @@
 """
-Replays both clusters of a History together, in an order that keeps each one's own and every cause before its effect.
+Replays all clusters of a History together, in an order that keeps each one's own and every cause before its effect.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["interleave", "resolve"]
 
 def interleave(history: History) -> Iterator[tuple[Cluster, Transaction | Take]]:
     """
-    Yield the items of both timelines in one order that respects cause and effect.
+    Yield the items of all timelines in one order that respects cause and effect.
 
     An epoch can be taken once everything that its cluster logged in it has happened.
 
@@ -34,10 +34,11 @@ def interleave(history: History) -> Iterator[tuple[Cluster, Transaction | Take]]
     while True:
         moved = False
         for cluster in history.clusters:
-            peer = history.peer(cluster.name)
             while places[cluster.name] < len(cluster.timeline):
                 item = cluster.timeline[places[cluster.name]]
-                if isinstance(item, Take) and not _logged(peer, places[peer.name], item.foreign_epoch):
+                if isinstance(item, Take) and not _logged(
+                    history.cluster(item.source), places[item.source], item.foreign_epoch
+                ):
                     break
                 places[cluster.name] += 1
                 moved = True
@@ -63,6 +64,8 @@ def resolve(
     history: History,
     setups: Mapping[str, dict[str, TableSetup]],
     progress: Callable[[int], None] = lambda done: None,
+    *,
+    skip_missing: bool = False,
 ) -> Resolution:
     """
     Resolve a History change by change.
@@ -71,12 +74,16 @@ def resolve(
         history: What happened.
         setups: Per cluster, how its server set up each table.
         progress: Called with the number of timeline items done so far.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
 
     Raises:
         HistoryError: The schedule is circular.
-        NotBuiltError: A table uses a function that is not built yet.
     """
-    sites = {cluster.name: Site(cluster, setups[cluster.name], history.layouts) for cluster in history.clusters}
+    relays = len(history.clusters) > 2
+    sites = {
+        cluster.name: Site(cluster, setups[cluster.name], history.layouts, relays, skip_missing)
+        for cluster in history.clusters
+    }
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         site = sites[cluster.name]
         if isinstance(item, Transaction):
@@ -87,7 +94,7 @@ def resolve(
     rows = {name: _rows_by_key(site) for name, site in sites.items()}
     for name, site in sites.items():
         _collect(site, rows[name])
-    first, second = (rows[cluster.name] for cluster in history.clusters)
+    first, second = (rows[cluster.name] for cluster in history.clusters[:2])
     return Resolution(
         {name: site.result for name, site in sites.items()},
         [outcome for site in sites.values() for outcome in site.outcomes],
