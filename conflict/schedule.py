@@ -227,6 +227,8 @@ class _Places:
             hint = stretch.hints.get(epoch, Hint())
             if trace is not None:
                 self._put(Take(*trace, self.source_name, epoch), trace, hint)
+            elif following <= self.causal.get(epoch, START):
+                continue  # it was made after the replica had been set back
             elif hint.taken and not (self.cut and next_trace[epoch] == END):
                 self._assume(epoch, hint, next_trace[epoch])
 
