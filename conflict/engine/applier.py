@@ -74,6 +74,7 @@ class Site:
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _state: PassKind = PassKind.NORMAL
+    _judged: EpochPass | None = None
     _unique_keys: UniqueKeys = attrs.field(init=False)
     _record_counts: Counter[str] = attrs.field(factory=Counter)
     _ordinal: tuple[int, int] = (-1, 0)
@@ -98,16 +99,25 @@ class Site:
         self._ordinal = (epoch, ordinal + 1 if epoch == last_epoch else 0)
         return self._ordinal[1]
 
+    def judge(self, take: Take, source: Site) -> None:
+        """Look for transactions in conflict in an epoch that is applied some own changes later."""
+        if self.result.stop is not None:
+            return
+        try:
+            if take.restarted:
+                self._state = PassKind.NORMAL
+            self._judged = self._look(take, source.cluster, self._changes(take, source))
+        except Stopped as stopped:
+            self.result.stop = stopped.stop
+        self.store.roll_back()
+
     def take(self, take: Take, source: Site) -> None:
         """Apply one epoch of another cluster, unless this applier has stopped."""
         if self.result.stop is not None:
             return
-        if take.restarted:
+        if take.restarted and self._judged is None:
             self._state = PassKind.NORMAL
-        entries = source.log.get(take.foreign_epoch, [])
-        changes = [
-            entry for entry in entries if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
-        ]
+        changes = self._changes(take, source)
         try:
             final = self._passes(take, source.cluster, changes)
             self._check_unique_keys(final)
@@ -115,6 +125,7 @@ class Site:
             self.store.roll_back()
             self.result.stop = stopped.stop
             return
+        entries = source.log.get(take.foreign_epoch, [])
         received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
         self._finish(final, source.cluster, received)
         # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
@@ -126,35 +137,58 @@ class Site:
             if self.relays:
                 news.update({name: epoch for name, epoch in back.items() if name != self.cluster.name})
 
+    def _changes(self, take: Take, source: Site) -> list[LoggedChange]:
+        """Return the operations of a foreign epoch, but for those that come back to their origin."""
+        return [
+            entry
+            for entry in source.log.get(take.foreign_epoch, [])
+            if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
+        ]
+
     def _passes(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
         """Go over an epoch until a pass may be committed; return that pass, with the counters of the whole."""
-        rejected: frozenset[int] = frozenset()
-        before: Counter[str] = Counter()
+        looked, self._judged = self._judged, None
         while True:
-            current = self._pass(take, changes, rejected)
-            self._number(current, source)
-            conflicting = bool(current.tracker.conflicting)
-            if self._state is PassKind.NORMAL:
-                if not conflicting:
+            current = looked or self._look(take, source, changes)
+            if not current.tracker.conflicting:
+                if looked is None:
                     return current
-                self._state = PassKind.TRACK
-            elif self._state is PassKind.TRACK:
-                if not conflicting:
-                    self._state = PassKind.NORMAL
-                    return current
-                rejected, before = current.tracker.in_conflict(), current.counters
-                before[TRANSACTION_ITERATIONS] += 1
-                self._state = PassKind.APPLY
-            else:
-                self._state = PassKind.TRACK
-                if not conflicting:
-                    current.counters.update(before)
-                    current.counters.update({TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
-                    return current
-                rejected, before = frozenset(), Counter()
+                # Nothing stood against it then; that it is committed only now makes it another pass.
+                looked = None
+                continue
+            self.store.roll_back()
+            rejected = current.tracker.in_conflict()
+            final = self._pass(take, source, changes, PassKind.APPLY, rejected)
+            self._state = PassKind.TRACK
+            if not final.tracker.conflicting:
+                final.counters.update(current.counters)
+                final.counters.update(
+                    {TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1}
+                )
+                return final
+            # More conflicts, because rows changed since: what was found before is dropped.
+            looked = None
             self.store.roll_back()
 
-    def _pass(self, take: Take, changes: Sequence[LoggedChange], rejected: frozenset[int]) -> EpochPass:
+    def _look(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+        """Go over an epoch and find its transactions in conflict; without any, the pass may be committed."""
+        if self._state is PassKind.NORMAL:
+            current = self._pass(take, source, changes, PassKind.NORMAL)
+            if not current.tracker.conflicting:
+                return current
+            self.store.roll_back()
+        current = self._pass(take, source, changes, PassKind.TRACK)
+        self._state = PassKind.TRACK if current.tracker.conflicting else PassKind.NORMAL
+        return current
+
+    def _pass(
+        self,
+        take: Take,
+        source: Cluster,
+        changes: Sequence[LoggedChange],
+        kind: PassKind,
+        rejected: frozenset[int] = frozenset(),
+    ) -> EpochPass:
         current = EpochPass(
             self.cluster.name,
             self.cluster.server_id,
@@ -163,12 +197,13 @@ class Site:
             self.store,
             self.max_replicated_epoch,
             take,
-            self._state,
+            kind,
             rejected,
             self.skip_missing,
         )
         for entry in changes:
             current.handle(entry)
+        self._number(current, source)
         return current
 
     def _number(self, current: EpochPass, source: Cluster) -> None:
