@@ -215,9 +215,10 @@ def _changes_since_last_take(
     wanted, found = set(rows), list[tuple[int, int]]()
     for item in cluster.timeline:
         if (item.epoch, item.group) >= place:
-            break
+            arrived = item.arrived if isinstance(item, Take) else (0, -1)
+            return [each for each in found if each > arrived]
         if isinstance(item, Take):
             found.clear()
         elif any((change.table, change.key) in wanted for change in item.changes):
             found.append((item.epoch, item.group))
-    return found
+    return []

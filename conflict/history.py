@@ -97,6 +97,7 @@ class Take:
             looking for transactions in conflict (see `conflict.engine.applier`).
         judged: The own position (epoch, group) after which the applier looked for transactions in conflict, where
             that is not right before it committed: going over an epoch more than once takes time.
+        arrived: An own position before which the applier cannot have begun with it.
     """
 
     epoch: int
@@ -106,6 +107,7 @@ class Take:
     traced: bool = True
     restarted: bool = False
     judged: tuple[int, int] | None = None
+    arrived: tuple[int, int] = (0, -1)
 
 
 Timeline = tuple[Transaction | Take, ...]

@@ -29,11 +29,12 @@ from conflict.counters import (
 from conflict.decision import Cause, Verdict
 from conflict.engine.epoch_log import ExceptionRow, LogEntry, LoggedChange, merged_change, refresh_change
 from conflict.engine.epoch_pass import EpochPass, Judged, PassKind, Stopped, write_row
-from conflict.engine.row_store import RowKey, RowStore
+from conflict.engine.open_decisions import open_decisions
+from conflict.engine.row_store import Row, RowKey, RowStore
 from conflict.engine.unique_keys import UniqueKeys
 from conflict.exceptions_table import ConflictRecord
 from conflict.history import Cluster, Take, Transaction
-from conflict.resolution import ClusterResult, Effect, Outcome, StopError
+from conflict.resolution import ClusterResult, Effect, Outcome, StopError, Undecided
 from conflict.setup import TableSetup
 from conflict.stop_words import duplicate_value
 from ndb_formats.events.rows_event import Operation
@@ -75,6 +76,7 @@ class Site:
     outcomes: list[Outcome] = attrs.field(factory=list)
     _state: PassKind = PassKind.NORMAL
     _judged: EpochPass | None = None
+    _changed: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     _unique_keys: UniqueKeys = attrs.field(init=False)
     _record_counts: Counter[str] = attrs.field(factory=Counter)
     _ordinal: tuple[int, int] = (-1, 0)
@@ -88,6 +90,9 @@ class Site:
         for change in transaction.changes:
             missing = self.store.get((change.table, change.key)) is None
             self.result.unexplained += missing and change.operation is not Operation.WRITE_ROW
+            key = (change.table, change.key)
+            place = (transaction.epoch, transaction.group)
+            self._changed.setdefault(key, []).append((place, self.store.get(key)))
             write_row(self.store, change, local=True, epoch=transaction.epoch)
             ordinal = self._next_ordinal(transaction.epoch)
             log.append(LoggedChange(change, transaction.group, ordinal, self.cluster.server_id))
@@ -128,6 +133,7 @@ class Site:
         entries = source.log.get(take.foreign_epoch, [])
         received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
         self._finish(final, source.cluster, received)
+        self._changed.clear()
         # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
         back = source.relayed.get(take.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, back.get(self.cluster.name, 0))
@@ -158,9 +164,11 @@ class Site:
                 continue
             self.store.roll_back()
             rejected = current.tracker.in_conflict()
+            undecided = self._open_decisions(current, rejected, changes)
             final = self._pass(take, source, changes, PassKind.APPLY, rejected)
             self._state = PassKind.TRACK
             if not final.tracker.conflicting:
+                self.result.undecided += undecided
                 final.counters.update(current.counters)
                 final.counters.update(
                     {TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1}
@@ -169,6 +177,17 @@ class Site:
             # More conflicts, because rows changed since: what was found before is dropped.
             looked = None
             self.store.roll_back()
+
+    def _open_decisions(
+        self, looked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]
+    ) -> list[Undecided]:
+        earlier = {}
+        for key in {(entry.change.table, entry.change.key) for entry in changes} & self._changed.keys():
+            states = [state for place, state in self._changed[key] if place > looked.take.arrived]
+            if states:
+                earlier[key] = [*states, self.store.get(key)]
+        again = self._new_pass(looked.take, PassKind.TRACK)
+        return open_decisions(looked, rejected, changes, earlier, again) if earlier else []
 
     def _look(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
         """Go over an epoch and find its transactions in conflict; without any, the pass may be committed."""
@@ -189,7 +208,14 @@ class Site:
         kind: PassKind,
         rejected: frozenset[int] = frozenset(),
     ) -> EpochPass:
-        current = EpochPass(
+        current = self._new_pass(take, kind, rejected)
+        for entry in changes:
+            current.handle(entry)
+        self._number(current, source)
+        return current
+
+    def _new_pass(self, take: Take, kind: PassKind, rejected: frozenset[int] = frozenset()) -> EpochPass:
+        return EpochPass(
             self.cluster.name,
             self.cluster.server_id,
             self.cluster.role,
@@ -201,10 +227,6 @@ class Site:
             rejected,
             self.skip_missing,
         )
-        for entry in changes:
-            current.handle(entry)
-        self._number(current, source)
-        return current
 
     def _number(self, current: EpochPass, source: Cluster) -> None:
         """Fill in the exceptions rows of a pass. Their numbers are used up even if the pass is rolled back."""
