@@ -18,8 +18,8 @@ where C or D are named too, they stand in a ring, and each takes the epochs of t
     <7          took epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
     <7^3.1      took it, but judged its transactions after group 1 of the own epoch 3
 
-The tables are alike (k the key, x compared, v): t, m and q have the conflict function, and x must be given in m, v is
-unique in q; n and z have none, and z has a TEXT column besides.
+The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
+unique in q. n and z have none, and z has a TEXT column besides.
 
 An epoch is a number, or `high.low` for its two words. Words of a cluster with the same epoch are groups 0, 1, 2 of it.
 Every transaction has an id: its cluster's server id times 100, plus its number from 1.
@@ -33,6 +33,7 @@ from functools import cache
 
 import attrs
 
+from conflict.engine.applier import Site
 from conflict.engine.replay import resolve
 from conflict.history import Cluster, History, Role, RowChange, Take, Transaction
 from conflict.replication_table import ReplicationRow
@@ -51,7 +52,7 @@ CREATE TABLE t (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 CREATE TABLE n (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 """
 MORE_TABLES = """
-CREATE TABLE m (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED NOT NULL, v INT);
+CREATE TABLE m (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT NOT NULL);
 CREATE TABLE q (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, UNIQUE KEY (v));
 CREATE TABLE z (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, w TEXT);
 """
@@ -243,6 +244,30 @@ def resolved(
     tables = TABLES + MORE_TABLES
     found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type, others=others)
     return resolve(made, found, skip_missing=skip_missing)
+
+
+def sites(
+    text: str,
+    a: str | None = None,
+    b: str | None = None,
+    exceptions: str | None = None,
+    *,
+    roles: Mapping[str, Role] = NO_ROLES,
+    binlog_type: int = 7,
+) -> dict[str, Site]:
+    """Do what a text says, in exactly its order, and return the clusters; arguments as in `resolved`."""
+    made = history(text, roles)
+    tables = TABLES + MORE_TABLES
+    found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type)
+    replayed = {cluster.name: Site(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
+    timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
+    for word in text.split():
+        site, item = replayed[word[0]], next(timelines[word[0]])
+        if isinstance(item, Transaction):
+            site.commit(item)
+        else:
+            site.take(item, replayed[item.source])
+    return replayed
 
 
 def counters(resolution: Resolution, name: str) -> dict[str, int]:

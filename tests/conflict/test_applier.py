@@ -3,29 +3,16 @@
 import pytest
 
 from conflict.decision import Cause, Verdict
-from conflict.engine.applier import ExceptionRow, Site
+from conflict.engine.epoch_log import ExceptionRow
 from conflict.engine.row_store import Row
-from conflict.history import Take, Transaction
+from conflict.history import Take
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
-from tests.conflict.histories import history, image, key, layouts, setups
+from tests.conflict.histories import image, key
+from tests.conflict.histories import sites as run
 
 ROW = ("d.t", key(1))
-
-
-def run(text: str, a: str | None = None, b: str | None = None, exceptions: str | None = None) -> dict[str, Site]:
-    """Do what a text says, in exactly its order, and return both sites."""
-    made, tables = history(text), setups(a, b, exceptions)
-    sites = {cluster.name: Site(cluster, tables[cluster.name], layouts()) for cluster in made.clusters}
-    timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
-    for word in text.split():
-        site, item = sites[word[0]], next(timelines[word[0]])
-        if isinstance(item, Transaction):
-            site.commit(item)
-        else:
-            site.take(item, sites[item.source])
-    return sites
 
 
 def payloads(x: int | None, v: int | None = None, *, with_v: bool = False) -> dict[int, bytes | None]:
