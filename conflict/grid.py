@@ -79,6 +79,7 @@ TAKES = pa.schema(
         ("epoch", pa.uint64()),
         ("group", pa.int32()),
         ("traced", pa.bool_()),
+        ("restarted", pa.bool_()),
     ]
 )
 
