@@ -13,7 +13,7 @@ import pyarrow.dataset as pads
 
 from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
-from conflict.history import Cluster, History
+from conflict.history import History
 from conflict.outputs import OUTCOMES, exceptions_path
 from conflict.resolution import Effect, Outcome, Resolution
 from conflict.setup import TableSetup
@@ -42,7 +42,7 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
-        table = _outcome_table(outcomes, cluster, history, setups)
+        table = _outcome_table(outcomes, cluster.name, history, setups)
         out.write_table(f"outcomes/applier={cluster.name}/bucket=00000.parquet", table)
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
@@ -53,17 +53,16 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
 
 
-def _outcome_table(outcomes: Sequence[Outcome], cluster: Cluster, history: History, setups: Setups) -> pa.Table:
-    own_epochs = {item.foreign_epoch: item.epoch for item in cluster.timeline if hasattr(item, "foreign_epoch")}
+def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
     rows = [
         (
             outcome.source,
             outcome.source_epoch,
             outcome.group,
             outcome.ordinal,
-            own_epochs[outcome.source_epoch],
+            outcome.epoch,
             outcome.table,
-            _key_text(setups[cluster.name][outcome.table].table, history.layouts[outcome.table], outcome.key),
+            _key_text(setups[cluster][outcome.table].table, history.layouts[outcome.table], outcome.key),
             outcome.operation.name,
             outcome.refresh,
             outcome.verdict.name,
