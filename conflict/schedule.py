@@ -50,7 +50,7 @@ class Summary:
 @attrs.frozen
 class Hint:
     """
-    What is known from elsewhere of when a foreign epoch was taken; of one with a trace, only its run counts.
+    What is known from elsewhere of when a foreign epoch was taken. Where one with a trace was committed shows.
 
     Attributes:
         earliest: Not before this position.
@@ -243,7 +243,8 @@ class _Places:
 
     def _put(self, take: Take, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
-        self.takes.append(attrs.evolve(take, restarted=restarted))
+        arrived = max(self.causal.get(take.foreign_epoch, START), hint.earliest)
+        self.takes.append(attrs.evolve(take, restarted=restarted, arrived=arrived))
         self._previous, self._run = position, hint.run
 
 

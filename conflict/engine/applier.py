@@ -29,11 +29,12 @@ from conflict.counters import (
 from conflict.decision import Cause, Verdict
 from conflict.engine.epoch_log import ExceptionRow, LogEntry, LoggedChange, merged_change, refresh_change
 from conflict.engine.epoch_pass import EpochPass, Judged, PassKind, Stopped, write_row
-from conflict.engine.row_store import RowKey, RowStore
+from conflict.engine.open_decisions import open_decisions
+from conflict.engine.row_store import Row, RowKey, RowStore
 from conflict.engine.unique_keys import UniqueKeys
 from conflict.exceptions_table import ConflictRecord
 from conflict.history import Cluster, Take, Transaction
-from conflict.resolution import ClusterResult, Effect, Outcome, StopError
+from conflict.resolution import ClusterResult, Effect, Outcome, StopError, Undecided
 from conflict.setup import TableSetup
 from conflict.stop_words import duplicate_value
 from ndb_formats.events.rows_event import Operation
@@ -74,6 +75,8 @@ class Site:
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _state: PassKind = PassKind.NORMAL
+    _judged: EpochPass | None = None
+    _changed: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     _unique_keys: UniqueKeys = attrs.field(init=False)
     _record_counts: Counter[str] = attrs.field(factory=Counter)
     _ordinal: tuple[int, int] = (-1, 0)
@@ -87,6 +90,9 @@ class Site:
         for change in transaction.changes:
             missing = self.store.get((change.table, change.key)) is None
             self.result.unexplained += missing and change.operation is not Operation.WRITE_ROW
+            key = (change.table, change.key)
+            place = (transaction.epoch, transaction.group)
+            self._changed.setdefault(key, []).append((place, self.store.get(key)))
             write_row(self.store, change, local=True, epoch=transaction.epoch)
             ordinal = self._next_ordinal(transaction.epoch)
             log.append(LoggedChange(change, transaction.group, ordinal, self.cluster.server_id))
@@ -98,16 +104,25 @@ class Site:
         self._ordinal = (epoch, ordinal + 1 if epoch == last_epoch else 0)
         return self._ordinal[1]
 
+    def judge(self, take: Take, source: Site) -> None:
+        """Look for transactions in conflict in an epoch that is applied some own changes later."""
+        if self.result.stop is not None:
+            return
+        try:
+            if take.restarted:
+                self._state = PassKind.NORMAL
+            self._judged = self._look(take, source.cluster, self._changes(take, source))
+        except Stopped as stopped:
+            self.result.stop = stopped.stop
+        self.store.roll_back()
+
     def take(self, take: Take, source: Site) -> None:
         """Apply one epoch of another cluster, unless this applier has stopped."""
         if self.result.stop is not None:
             return
-        if take.restarted:
+        if take.restarted and self._judged is None:
             self._state = PassKind.NORMAL
-        entries = source.log.get(take.foreign_epoch, [])
-        changes = [
-            entry for entry in entries if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
-        ]
+        changes = self._changes(take, source)
         try:
             final = self._passes(take, source.cluster, changes)
             self._check_unique_keys(final)
@@ -115,8 +130,10 @@ class Site:
             self.store.roll_back()
             self.result.stop = stopped.stop
             return
+        entries = source.log.get(take.foreign_epoch, [])
         received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
         self._finish(final, source.cluster, received)
+        self._changed.clear()
         # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
         back = source.relayed.get(take.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, back.get(self.cluster.name, 0))
@@ -126,36 +143,79 @@ class Site:
             if self.relays:
                 news.update({name: epoch for name, epoch in back.items() if name != self.cluster.name})
 
+    def _changes(self, take: Take, source: Site) -> list[LoggedChange]:
+        """Return the operations of a foreign epoch, but for those that come back to their origin."""
+        return [
+            entry
+            for entry in source.log.get(take.foreign_epoch, [])
+            if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
+        ]
+
     def _passes(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
         """Go over an epoch until a pass may be committed; return that pass, with the counters of the whole."""
-        rejected: frozenset[int] = frozenset()
-        before: Counter[str] = Counter()
+        looked, self._judged = self._judged, None
         while True:
-            current = self._pass(take, changes, rejected)
-            self._number(current, source)
-            conflicting = bool(current.tracker.conflicting)
-            if self._state is PassKind.NORMAL:
-                if not conflicting:
+            current = looked or self._look(take, source, changes)
+            if not current.tracker.conflicting:
+                if looked is None:
                     return current
-                self._state = PassKind.TRACK
-            elif self._state is PassKind.TRACK:
-                if not conflicting:
-                    self._state = PassKind.NORMAL
-                    return current
-                rejected, before = current.tracker.in_conflict(), current.counters
-                before[TRANSACTION_ITERATIONS] += 1
-                self._state = PassKind.APPLY
-            else:
-                self._state = PassKind.TRACK
-                if not conflicting:
-                    current.counters.update(before)
-                    current.counters.update({TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
-                    return current
-                rejected, before = frozenset(), Counter()
+                # Nothing stood against it then; that it is committed only now makes it another pass.
+                looked = None
+                continue
+            self.store.roll_back()
+            rejected = current.tracker.in_conflict()
+            undecided = self._open_decisions(current, rejected, changes)
+            final = self._pass(take, source, changes, PassKind.APPLY, rejected)
+            self._state = PassKind.TRACK
+            if not final.tracker.conflicting:
+                self.result.undecided += undecided
+                final.counters.update(current.counters)
+                final.counters.update(
+                    {TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1}
+                )
+                return final
+            # More conflicts, because rows changed since: what was found before is dropped.
+            looked = None
             self.store.roll_back()
 
-    def _pass(self, take: Take, changes: Sequence[LoggedChange], rejected: frozenset[int]) -> EpochPass:
-        current = EpochPass(
+    def _open_decisions(
+        self, looked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]
+    ) -> list[Undecided]:
+        earlier = {}
+        for key in {(entry.change.table, entry.change.key) for entry in changes} & self._changed.keys():
+            states = [state for place, state in self._changed[key] if place > looked.take.arrived]
+            if states:
+                earlier[key] = [*states, self.store.get(key)]
+        again = self._new_pass(looked.take, PassKind.TRACK)
+        return open_decisions(looked, rejected, changes, earlier, again) if earlier else []
+
+    def _look(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+        """Go over an epoch and find its transactions in conflict; without any, the pass may be committed."""
+        if self._state is PassKind.NORMAL:
+            current = self._pass(take, source, changes, PassKind.NORMAL)
+            if not current.tracker.conflicting:
+                return current
+            self.store.roll_back()
+        current = self._pass(take, source, changes, PassKind.TRACK)
+        self._state = PassKind.TRACK if current.tracker.conflicting else PassKind.NORMAL
+        return current
+
+    def _pass(
+        self,
+        take: Take,
+        source: Cluster,
+        changes: Sequence[LoggedChange],
+        kind: PassKind,
+        rejected: frozenset[int] = frozenset(),
+    ) -> EpochPass:
+        current = self._new_pass(take, kind, rejected)
+        for entry in changes:
+            current.handle(entry)
+        self._number(current, source)
+        return current
+
+    def _new_pass(self, take: Take, kind: PassKind, rejected: frozenset[int] = frozenset()) -> EpochPass:
+        return EpochPass(
             self.cluster.name,
             self.cluster.server_id,
             self.cluster.role,
@@ -163,13 +223,10 @@ class Site:
             self.store,
             self.max_replicated_epoch,
             take,
-            self._state,
+            kind,
             rejected,
             self.skip_missing,
         )
-        for entry in changes:
-            current.handle(entry)
-        return current
 
     def _number(self, current: EpochPass, source: Cluster) -> None:
         """Fill in the exceptions rows of a pass. Their numbers are used up even if the pass is rolled back."""

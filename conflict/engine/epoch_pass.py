@@ -33,6 +33,7 @@ from conflict.stop_words import blob_refresh, missing_information, no_such_table
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage
+from ndb_formats.schema import Table
 from ndb_formats.values import ABSENT, Value
 
 __all__ = ["EpochPass", "Judged", "PassKind", "Stopped", "Touched", "write_row"]
@@ -147,7 +148,7 @@ class EpochPass:
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
-        decision = self._decide(change, function)
+        decision = self._decide(change, setup.table, function)
         self.judged.append(Judged(entry, decision))
         if decision.verdict is Verdict.APPLIED:
             self._apply(entry, function)
@@ -175,10 +176,10 @@ class EpochPass:
         self.judged.append(Judged(entry, REJECT_TRANSACTION, transaction_id))
         self.refreshes.setdefault((change.table, change.key), change)
 
-    def _decide(self, change: RowChange, function: ConflictFunction | None) -> Decision:
+    def _decide(self, change: RowChange, table: Table, function: ConflictFunction | None) -> Decision:
         row = self.store.get((change.table, change.key))
         if function is None:
-            return _decide_without_function(row, change.operation)
+            return _decide_without_function(row, change, table)
         if function.spec.transactional and change.transaction_id is None:
             raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
         reflected = bool(change.flags & ConflictFlag.REFLECTED)
@@ -186,8 +187,11 @@ class EpochPass:
             # The secondary follows the primary: what the primary did itself is applied whatever is here.
             if reflected:
                 return _decide_reflected(row, change.operation)
-            return _decide_without_function(row, change.operation, upsert=True)
+            return _decide_without_function(row, change, table)
         decision = self._decide_by_function(row, change, function)
+        writes = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
+        if writes and row is None and _cannot_be_inserted(change, table):
+            decision = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
         return DISCARD if reflected and decision.verdict is Verdict.REJECTED else decision
 
     def _decide_by_function(self, row: Row | None, change: RowChange, function: ConflictFunction) -> Decision:
@@ -243,12 +247,29 @@ class EpochPass:
         return Stopped(stop)
 
 
-def _decide_without_function(row: Row | None, operation: Operation, *, upsert: bool = False) -> Decision:
-    """Nothing is judged: a write is an upsert, so is an update if asked for, else what finds no row is ignored."""
-    finds_nothing = row is None and operation is not Operation.WRITE_ROW
-    if finds_nothing and not (upsert and operation is Operation.UPDATE_ROW):
-        return IGNORE
-    return APPLY
+def _decide_without_function(row: Row | None, change: RowChange, table: Table) -> Decision:
+    """
+    Nothing is judged: a write is an upsert, and what finds no row is ignored.
+
+    So is an update on the secondary: the server sends it as a write, but without the primary key among
+    the columns, and the data node makes no row of that.
+    """
+    if row is not None:
+        return APPLY
+    inserts = change.operation is Operation.WRITE_ROW and not _cannot_be_inserted(change, table)
+    return APPLY if inserts else IGNORE
+
+
+def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
+    """
+    Whether a write that may also update lacks a column that a new row has to have.
+
+    The data node refuses such a row as violating a constraint, and the applier takes every such error for
+    a row that exists already.
+    """
+    assert change.after is not None
+    present = {*change.after.present, *table.key_ordinals}
+    return any(place not in present and column.must_be_given for place, column in enumerate(table.columns))
 
 
 def _decide_reflected(row: Row | None, operation: Operation) -> Decision:
