@@ -42,7 +42,7 @@ class BucketResult:
     ) -> None:
         self.bucket, self.sites, self.takes = bucket, sites, takes
         self.conflicts, self.folded = conflicts, folded
-        sets, images = bucket.column_sets()
+        sets, images = bucket.column_sets
         self.final: FinalRows = trace_images(
             takes, bucket.rows, images, sets, bucket.slots, masks_of(sites), folded.decisions, folded.logged
         )

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import attrs
 import numpy as np
 
+from conflict.bucket import required_bits
 from conflict.functions import FunctionCode
 from conflict.history import Role
 from conflict.kernels.arrays import Bool, FunctionArrays
@@ -46,19 +47,20 @@ def applied_function(setup: TableSetup, role: Role) -> FunctionCode:
 def function_arrays(sites: Sequence[Site]) -> FunctionArrays:
     """Return which function each site applies to each table, as arrays."""
     rows = [[_facts(setup, site.role) for setup in site.setups] for site in sites]
-    types = (np.int8, np.int8, np.bool_, np.bool_, np.bool_)
+    types = (np.int8, np.int8, np.bool_, np.bool_, np.bool_, np.bool_, np.uint64)
     return FunctionArrays(
         *(np.array([[facts[place] for facts in row] for row in rows], kind) for place, kind in enumerate(types))
     )
 
 
-def _facts(setup: TableSetup, role: Role) -> tuple[int, int, bool, bool, bool]:
+def _facts(setup: TableSetup, role: Role) -> tuple[int, int, bool, bool, bool, bool, int]:
     code = applied_function(setup, role)
+    whole, required = not setup.format.updated_only, (1 << len(set(required_bits(setup.table).values()))) - 1
     if setup.function is None or code is FunctionCode.NONE:
-        return 0, 0, False, False, False
+        return 0, 0, False, False, False, whole, required
     spec = setup.function.spec
     secondary = spec.uses_role and role is Role.SECONDARY
-    return int(code), setup.function.gci_bits, spec.refreshes, secondary, reflects(setup, role)
+    return int(code), setup.function.gci_bits, spec.refreshes, secondary, reflects(setup, role), whole, required
 
 
 def masks_of(sites: Sequence[Site]) -> EventMasks:

@@ -67,6 +67,8 @@ class BucketRows:
         before_value: Its value; NULL counts as 0.
         after_presence: `Presence` of the resolve column in the after image.
         after_value: Its value; NULL counts as 0.
+        before_lacks: Columns that a new row must be given and the before image does not carry, one bit each.
+        after_lacks: The same of the after image.
     """
 
     key: Int32
@@ -80,6 +82,8 @@ class BucketRows:
     before_value: UInt64
     after_presence: Int8
     after_value: UInt64
+    before_lacks: UInt64
+    after_lacks: UInt64
 
     def __len__(self) -> int:
         return len(self.key)
@@ -125,6 +129,8 @@ class FunctionArrays:
         refreshes: Whether rejected operations make the row be sent again.
         secondary: Whether the role is SECONDARY, and the function heeds it.
         reflects: Whether the role is PRIMARY, and what is applied is logged for the secondary.
+        whole_rows: Whether an update is logged with all columns.
+        required: Columns that a new row must be given, one bit each; the same for both clusters.
     """
 
     code: Int8
@@ -132,6 +138,8 @@ class FunctionArrays:
     refreshes: Bool
     secondary: Bool
     reflects: Bool
+    whole_rows: Bool
+    required: UInt64
 
 
 @attrs.frozen
@@ -200,6 +208,7 @@ class Logged:
         refresh: Whether it is a refresh, else it is reflected.
         given: Whether its after image carries the resolve column.
         value: Its resolve column.
+        lacks: Columns that a new row must be given and the after image does not carry.
         decision: Number of the decision that caused it.
     """
 
@@ -210,6 +219,7 @@ class Logged:
     refresh: Bool
     given: Bool
     value: UInt64
+    lacks: UInt64
     decision: Int64
 
     def __len__(self) -> int:

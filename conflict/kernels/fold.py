@@ -4,7 +4,7 @@ The fold: decides every operation of a bucket in one pass.
 Takes are walked in order. Before one, its applier catches up on what it did itself; then the operations of
 the foreign epoch are decided, its own changes and what the other applier logged merged in the order of its log;
 then those that a primary changed are reflected, and the rows in conflict refreshed. State is one entry per key
-and cluster: exists, local, epoch, value of the resolve column, whether the row has one.
+and cluster: exists, local, epoch, resolve column, whether the row has one, which required columns it lacks.
 
 A take that holds transactions in conflict is decided twice, as the server does it: once as if there were none
 (pass TRACK), which is undone, then with their operations rejected (pass APPLY). Which transactions those are
@@ -54,6 +54,8 @@ _ROWS = (
     "before_value",
     "after_presence",
     "after_value",
+    "before_lacks",
+    "after_lacks",
 )
 
 
@@ -95,7 +97,7 @@ def fold(
             _frozen(takes.applier, takes.epoch, takes.group, takes.max_replicated_epoch),
             _frozen(*(getattr(bounds, field.name) for field in attrs.fields(type(bounds)))),
             tuple(_frozen(getattr(rows[0], name), getattr(rows[1], name)) for name in _ROWS),
-            _frozen(functions.code, functions.gci_bits, functions.refreshes, functions.secondary, functions.reflects),
+            _frozen(*(getattr(functions, field.name) for field in attrs.fields(FunctionArrays))),
             _frozen(conflicts.offsets, conflicts.groups),
             keys,
             capacity,
@@ -116,35 +118,44 @@ def _frozen(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
 
 
 @njit(cache=True)
-def _catch_up(state, rows, side, start, stop, unexplained):
+def _catch_up(state, rows, required, side, start, stop, unexplained):
     """Do what a cluster did itself, rows `start` to `stop`."""
-    exists, local, epoch, _, _ = state
-    key_of, _, operation_of, epoch_of, _, before_in, before_of, after_in, after_of = rows
+    exists, local, epoch, _, _, _ = state
+    key_of, table_of, operation_of, epoch_of, _, before_in, before_of, after_in, after_of = rows[:9]
+    before_lacks, after_lacks = rows[9], rows[10]
     for row in range(start, stop):
         key = key_of[side][row]
         unexplained[side] += not exists[side, key] and operation_of[side][row] != WRITE
+        if operation_of[side][row] == UPDATE and not exists[side, key]:
+            _start(state, side, key, before_in[side][row] == PRESENT, before_of[side][row], before_lacks[side][row])
         _change(
-            state, side, key, operation_of[side][row],
-            before_in[side][row] == PRESENT, before_of[side][row],
-            after_in[side][row] == PRESENT, after_of[side][row],
+            state, side, key, operation_of[side][row], required[side, table_of[side][row]],
+            after_in[side][row] == PRESENT, after_of[side][row], after_lacks[side][row],
         )  # fmt: skip
         if exists[side, key]:
             local[side, key], epoch[side, key] = True, epoch_of[side][row]
 
 
 @njit(cache=True)
-def _change(state, side, key, operation, before_given, before, after_given, after):
-    """Write one operation over a row; author and epoch are the caller's."""
-    exists, _, _, value, given = state
+def _start(state, side, key, given_here, resolve, lacking):
+    """Make a row of one image."""
+    exists, _, _, value, given, lacks = state
+    exists[side, key], given[side, key], lacks[side, key] = True, given_here, lacking
+    value[side, key] = resolve if given_here else NOTHING
+
+
+@njit(cache=True)
+def _change(state, side, key, operation, required, given_here, resolve, lacking):
+    """Write the after image of an operation over a row; author and epoch are the caller's."""
+    exists, _, _, value, given, lacks = state
     if operation == DELETE:
         exists[side, key] = False
         return
     if not exists[side, key]:
-        exists[side, key] = True
-        given[side, key] = before_given and operation == UPDATE
-        value[side, key] = before if given[side, key] else NOTHING
-    if after_given:
-        value[side, key], given[side, key] = after, True
+        _start(state, side, key, False, NOTHING, required)
+    lacks[side, key] &= lacking
+    if given_here:
+        value[side, key], given[side, key] = resolve, True
 
 
 @njit(cache=True)
@@ -179,6 +190,7 @@ def _new_log(capacity):
         np.empty(capacity, np.bool_),
         np.empty(capacity, np.bool_),
         np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint64),
         np.empty(capacity, np.int64),
     )
 
@@ -193,44 +205,47 @@ def _contains(groups, start, stop, group):
 @njit(cache=True)
 def _save(saved, state, side, key, take, count):
     """Keep a row as it was before this take, unless that is done; returns how many rows are kept."""
-    keys, kept_in, s_exists, s_local, s_epoch, s_value, s_given = saved
+    keys, kept_in, s_exists, s_local, s_epoch, s_value, s_given, s_lacks = saved
     if kept_in[key] == take:
         return count
-    exists, local, epoch, value, given = state
+    exists, local, epoch, value, given, lacks = state
     keys[count], kept_in[key] = key, take
     s_exists[count], s_local[count], s_epoch[count] = exists[side, key], local[side, key], epoch[side, key]
-    s_value[count], s_given[count] = value[side, key], given[side, key]
+    s_value[count], s_given[count], s_lacks[count] = value[side, key], given[side, key], lacks[side, key]
     return count + 1
 
 
 @njit(cache=True)
 def _restore(saved, state, side, count):
     """Undo a pass."""
-    keys, _, s_exists, s_local, s_epoch, s_value, s_given = saved
-    exists, local, epoch, value, given = state
+    keys, _, s_exists, s_local, s_epoch, s_value, s_given, s_lacks = saved
+    exists, local, epoch, value, given, lacks = state
     for place in range(count):
         key = keys[place]
         exists[side, key], local[side, key], epoch[side, key] = s_exists[place], s_local[place], s_epoch[place]
-        value[side, key], given[side, key] = s_value[place], s_given[place]
+        value[side, key], given[side, key], lacks[side, key] = s_value[place], s_given[place], s_lacks[place]
 
 
 @njit(cache=True)
-def _pass(take, where, takes, state, rows, functions, table_of_key, log, queue, rejected, decisions, made, undo):
+def _pass(take, where, takes, state, rows, functions, table_of_key, log, queue, rejected, decided, written, undo):
     """
     Decide the operations of one take, and do those that are applied.
 
     `where` holds the stretches of the source's rows and of its queue; `rejected` the groups in conflict and
-    which stretch of them counts; `undo` whether rows are kept as they were, and where.
+    which stretch of them counts; `written` keeps which required columns no operation of the take has written
+    to a row; `undo` says whether rows are kept as they were, and where.
     Returns the number of decisions, or -1 if there is no room, and how many rows were kept.
     """
     applier_of, own_epoch, own_group, max_replicated = takes
     first, last, queued, queue_end = where
-    exists, local, epoch, value, _ = state
-    key_of, _, operation_of, _, group_of, before_in, before_of, after_in, after_of = rows
-    _, l_key, l_take, l_operation, l_refresh, l_given, l_value, _ = log
+    exists, local, epoch, value, _, _ = state
+    key_of, _, operation_of, _, group_of, _, before_of, after_in, after_of, _, after_lacks = rows
+    _, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_lacks, _ = log
+    decisions, made = decided
     d_take, d_source, d_verdict, d_cause, d_incoming, d_stored, d_existed = decisions
     groups, groups_start, groups_stop = rejected
     undoing, saved = undo
+    number = 2 * take + undoing  # of the pass
     here = applier_of[take]
     there = 1 - here
     kept, row = 0, first
@@ -240,17 +255,17 @@ def _pass(take, where, takes, state, rows, functions, table_of_key, log, queue, 
             return made, kept
         if made >= len(d_take):
             return -1, kept
-        empty, reflected, before_given = False, False, False
+        empty, reflected = False, False
         if entry >= 0 and (row >= last or own_group[l_take[entry]] < group_of[there][row]):
             queued += 1
             key, operation, group = l_key[entry], l_operation[entry], own_group[l_take[entry]]
             reflected = not l_refresh[entry]
             # The key is all that is known of the row before; a resolve column outside it stops the applier.
-            before, given, after = value[here, key], l_given[entry], l_value[entry]
+            before, given, after, lacks = value[here, key], l_given[entry], l_value[entry], l_lacks[entry]
             d_source[made] = -1 - entry
         else:
             key, operation, group = key_of[there][row], operation_of[there][row], group_of[there][row]
-            before_given, before = before_in[there][row] == PRESENT, before_of[there][row]
+            before, lacks = before_of[there][row], after_lacks[there][row]
             given, after = after_in[there][row] == PRESENT, after_of[there][row]
             empty = operation == UPDATE and after_in[there][row] == NO_COLUMNS
             d_source[made] = row
@@ -258,41 +273,46 @@ def _pass(take, where, takes, state, rows, functions, table_of_key, log, queue, 
         table = table_of_key[key]
         d_take[made], d_existed[made] = take, exists[here, key]
         if empty:
-            decided = (IGNORED, NO_CAUSE, NOTHING, NOTHING)
+            decision = (IGNORED, NO_CAUSE, NOTHING, NOTHING)
         elif groups_start < groups_stop and _contains(groups, groups_start, groups_stop, group):
-            decided = (REJECTED, TRANSACTION, NOTHING, NOTHING)
+            decision = (REJECTED, TRANSACTION, NOTHING, NOTHING)
         else:
-            decided = decide_operation(
+            decision = decide_operation(
                 functions[0][here, table], functions[1][here, table], functions[3][here, table], operation, reflected,
                 exists[here, key], local[here, key], epoch[here, key], value[here, key],
-                before, after, max_replicated[take],
+                before, after, lacks == 0, max_replicated[take],
             )  # fmt: skip
-        d_verdict[made], d_cause[made], d_incoming[made], d_stored[made] = decided
+        d_verdict[made], d_cause[made], d_incoming[made], d_stored[made] = decision
         made += 1
-        if decided[0] == APPLIED:
+        if decision[0] == APPLIED:
             if undoing:
                 kept = _save(saved, state, here, key, take, kept)
-            _change(state, here, key, operation, before_given, before, given, after)
+            if written[0][key] != number:
+                written[0][key], written[1][key] = number, functions[6][here, table]
+            written[1][key] &= lacks
+            _change(state, here, key, operation, functions[6][here, table], given, after, lacks)
             local[here, key], epoch[here, key] = False, own_epoch[take]
 
 
 @njit(cache=True)
 def _put_entry(log, sent, here, key, take, operation, refresh, row, decision):
-    l_cluster, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_decision = log
+    l_cluster, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_lacks, l_decision = log
     l_cluster[sent], l_key[sent], l_take[sent], l_operation[sent] = here, key, take, operation
-    l_refresh[sent], l_given[sent], l_value[sent], l_decision[sent] = refresh, row[0], row[1], decision
+    l_refresh[sent], l_given[sent], l_value[sent], l_lacks[sent] = refresh, row[0], row[1], row[2]
+    l_decision[sent] = decision
     return sent + 1
 
 
 @njit(cache=True)
-def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, marked, pending, decisions, start, stop):
+def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
 
     Returns the number of entries, or -1 if there is no room.
     """
     applier_of, own_epoch, _, _ = takes
-    exists, local, epoch, value, given = state
+    exists, local, epoch, value, given, lacks = state
+    marked, pending, written = work
     l_key, l_operation = log[1], log[3]
     _, d_source, d_verdict, d_cause, _, _, d_existed = decisions
     here = applier_of[take]
@@ -320,7 +340,8 @@ def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, mark
                 if sent >= len(l_key):
                     return -1
                 kind = (UPDATE if existed else WRITE) if stays else DELETE
-                row = (stays and given[here, key], value[here, key])
+                part = kind == UPDATE and not functions[5][here, table]
+                row = (stays and given[here, key], value[here, key], written[1][key] if part else lacks[here, key])
                 sent = _put_entry(log, sent, here, key, take, kind, False, row, decision)
     for place in range(refreshes):
         if sent >= len(l_key):
@@ -329,7 +350,7 @@ def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, mark
         source = d_source[decision]
         key = rows[0][1 - here][source] if source >= 0 else l_key[-1 - source]
         stays = exists[here, key]
-        row = (stays and given[here, key], value[here, key])
+        row = (stays and given[here, key], value[here, key], lacks[here, key])
         sent = _put_entry(log, sent, here, key, take, WRITE if stays else DELETE, True, row, decision)
         if stays:
             local[here, key], epoch[here, key] = True, own_epoch[take]
@@ -348,6 +369,7 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
         np.zeros((2, keys), np.uint64),
         np.zeros((2, keys), np.uint64),
         np.zeros((2, keys), np.bool_),
+        np.zeros((2, keys), np.uint64),
     )
     saved = (
         np.empty(keys, np.int32),
@@ -357,11 +379,14 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
         np.empty(keys, np.uint64),
         np.empty(keys, np.uint64),
         np.empty(keys, np.bool_),
+        np.empty(keys, np.uint64),
     )
+    written = (np.full(keys, -1, np.int64), np.zeros(keys, np.uint64))  # the last pass, and what it has not written
     table_of_key = _tables_of_keys(rows, keys)
     marked = np.full((2, keys), -1, np.int64)  # the last take that logged a row
     decisions, tracked, log = _new_decisions(capacity), _new_decisions(capacity), _new_log(capacity)
     pending = np.empty(capacity, np.int64)
+    work = (marked, pending, written)
     queue = np.empty((2, capacity), np.int64)  # what each cluster has logged, in order
     tail, done = np.zeros(2, np.int64), np.zeros(2, np.int64)
     queue_start, queue_stop = np.zeros(len(applier_of), np.int64), np.zeros(len(applier_of), np.int64)
@@ -372,7 +397,7 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
     for take in range(len(applier_of)):
         here = applier_of[take]
         # 1. The applier's own changes that come before.
-        _catch_up(state, rows, here, done[here], local_end[take], unexplained)
+        _catch_up(state, rows, functions[6], here, done[here], local_end[take], unexplained)
         done[here] = max(done[here], local_end[take])
 
         # 2. The foreign epoch, in the order of its log.
@@ -383,7 +408,7 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
         if offsets[take] < offsets[take + 1]:
             seen, kept = _pass(
                 take, where, takes, state, rows, functions, table_of_key, log, queue,
-                (groups, 0, 0), tracked, seen, (True, saved),
+                (groups, 0, 0), (tracked, seen), written, (True, saved),
             )  # fmt: skip
             if seen < 0:
                 return decisions, tracked, log, full, unexplained
@@ -391,16 +416,14 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
         started = made
         made, _ = _pass(
             take, where, takes, state, rows, functions, table_of_key, log, queue,
-            (groups, offsets[take], offsets[take + 1]), decisions, made, (False, saved),
+            (groups, offsets[take], offsets[take + 1]), (decisions, made), written, (False, saved),
         )  # fmt: skip
         if made < 0:
             return decisions, tracked, log, full, unexplained
 
         # 3. What the other side must hear of it.
         entries = sent
-        sent = _log_rows(
-            take, takes, state, rows, functions, table_of_key, log, sent, marked, pending, decisions, started, made
-        )
+        sent = _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, started, made)
         if sent < 0:
             return decisions, tracked, log, full, unexplained
         queue_start[take] = tail[here]
@@ -409,5 +432,5 @@ def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
             tail[here] += 1
         queue_stop[take] = tail[here]
     for side in range(2):
-        _catch_up(state, rows, side, done[side], len(rows[0][side]), unexplained)
+        _catch_up(state, rows, functions[6], side, done[side], len(rows[0][side]), unexplained)
     return decisions, tracked, log, (made, seen, sent), unexplained

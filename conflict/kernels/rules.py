@@ -49,12 +49,13 @@ def _equal(before, value):
 
 
 @njit(cache=True)
-def _judge(function, bits, operation, exists, local, epoch, value, before, after, max_replicated):
+def _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated):
     """Return (verdict, cause, incoming, stored) of a function; the rules of `conflict.functions`."""
     if operation == WRITE:
-        if not exists:
+        conditional = function in (MAX_INS, MAX_DEL_WIN_INS)
+        if not exists and (complete or not conditional):
             return APPLIED, NO_CAUSE, NOTHING, NOTHING
-        if function in (MAX_INS, MAX_DEL_WIN_INS):
+        if exists and conditional:
             return _greater(after, value)
         return REJECTED, EXISTS, NOTHING, NOTHING
     if not exists:
@@ -72,19 +73,27 @@ def _judge(function, bits, operation, exists, local, epoch, value, before, after
 
 
 @njit(cache=True)
-def _align(operation, reflected, exists, local):
-    """Return the decision of a secondary: it follows the primary, but for rows of its own."""
-    if not reflected:
-        if operation == DELETE and not exists:
-            return IGNORED, NO_CAUSE, NOTHING, NOTHING
-        return APPLIED, NO_CAUSE, NOTHING, NOTHING
+def _accept_reflected(operation, exists, local):
+    """Return the decision of a secondary on what the primary sends back."""
     fits = not exists if operation == WRITE else exists and not local
     return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
 
 
 @njit(cache=True)
 def decide_operation(
-    function, bits, secondary, operation, reflected, exists, local, epoch, value, before, after, max_replicated
+    function,
+    bits,
+    secondary,
+    operation,
+    reflected,
+    exists,
+    local,
+    epoch,
+    value,
+    before,
+    after,
+    complete,
+    max_replicated,
 ):
     """
     Return (verdict, cause, incoming, stored) of one operation that is not rejected with its transaction.
@@ -101,14 +110,16 @@ def decide_operation(
         value: Its resolve column.
         before: Resolve column in the before image.
         after: Resolve column in the after image.
+        complete: Whether the after image carries all columns that a new row must be given.
         max_replicated: Highest own epoch known to have come back.
     """
-    if function == NO_FUNCTION:
-        verdict = IGNORED if not exists and operation != WRITE else APPLIED
-        return verdict, NO_CAUSE, NOTHING, NOTHING
-    if secondary:
-        return _align(operation, reflected, exists, local)
-    decision = _judge(function, bits, operation, exists, local, epoch, value, before, after, max_replicated)
+    if secondary and reflected:
+        return _accept_reflected(operation, exists, local)
+    if secondary or function == NO_FUNCTION:
+        # Nothing is judged; an update that finds no row makes none, nor does a write of an incomplete one.
+        finds = exists or (operation == WRITE and complete)
+        return (APPLIED if finds else IGNORED), NO_CAUSE, NOTHING, NOTHING
+    decision = _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated)
     if reflected and decision[0] == REJECTED:
         return DISCARDED, NO_CAUSE, NOTHING, NOTHING
     return decision

@@ -208,9 +208,7 @@ class _Maker:
         return RowImage(layout, columns, tuple(row[place] for place in columns))
 
 
-def make_history(
-    seed: int, steps: int, *, complete: bool, roles: tuple[Role, Role] = USUAL_ROLES
-) -> History:
+def make_history(seed: int, steps: int, *, complete: bool, roles: tuple[Role, Role] = USUAL_ROLES) -> History:
     """Return a History; `complete` images never lack a column that a function needs."""
     maker = _Maker(seed, steps, complete=complete)
     for _ in range(steps):
