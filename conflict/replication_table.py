@@ -11,9 +11,13 @@ from collections.abc import Iterable
 
 import attrs
 
+from conflict.errors import ConfigurationError
+
 __all__ = ["AmbiguousMatch", "ReplicationRow", "best_match"]
 
 _ANY_SERVER = 0
+_LAST_SERVER = 2**32 - 1
+_MOST_SLICES = 256
 _EXACT_DATABASE, _EXACT_TABLE, _EXACT_SERVER = 4, 2, 1
 
 
@@ -28,6 +32,12 @@ class ReplicationRow:
         server_id: Server it is meant for; 0 is any.
         binlog_type: NDB binlog type 0 to 9; None (NULL) is 0.
         conflict_fn: Text of the conflict function; None is none.
+        binlog_row_slice_count: Into how many slices the table's rows are cut; None (NULL) is the server's own
+            setting, by default 1.
+        binlog_row_slice_id: Which of them, counted from 0, the server logs; None (NULL) likewise.
+
+    Raises:
+        ConfigurationError: A number is out of its range, or a slice has no count.
     """
 
     db: str
@@ -35,6 +45,28 @@ class ReplicationRow:
     server_id: int = _ANY_SERVER
     binlog_type: int | None = None
     conflict_fn: str | None = None
+    binlog_row_slice_count: int | None = None
+    binlog_row_slice_id: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not _ANY_SERVER <= self.server_id <= _LAST_SERVER:
+            message = f"server_id is {self.server_id}; it can be 0 (any server) to {_LAST_SERVER}"
+            raise ConfigurationError(message)
+        count, number = self.binlog_row_slice_count, self.binlog_row_slice_id
+        if count is not None and not 1 <= count <= _MOST_SLICES:
+            message = (
+                f"binlog_row_slice_count is {count}; a server can log every row (1) or one slice of 2 to {_MOST_SLICES}"
+            )
+            raise ConfigurationError(message)
+        if number is not None and count is None:
+            message = (
+                f"binlog_row_slice_id is {number} without a binlog_row_slice_count; "
+                "the server logs that slice of so many, so give both or neither"
+            )
+            raise ConfigurationError(message)
+        if number is not None and count is not None and not 0 <= number < count:
+            message = f"binlog_row_slice_id is {number}; of {count} slices a server can log 0 to {count - 1}"
+            raise ConfigurationError(message)
 
 
 @attrs.frozen
