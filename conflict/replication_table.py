@@ -1,12 +1,17 @@
 """
 mysql.ndb_replication: which row of it holds for a table on a server.
 
-Source: MySQL manual, "ndb_replication Table"; match quality as the server weighs it.
+Source: MySQL manual, "ndb_replication Table"; match quality as `Ndb_rep_tab_key` of the server weighs it.
+
+Choice: of several rows that differ in case alone and name database, table and server id exactly, the server takes
+whichever it reads first; here they count as ambiguous.
 """
 
 from __future__ import annotations
 
-import re
+import itertools
+import operator
+import unicodedata
 from collections.abc import Iterable
 
 import attrs
@@ -75,6 +80,12 @@ class AmbiguousMatch:
 
     rows: tuple[ReplicationRow, ...]
 
+    def warning(self, database: str, table: str, server_id: int) -> str:
+        """Return what the server says, which names the candidates; of more than two it names only two."""
+        rows = ", ".join(f"{row.db}.{row.table_name} ({row.server_id})" for row in self.rows)
+        wanted = f"mysql.ndb_replication for {database}.{table} ({server_id})"
+        return f"Ambiguous matches in {wanted}.Candidates : {rows}."
+
 
 def best_match(
     rows: Iterable[ReplicationRow], database: str, table: str, server_id: int
@@ -97,7 +108,7 @@ def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> 
         (row.db, database, _EXACT_DATABASE),
         (row.table_name, table, _EXACT_TABLE),
     ):
-        if pattern.lower() == name.lower():
+        if _folded(pattern.rstrip(" ")) == _folded(name):
             quality += weight
         elif not _like(pattern, name):
             return None
@@ -105,12 +116,28 @@ def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> 
 
 
 def _like(pattern: str, name: str) -> bool:
-    """SQL LIKE without regard to case; backslash escapes."""
-    parts = []
+    """SQL LIKE without regard to case and accents; a backslash escapes, but at the end it stands for itself."""
+    wanted: list[str | None] = []  # None is any text, "" any character
     characters = iter(pattern)
     for character in characters:
         if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
+            wanted.append(_folded(next(characters, "\\")))
         else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
-    return re.fullmatch("".join(parts), name, re.IGNORECASE | re.DOTALL) is not None
+            wanted.append({"%": None, "_": ""}.get(character, _folded(character)))
+    # Which beginnings of the name fit the pattern up to here: no pattern takes longer than its length times the name's.
+    fits = [True] + [False] * len(name)
+    for part in wanted:
+        if part is None:
+            fits = list(itertools.accumulate(fits, operator.or_))
+        else:
+            fits = [False, *(fit and part in ("", found) for fit, found in zip(fits, _folded(name), strict=False))]
+    return fits[-1]
+
+
+def _folded(text: str) -> str:
+    """
+    Return what names compare as, letter by letter: the server uses utf8mb3_general_ci, where É and e are equal.
+
+    Choice: its weights are approximated by the upper-case letter without accents, right for European scripts.
+    """
+    return "".join(unicodedata.normalize("NFD", letter)[0].upper()[0] for letter in text)

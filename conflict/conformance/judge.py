@@ -15,6 +15,7 @@ import attrs
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.expectation import differences
 from conflict.conformance.format_case import binlog_differences, format_differences
+from conflict.conformance.setup_words import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid import Folder
 from conflict.outputs import exceptions_path
@@ -116,8 +117,9 @@ def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
         if run.errors:
             return FAIL, next(iter(run.errors.values()))
         results = _read_results(case, out, run)
-    found = list(differences(case.expected, case.scenario["database"], results, configuration.setups()))
-    return _verdict(found)
+    setups = configuration.setups()
+    found = [line for side, want in case.expected.items() for line in setup_differences(side, want, setups[side])]
+    return _verdict([*found, *differences(case.expected, case.scenario["database"], results, setups)])
 
 
 def _check_kind(case: ConflictCase) -> None:
