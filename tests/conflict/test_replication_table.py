@@ -120,7 +120,7 @@ def test_a_better_row_settles_an_ambiguity():
         ("ö%", "OH", True),
     ],
 )
-def test_accents(pattern: str, name: str, fits: bool):
+def test_accents(pattern: str, name: str):
     """Names compare by utf8mb3_general_ci, to which an accent is nothing."""
     assert matches(ReplicationRow("shop", pattern), table=name)
 
