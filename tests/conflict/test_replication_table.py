@@ -111,14 +111,8 @@ def test_a_better_row_settles_an_ambiguity():
 
 
 @pytest.mark.parametrize(
-    ("pattern", "name", "fits"),
-    [
-        ("CAFÉ", "cafe", True),
-        ("caf_", "CAFÉ", True),
-        ("%É", "cafe", True),
-        ("straSe", "straße", True),
-        ("ö%", "OH", True),
-    ],
+    ("pattern", "name"),
+    [("CAFÉ", "cafe"), ("caf_", "CAFÉ"), ("%É", "cafe"), ("straSe", "straße"), ("ö%", "OH")],
 )
 def test_accents(pattern: str, name: str):
     """Names compare by utf8mb3_general_ci, to which an accent is nothing."""
