@@ -12,7 +12,7 @@ import attrs
 from conflict.history import Cluster, History, Role, Take, Transaction
 from conflict.ingest import BinlogEpoch, EpochReader, read_epochs
 from conflict.replication_table import ReplicationRow
-from conflict.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
+from conflict.schedule import Hints, Summary, consistent_cut, place_takes, summarize, timeline_of
 from conflict.setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.errors import FormatError
 from ndb_formats.row_image import RowLayout
@@ -21,6 +21,7 @@ from ndb_formats.update_format import ServerOptions
 
 __all__ = [
     "ClusterConfiguration",
+    "ClusterHints",
     "Configuration",
     "Reading",
     "history_of",
@@ -87,7 +88,7 @@ class Configuration:
         return next(cluster for cluster in self.clusters if cluster.name != name)
 
 
-Hints = Mapping[str, Mapping[int, Hint]]
+ClusterHints = Mapping[str, Hints]
 
 
 @attrs.define
@@ -122,7 +123,9 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
     return reading
 
 
-def history_of(configuration: Configuration, readings: Mapping[str, Reading], hints: Hints | None = None) -> History:
+def history_of(
+    configuration: Configuration, readings: Mapping[str, Reading], hints: ClusterHints | None = None
+) -> History:
     """Make a History, in memory, of what was read."""
     summaries = usable_epochs(configuration, readings)
     clusters, assumed = [], {}
@@ -151,7 +154,7 @@ def takes_of(
     configuration: Configuration,
     cluster: ClusterConfiguration,
     summaries: Mapping[str, list[Summary]],
-    hints: Hints | None,
+    hints: ClusterHints | None,
     *,
     cut: bool,
 ) -> tuple[list[Take], int]:
@@ -163,6 +166,6 @@ def takes_of(
         source_name=peer.name,
         source_id=peer.server_id,
         applier_id=cluster.server_id,
-        hints=(hints or {}).get(cluster.name),
+        hints=(hints or {}).get(cluster.name, ()),
         cut=cut,
     )

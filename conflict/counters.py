@@ -10,21 +10,41 @@ from collections.abc import Iterable, Mapping
 
 from conflict.functions import FUNCTIONS
 
-__all__ = ["COUNTERS", "DELETE_DELETE", "REFRESH_RECEIVED", "add_counters", "zero_counters"]
+__all__ = [
+    "COUNTERS",
+    "DELETE_DELETE",
+    "REFLECTED_DISCARDED",
+    "REFLECTED_RECEIVED",
+    "REFRESH_RECEIVED",
+    "TRANSACTION_COMMITS",
+    "TRANSACTION_ITERATIONS",
+    "TRANSACTION_REJECTS",
+    "TRANSACTION_ROW_CONFLICTS",
+    "TRANSACTION_ROW_REJECTS",
+    "add_counters",
+    "zero_counters",
+]
 
 DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
 REFRESH_RECEIVED = "Ndb_conflict_refresh_op_count"
+REFLECTED_RECEIVED = "Ndb_conflict_reflected_op_prepare_count"
+REFLECTED_DISCARDED = "Ndb_conflict_reflected_op_discard_count"
+TRANSACTION_ROW_CONFLICTS = "Ndb_conflict_trans_row_conflict_count"
+TRANSACTION_ROW_REJECTS = "Ndb_conflict_trans_row_reject_count"
+TRANSACTION_REJECTS = "Ndb_conflict_trans_reject_count"
+TRANSACTION_ITERATIONS = "Ndb_conflict_trans_detect_iter_count"
+TRANSACTION_COMMITS = "Ndb_conflict_trans_conflict_commit_count"
 
 COUNTERS: tuple[str, ...] = (
     *(spec.counter for spec in FUNCTIONS),
-    "Ndb_conflict_trans_row_conflict_count",
-    "Ndb_conflict_trans_row_reject_count",
-    "Ndb_conflict_trans_reject_count",
-    "Ndb_conflict_trans_detect_iter_count",
-    "Ndb_conflict_trans_conflict_commit_count",
+    TRANSACTION_ROW_CONFLICTS,
+    TRANSACTION_ROW_REJECTS,
+    TRANSACTION_REJECTS,
+    TRANSACTION_ITERATIONS,
+    TRANSACTION_COMMITS,
     DELETE_DELETE,
-    "Ndb_conflict_reflected_op_prepare_count",
-    "Ndb_conflict_reflected_op_discard_count",
+    REFLECTED_RECEIVED,
+    REFLECTED_DISCARDED,
     REFRESH_RECEIVED,
 )
 

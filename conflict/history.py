@@ -94,7 +94,10 @@ class Take:
         traced: Whether the binlog shows it. An epoch that changed nothing but
             ``mysql.ndb_apply_status`` is not logged, and never comes back to the other side.
         restarted: Whether the applier was started since the take before. It forgets then that it was
-            looking for transactions in conflict (see `conflict.engine.passes`).
+            looking for transactions in conflict (see `conflict.engine.applier`).
+        judged: The own position (epoch, group) after which the applier looked for transactions in conflict, where
+            that is not right before it committed: going over an epoch more than once takes time.
+        arrived: An own position before which the applier cannot have begun with it.
     """
 
     epoch: int
@@ -103,6 +106,8 @@ class Take:
     foreign_epoch: int
     traced: bool = True
     restarted: bool = False
+    judged: tuple[int, int] | None = None
+    arrived: tuple[int, int] = (0, -1)
 
 
 Timeline = tuple[Transaction | Take, ...]

@@ -22,7 +22,7 @@ from conflict.kernels.fold import Folded
 from ndb_formats.collation import key_text
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OUTCOMES", "exceptions_path", "key_texts", "outcome_arrays", "staged_exceptions_path"]
+__all__ = ["OUTCOMES", "UNDECIDED", "exceptions_path", "key_texts", "outcome_arrays", "staged_exceptions_path"]
 
 OUTCOMES = pa.schema(
     [
@@ -42,6 +42,19 @@ OUTCOMES = pa.schema(
         ("file", pa.string()),
         ("position", pa.uint64()),
         ("row", pa.int32()),
+    ]
+)
+
+
+# Decisions that the binlogs leave open: what was decided, and what may have been, as cause or verdict.
+UNDECIDED = pa.schema(
+    [
+        ("source_epoch", pa.uint64()),
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("operation", pa.string()),
+        ("decided", pa.string()),
+        ("candidates", pa.list_(pa.string())),
     ]
 )
 

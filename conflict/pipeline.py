@@ -13,16 +13,19 @@ from typing import Any
 import attrs
 
 from conflict.bucketing import effect_of
-from conflict.configuration import Configuration, Hints, Reading, history_of, read_cluster, usable_epochs
+from conflict.configuration import ClusterHints, Configuration, Reading, history_of, read_cluster, usable_epochs
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
+from conflict.evidence import Contradiction, Settled, contradictions, settle
 from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
+from conflict.history import Cluster
 from conflict.ingest import BinlogEpoch
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import StageProgress
 from conflict.manifest import Manifest
+from conflict.resolution import Resolution
 from conflict.result_files import summarize_resolution, write_resolution
 from conflict.schedule import Summary
 from conflict.setup import TableSetup
@@ -30,7 +33,7 @@ from conflict.summary import RunSummary
 
 __all__ = ["ENGINES", "Run", "check_built", "run_ingest", "run_reference", "run_spark", "whole_or_not_at_all"]
 
-HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
+HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
 
 @attrs.frozen
@@ -45,6 +48,7 @@ class Run:
         left_out: Per cluster, row operations read of an epoch that was cut off.
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
+        settled: Questions that the binlogs leave open, with the answers that agree with what they show.
     """
 
     summary: RunSummary
@@ -53,6 +57,7 @@ class Run:
     left_out: dict[str, int]
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
+    settled: tuple[Settled, ...] = ()
 
     def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -68,6 +73,7 @@ class Run:
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
+            "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.to_json(),
         }
 
@@ -114,9 +120,6 @@ def check_built(configuration: Configuration) -> None:
     for setups in configuration.setups().values():
         for name, setup in setups.items():
             spec: FunctionSpec | None = setup.function.spec if setup.function else None
-            if spec is not None and spec.decide is None:
-                message = f"{spec.name}, which table {name} uses, is not built yet"
-                raise NotBuiltError(message)
             if spec is not None:
                 tables.setdefault(name, set()).add(spec.argument)
     for name, arguments in tables.items():
@@ -141,10 +144,21 @@ def run_reference(
     history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
     setups = configuration.setups()
     items = sum(len(cluster.timeline) for cluster in history.clusters)
-    resolution = resolve(history, setups, lambda done: progress("resolving", done, items))
-    write_resolution(out, history, setups, resolution)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: _recorded(own) for name, own in epochs.items()}
+
+    def run(clusters: Sequence[Cluster]) -> Resolution:
+        changed = attrs.evolve(history, clusters=tuple(clusters))
+        return resolve(changed, setups, lambda done: progress("resolving", done, items))
+
+    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
+        resolution = run(clusters)
+        effects = {name: result.effects for name, result in resolution.clusters.items()}
+        return contradictions(clusters, effects, recorded)
+
+    clusters, settled = settle(history.clusters, find)
+    resolution = run(clusters)
+    write_resolution(out, attrs.evolve(history, clusters=tuple(clusters)), setups, resolution)
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
@@ -152,6 +166,7 @@ def run_reference(
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=history.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
+        settled=tuple(settled),
     )
 
 

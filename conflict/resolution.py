@@ -9,22 +9,21 @@ from enum import IntEnum
 import attrs
 
 from conflict.counters import zero_counters
-from conflict.decision import Cause, Verdict
+from conflict.decision import Cause, Decision, Verdict
 from conflict.history import Origin
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.values import Value
 
-__all__ = ["ClusterResult", "Effect", "Outcome", "Resolution", "Stop", "StopKind"]
-
-MISSING_INFORMATION = 1296
-NO_SUCH_TABLE = 1146
+__all__ = ["ClusterResult", "Effect", "Outcome", "Resolution", "Stop", "StopError", "Undecided"]
 
 
-class StopKind:
-    """Server error numbers of the stops that are modelled."""
+class StopError(IntEnum):
+    """Server error numbers of an applier's stops."""
 
-    MISSING_INFORMATION = MISSING_INFORMATION
-    NO_SUCH_TABLE = NO_SUCH_TABLE
+    DUPLICATE_VALUE = 1022
+    NO_SUCH_TABLE = 1146
+    # What the handler reports of all that NDB's conflict detection cannot go on with.
+    FROM_NDB = 1296
 
 
 class Effect(IntEnum):
@@ -98,6 +97,32 @@ class Outcome:
     origin: Origin | None = None
 
 
+@attrs.frozen
+class Undecided:
+    """
+    A decision that the binlogs leave open, though what came of its transaction is known.
+
+    Attributes:
+        applier: Cluster that took it.
+        source_epoch: Epoch of the other cluster.
+        table: ``database.table``.
+        key: Identity of its row.
+        operation: Write, update or delete.
+        decided: What was decided here, and is counted; None if the operation was not reached.
+        candidates: What may have been decided, that among it.
+        origin: Where it stands in the other cluster's binlog; None for what its applier made.
+    """
+
+    applier: str
+    source_epoch: int
+    table: str
+    key: bytes
+    operation: Operation
+    decided: Decision | None
+    candidates: tuple[Decision, ...]
+    origin: Origin | None = None
+
+
 @attrs.define
 class ClusterResult:
     """
@@ -112,6 +137,7 @@ class ClusterResult:
             otherwise rows were there before it starts, or a function other than the recorded one is tried.
         effects: Per own epoch and group of a take, what it did to each row (table, key).
         stop: Why its applier stopped; None if it did not.
+        undecided: Decisions that the binlogs leave open.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -121,6 +147,7 @@ class ClusterResult:
     unexplained: int = 0
     effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)
     stop: Stop | None = None
+    undecided: list[Undecided] = attrs.field(factory=list, repr=False)
 
 
 @attrs.define

@@ -11,14 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.decision import Cause, Verdict
+from conflict.decision import Cause, Decision, Verdict
 from conflict.grid import Folder
 from conflict.history import Cluster, History
-from conflict.outputs import OUTCOMES, exceptions_path
-from conflict.resolution import Effect, Outcome, Resolution
+from conflict.outputs import OUTCOMES, UNDECIDED, exceptions_path
+from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
 from conflict.typed_rows import row_schema, rows_to_arrow
+from conflict.undecided import counter_ranges
 from ndb_formats.collation import key_text
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Table
@@ -44,6 +45,9 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
         table = _outcome_table(outcomes, cluster, history, setups)
         out.write_table(f"outcomes/applier={cluster.name}/bucket=00000.parquet", table)
+        if result.undecided:
+            table = _undecided_table(result.undecided, history, setups[cluster.name])
+            out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
         for name, values in result.rows.items():
@@ -79,6 +83,27 @@ def _outcome_table(outcomes: Sequence[Outcome], cluster: Cluster, history: Histo
     columns = list(zip(*rows, strict=True)) or [()] * len(OUTCOMES)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, OUTCOMES, strict=True)]
     return pa.table(arrays, schema=OUTCOMES)
+
+
+def _undecided_table(undecided: Sequence[Undecided], history: History, setups: Mapping[str, TableSetup]) -> pa.Table:
+    rows = [
+        (
+            each.source_epoch,
+            each.table,
+            _key_text(setups[each.table].table, history.layouts[each.table], each.key),
+            each.operation.name,
+            _decision_text(each.decided) if each.decided else None,
+            sorted({_decision_text(candidate) for candidate in each.candidates}),
+        )
+        for each in undecided
+    ]
+    columns = zip(*rows, strict=True)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
+    return pa.table(arrays, schema=UNDECIDED)
+
+
+def _decision_text(decision: Decision) -> str:
+    return decision.cause.name if decision.cause else decision.verdict.name
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
@@ -121,6 +146,11 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
         contradicted=contradicted,
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
+        undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
+        counter_ranges={
+            name: counter_ranges(result.undecided, result.counters, setups[name])
+            for name, result in resolution.clusters.items()
+        },
     )
 
 

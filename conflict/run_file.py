@@ -43,7 +43,7 @@ from typing import Any
 
 import attrs
 
-from conflict.configuration import ClusterConfiguration, Configuration, Hints
+from conflict.configuration import ClusterConfiguration, ClusterHints, Configuration
 from conflict.errors import ConfigurationError
 from conflict.history import Role
 from conflict.replication_rows import load_replication_rows, rows_of_tables
@@ -76,7 +76,7 @@ class RunFile:
     configuration: Configuration
     schedule: Mapping[str, Any]
 
-    def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> Hints:
+    def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
         """Return what the file knows of when foreign epochs were taken."""
         if "steps" in self.schedule:
             return hints_of_steps(_steps(self.path.parent / self.schedule["steps"]), summaries)
@@ -88,7 +88,7 @@ class RunFile:
             peer = self.configuration.peer(stop["applier"]).name
             later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
             hints[stop["applier"]].update({number: Hint(taken=False) for number in later})
-        return hints
+        return {name: [each] for name, each in hints.items()}
 
 
 def load_run_file(path: Path) -> RunFile:

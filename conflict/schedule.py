@@ -21,7 +21,7 @@ from conflict.errors import HistoryError
 from conflict.history import Take, Timeline, Transaction
 from conflict.ingest import AppliedEpoch, BinlogEpoch
 
-__all__ = ["Hint", "Position", "Summary", "consistent_cut", "place_takes", "summarize", "timeline_of"]
+__all__ = ["Hint", "Hints", "Position", "Summary", "consistent_cut", "place_takes", "summarize", "timeline_of"]
 
 # (own epoch, group): "after that group of that epoch". Nothing comes before START.
 Position = tuple[int, int]
@@ -50,17 +50,23 @@ class Summary:
 @attrs.frozen
 class Hint:
     """
-    What is known from elsewhere of when a foreign epoch without a trace was taken.
+    What is known from elsewhere of when a foreign epoch was taken. Where one with a trace was committed shows.
 
     Attributes:
         earliest: Not before this position.
         latest: Before the first transaction after this position; None if not known.
         taken: False if it was not taken at all.
+        run: Number of the applier's run, from its start to its stop, that took it.
     """
 
     earliest: Position = START
     latest: Position | None = None
     taken: bool = True
+    run: int = 0
+
+
+# What is known of one applier, by foreign epoch: one mapping from each time on that it was set back.
+Hints = Sequence[Mapping[int, Hint]]
 
 
 def summarize(epoch: BinlogEpoch) -> Summary:
@@ -123,11 +129,14 @@ def place_takes(
     source_name: str,
     source_id: int,
     applier_id: int,
-    hints: Mapping[int, Hint] | None = None,
+    hints: Hints = (),
     cut: bool = False,
 ) -> tuple[list[Take], int]:
     """
     Return when the applier took each epoch of the source, in order.
+
+    A replica that is set back takes epochs again. Where the trace shows an epoch that is not later than the one
+    before, that happened in between, and the epochs from that one on were taken again.
 
     Args:
         applier: Own epochs of the applying cluster.
@@ -135,62 +144,118 @@ def place_takes(
         source_name: Name of the other cluster.
         source_id: Its server id.
         applier_id: Server id of the applying cluster.
-        hints: What is known of source epochs without a trace, by epoch.
+        hints: What is known of source epochs, by epoch; one mapping from each time on that the replica was set back.
         cut: Whether the applier's binlog goes on after its last epoch here. What it took after that
             may have left a trace that is not there, so nothing is assumed of it.
 
     Returns:
         The takes, and how many of them stand at a place that was assumed.
-
-    Raises:
-        HistoryError: The binlogs contradict each other.
     """
-    hints = hints or {}
-    traces = _traces(applier, source_id)
-    known = {summary.number for summary in source}
-    foreign = sorted(known | set(traces))
-    transactions = [(summary.number, group) for summary in applier for group in summary.transactions]
     ends = _ends(applier)
-    causal = _causal_bounds(ends, source, applier_id)
-    next_trace = _next_traces(foreign, traces)
-    takes: list[Take] = []
-    assumed = 0
-    previous = START
-    for epoch in foreign:
-        trace = traces.get(epoch)
-        if trace is not None:
-            if trace < previous:
-                message = (
-                    f"cluster {source_name}'s epoch {epoch} was applied after a later one; "
-                    "a replica that was set back to an earlier position cannot be resolved yet"
-                )
-                raise HistoryError(message)
-            takes.append(Take(*trace, source_name, epoch))
-            previous = trace
-            continue
-        hint = hints.get(epoch, Hint())
-        if not hint.taken:
-            continue
-        latest = next_trace[epoch]
-        if cut and latest == END:
-            continue
-        earliest = max(previous, causal.get(epoch, START), hint.earliest)
+    places = _Places(
+        transactions=[(summary.number, group) for summary in applier for group in summary.transactions],
+        ends=ends,
+        causal=_causal_bounds(ends, source, applier_id),
+        source_name=source_name,
+        cut=cut,
+    )
+    numbers = [summary.number for summary in source]
+    stretches = _stretches(_traces(applier, source_id), hints)
+    for place, stretch in enumerate(stretches):
+        following = [min(later.traces.values()) for later in stretches[place + 1 :] if later.traces]
+        places.take_stretch(stretch, numbers, following[0] if following else END)
+    return places.takes, places.assumed
+
+
+@attrs.define
+class _Stretch:
+    """What an applier took between two times that it was set back."""
+
+    traces: dict[int, Position]
+    hints: Mapping[int, Hint]
+    first: int | None = None
+    last: int | None = None
+
+    def epochs(self, source: Sequence[int]) -> list[int]:
+        """Return the source epochs that may belong to the stretch."""
+        return [
+            number
+            for number in sorted({*source, *self.traces})
+            if (self.first is None or number >= self.first) and (self.last is None or number <= self.last)
+        ]
+
+
+def _stretches(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Stretch]:
+    """Divide what the binlog shows where the applier was set back."""
+    stretches = [_Stretch({}, each) for each in hints] or [_Stretch({}, {})]
+    place = 0
+    for epoch, position in traces:
+        known = stretches[place].hints.get(epoch)
+        later = place + 1 < len(hints)
+        if later and known is not None and not known.taken:
+            place += 1
+        elif stretches[place].traces and epoch <= max(stretches[place].traces):
+            place += 1
+            if not later:
+                # Nothing says from where the replica took epochs again, but the first that shows.
+                stretches[place - 1].last = max(stretches[place - 1].traces)
+                stretches.append(_Stretch({}, {}, first=epoch))
+        stretches[place].traces[epoch] = position
+    return stretches
+
+
+@attrs.define
+class _Places:
+    """The takes of one applier while they are placed."""
+
+    transactions: list[Position]
+    ends: list[Position]
+    causal: dict[int, Position]
+    source_name: str
+    cut: bool
+    takes: list[Take] = attrs.field(factory=list)
+    assumed: int = 0
+    _previous: Position = START
+    _run: int | None = None
+
+    def take_stretch(self, stretch: _Stretch, source: Sequence[int], following: Position) -> None:
+        """Place the takes of a stretch, which ends before the position `following`."""
+        epochs = stretch.epochs(source)
+        next_trace = _next_traces(epochs, stretch.traces, following)
+        for epoch in epochs:
+            trace = stretch.traces.get(epoch)
+            hint = stretch.hints.get(epoch, Hint())
+            if trace is not None:
+                self._put(Take(*trace, self.source_name, epoch), trace, hint)
+            elif following <= self.causal.get(epoch, START):
+                continue  # it was made after the replica had been set back
+            elif hint.taken and not (self.cut and next_trace[epoch] == END):
+                self._assume(epoch, hint, next_trace[epoch])
+
+    def _assume(self, epoch: int, hint: Hint, latest: Position) -> None:
+        """Place an epoch without a trace as early as it can have been taken."""
+        earliest = max(self._previous, self.causal.get(epoch, START), hint.earliest)
         earliest = min(earliest, _before(latest))
         bound = latest if hint.latest is None else min(latest, (hint.latest[0], hint.latest[1] + 1))
-        assumed += _any_between(transactions, earliest, bound)
-        takes.append(Take(*_owner(earliest, ends), source_name, epoch, traced=False))
-        previous = earliest
-    return takes, assumed
+        self.assumed += _any_between(self.transactions, earliest, bound)
+        take = Take(*_owner(earliest, self.ends), self.source_name, epoch, traced=False)
+        self._put(take, earliest, hint)
+
+    def _put(self, take: Take, position: Position, hint: Hint) -> None:
+        restarted = self._run is not None and hint.run != self._run
+        arrived = max(self.causal.get(take.foreign_epoch, START), hint.earliest)
+        self.takes.append(attrs.evolve(take, restarted=restarted, arrived=arrived))
+        self._previous, self._run = position, hint.run
 
 
-def _traces(applier: Sequence[Summary], source_id: int) -> dict[int, Position]:
-    """Return where each foreign epoch stands in the applier's binlog."""
-    return {
-        applied.epoch: (summary.number, applied.group)
+def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Position]]:
+    """Return the foreign epochs that the applier's binlog shows, and where, in order."""
+    return [
+        (applied.epoch, (summary.number, applied.group))
         for summary in applier
         for applied in summary.applied
         if applied.server_id == source_id
-    }
+    ]
 
 
 def _ends(applier: Sequence[Summary]) -> list[Position]:
@@ -222,8 +287,8 @@ def _causal_bounds(ends: Sequence[Position], source: Sequence[Summary], applier_
     return bounds
 
 
-def _next_traces(foreign: Sequence[int], traces: Mapping[int, Position]) -> dict[int, Position]:
-    following, position = {}, END
+def _next_traces(foreign: Sequence[int], traces: Mapping[int, Position], position: Position) -> dict[int, Position]:
+    following = {}
     for epoch in reversed(foreign):
         position = traces.get(epoch, position)
         following[epoch] = position

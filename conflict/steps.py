@@ -8,11 +8,12 @@ started, and that an applier had taken everything when a wait ended.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import attrs
 
-from conflict.schedule import Hint, Position, Summary
+from conflict.schedule import Hint, Hints, Position, Summary
 
 __all__ = ["hints_of_steps"]
 
@@ -29,35 +30,44 @@ class _Walk:
         commits: Per side, (step, epoch, rank among the transactions of that epoch).
         running: Per side, [start, stop) of its applier.
         waits: Per side, steps after which its applier had taken everything.
+        rewinds: Per side, steps at which its applier was set back to the start of the other side's binlog.
     """
 
     commits: dict[str, list[tuple[int, int, int]]]
     running: dict[str, list[list[int]]]
     waits: dict[str, list[int]]
+    rewinds: dict[str, list[int]]
 
 
-def hints_of_steps(steps: Sequence[Step], summaries: Mapping[str, Sequence[Summary]]) -> dict[str, dict[int, Hint]]:
+def hints_of_steps(steps: Sequence[Step], summaries: Mapping[str, Sequence[Summary]]) -> dict[str, Hints]:
     """
-    Return, per applying side and epoch of the other side, when it was taken.
+    Return, per applying side, when it took each epoch of the other side; from each time on that it was set back.
 
     Args:
         steps: Steps of a scenario, in order.
         summaries: Per side, its own epochs.
     """
     walk = _walk(steps, list(summaries))
-    hints: dict[str, dict[int, Hint]] = {}
+    hints: dict[str, Hints] = {}
     for side, own in summaries.items():
         (other,) = (name for name in summaries if name != side)
         positions = _positions(walk.commits[side], own)
-        hints[side] = {
-            summary.number: _hint(walk, side, _commit_step(walk.commits[other], summary.number), positions)
-            for summary in summaries[other]
-        }
+        commits = {summary.number: _commit_step(walk.commits[other], summary.number) for summary in summaries[other]}
+        bounds = [-1, *walk.rewinds[side], _NEVER]
+        hints[side] = [
+            {epoch: _hint(walk, side, step, positions, stretch) for epoch, step in commits.items()}
+            for stretch in pairwise(bounds)
+        ]
     return hints
 
 
 def _walk(steps: Sequence[Step], sides: Sequence[str]) -> _Walk:
-    walk = _Walk({side: [] for side in sides}, {side: [[-1, _NEVER]] for side in sides}, {side: [] for side in sides})
+    walk = _Walk(
+        {side: [] for side in sides},
+        {side: [[-1, _NEVER]] for side in sides},
+        {side: [] for side in sides},
+        {side: [] for side in sides},
+    )
     ranks: dict[tuple[str, int], int] = {}
     for number, step in enumerate(steps):
         if "on" in step and "epoch" in step and _changed(step):
@@ -67,9 +77,11 @@ def _walk(steps: Sequence[Step], sides: Sequence[str]) -> _Walk:
         action = step.get("action")
         appliers = [step["applier"]] if "applier" in step else list(sides)
         for side in appliers:
-            if action == "stop" and walk.running[side][-1][1] == _NEVER:
+            if action in ("stop", "rewind") and walk.running[side][-1][1] == _NEVER:
                 walk.running[side][-1][1] = number
-            elif action == "start" and walk.running[side][-1][1] != _NEVER:
+            if action == "rewind":
+                walk.rewinds[side].append(number)
+            if action == "start" and walk.running[side][-1][1] != _NEVER:
                 walk.running[side].append([number, _NEVER])
             elif action in ("wait", "quiesce") and "result" not in step and walk.running[side][-1][1] == _NEVER:
                 walk.waits[side].append(number)
@@ -98,13 +110,20 @@ def _positions(commits: Sequence[tuple[int, int, int]], own: Sequence[Summary]) 
     ]
 
 
-def _hint(walk: _Walk, side: str, commit_step: int, positions: Sequence[tuple[int, Position]]) -> Hint:
-    arrival = next((max(commit_step, start) for start, stop in walk.running[side] if commit_step < stop), None)
-    if arrival is None:
+def _hint(
+    walk: _Walk, side: str, commit_step: int, positions: Sequence[tuple[int, Position]], stretch: tuple[int, int]
+) -> Hint:
+    """Return when an epoch was taken between the two steps of a stretch."""
+    begin, end = stretch
+    runs = enumerate(walk.running[side])
+    taken = next(((run, start) for run, (start, stop) in runs if begin <= start < end and commit_step < stop), None)
+    if taken is None:
         return Hint(taken=False)
+    run, start = taken
+    arrival = max(commit_step, start)
     waited = next((number for number in walk.waits[side] if number > arrival), None)
-    earliest = max((place for number, place in positions if number < arrival), default=None)
+    earliest = max((place for number, place in positions if number < arrival), default=(0, -1))
     latest = None
     if waited is not None:
         latest = max((place for number, place in positions if number < waited), default=(0, -1))
-    return Hint(earliest or (0, -1), latest)
+    return Hint(earliest, latest, run=run)

@@ -33,6 +33,8 @@ class RunSummary:
         contradicted: How many of those the two see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
         stops: Per cluster, why its applier stopped.
+        undecided: Per cluster, how many decisions of its applier the binlogs leave open.
+        counter_ranges: Per cluster, least and greatest value of each counter that depends on those.
     """
 
     counters: dict[str, dict[str, int]]
@@ -43,6 +45,8 @@ class RunSummary:
     contradicted: int
     unexplained: dict[str, int]
     stops: dict[str, Stop]
+    undecided: dict[str, int] = attrs.field(factory=dict)
+    counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
 
     @property
     def converged(self) -> bool:
@@ -59,6 +63,8 @@ class RunSummary:
             "compared_with_binlogs": self.compared,
             "contradicted_by_binlogs": self.contradicted,
             "unexplained_changes": self.unexplained,
+            "undecided": self.undecided,
+            "counter_ranges": self.counter_ranges,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
         }
 

@@ -63,6 +63,11 @@ class Column:
     on_update: bool = False
 
     @property
+    def must_be_given(self) -> bool:
+        """Whether a data node refuses a new row without it: it knows constant defaults, but no expressions."""
+        return not self.nullable and self.default is ABSENT and self.generated != "virtual"
+
+    @property
     def is_blob(self) -> bool:
         """Whether NDB keeps it as a blob, in parts outside the row."""
         return self.type in BLOB_TYPES

@@ -50,13 +50,24 @@ class FoundCase:
 
 @attrs.frozen
 class Verdict:
-    """How an engine did on a case; `detail` is the first difference, or why the case is not judged yet."""
+    """
+    How an engine did on a case.
+
+    Attributes:
+        part: First folders of the corpus that the case belongs to.
+        case: Its folder.
+        engine: The engine.
+        status: Passed, failed, or not judged yet.
+        detail: The first difference, or why the case is not judged yet.
+        undecided: How many decisions its binlogs leave open. A case with any is judged by what may have been.
+    """
 
     part: str
     case: str
     engine: str
     status: str
     detail: str
+    undecided: int = 0
 
 
 def find_cases(folder: Path) -> list[FoundCase]:
@@ -82,7 +93,9 @@ def _part(path: Path) -> str:
 def judge(found: FoundCase, engine: str) -> Verdict:
     """Run an engine on a case and compare."""
     try:
-        status, detail = _judge(found.path, engine)
+        if (found.path / "scenario.json").exists():
+            return _judge_conflict(found, engine)
+        status, detail = _judge(found.path)
     except NotBuiltError as error:
         status, detail = NOT_YET, str(error)
     except (ConflictError, FormatError) as error:
@@ -90,9 +103,7 @@ def judge(found: FoundCase, engine: str) -> Verdict:
     return Verdict(found.part, found.case, engine, status, detail)
 
 
-def _judge(path: Path, engine: str) -> tuple[str, str]:
-    if (path / "scenario.json").exists():
-        return _judge_conflict(ConflictCase.load(path), engine)
+def _judge(path: Path) -> tuple[str, str]:
     if (path / "statements.json").exists():
         return _verdict(list(format_differences(path)))
     if (path / "result.json").exists():
@@ -108,29 +119,20 @@ def _verdict(found: list[str]) -> tuple[str, str]:
     return FAIL, found[0] + more
 
 
-def _judge_conflict(case: ConflictCase, engine: str) -> tuple[str, str]:
+def _judge_conflict(found: FoundCase, engine: str) -> Verdict:
+    case = ConflictCase.load(found.path)
     configuration = case.configuration()
-    _check_kind(case)
     with tempfile.TemporaryDirectory() as folder:
         out = Folder(folder)
         run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
-        if run.errors:
-            return FAIL, next(iter(run.errors.values()))
         results = _read_results(case, out, run)
-    setups = configuration.setups()
-    found = [line for side, want in case.expected.items() for line in setup_differences(side, want, setups[side])]
-    return _verdict([*found, *differences(case.expected, case.scenario["database"], results, setups)])
-
-
-def _check_kind(case: ConflictCase) -> None:
-    """Refuse what is not built: the result would be right or wrong by chance."""
-    if any(step.get("action") == "rewind" for step in case.steps):
-        message = "replicas that are set back to an earlier position"
-        raise NotBuiltError(message)
-    for table in case.configuration().data_schema.tables:
-        if table.unique_keys:
-            message = f"unique keys besides the primary key (table {table.full_name})"
-            raise NotBuiltError(message)
+    ranges = run.summary.counter_ranges
+    database, setups = case.scenario["database"], configuration.setups()
+    said = [line for side, want in case.expected.items() for line in setup_differences(side, want, setups[side])]
+    different = list(differences(case.expected, database, results, setups, ranges))
+    status, detail = _verdict([*run.errors.values(), *said, *different])
+    open_questions = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
+    return Verdict(found.part, found.case, engine, status, detail, open_questions)
 
 
 def _read_results(case: ConflictCase, out: Folder, run: Run) -> dict[str, ClusterResult]:

@@ -1,120 +1,102 @@
 """
-One applier: takes a foreign epoch as one NDB transaction.
+One cluster while it is replayed: what it did itself, and what its applier does.
 
-All its operations are checked against the rows as they stand, in order, each seeing the ones before it.
-Refreshes are made after them, one per row, and send the row as it then stands.
+An applier takes a foreign epoch as one NDB transaction.
+
+A function that judges transactions makes the applier go over an epoch more than once:
+
+    NORMAL   rows are judged one by one; a conflict on a table with such a function rolls the epoch back, to TRACK
+    TRACK    the same again, and dependencies are written down; a conflict rolls back, to APPLY
+    APPLY    transactions in conflict, and those that depend on them, are left out and their rows sent again
+
+The applier stays in TRACK until an epoch had no such conflict.
+
+Source: MySQL manual, "NDB$EPOCH_TRANS", and the state diagram in the server's `ndb_applier.cc`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterator, Sequence
 
 import attrs
 
-from conflict.counters import DELETE_DELETE, REFRESH_RECEIVED
-from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.engine.row_store import EMPTY_ROW, Row, RowKey, RowStore, stored_precision
-from conflict.errors import NotBuiltError
-from conflict.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
-from conflict.functions import ConflictFunction, Image
-from conflict.history import Cluster, RowChange, Take, Transaction
-from conflict.resolution import ClusterResult, Effect, Outcome, Stop, StopKind
+from conflict.counters import (
+    TRANSACTION_COMMITS,
+    TRANSACTION_ITERATIONS,
+    TRANSACTION_REJECTS,
+)
+from conflict.decision import Cause, Verdict
+from conflict.engine.epoch_log import ExceptionRow, LogEntry, LoggedChange, merged_change, refresh_change
+from conflict.engine.epoch_pass import EpochPass, Judged, PassKind, Stopped, write_row
+from conflict.engine.open_decisions import open_decisions
+from conflict.engine.row_store import Row, RowKey, RowStore
+from conflict.engine.unique_keys import UniqueKeys
+from conflict.exceptions_table import ConflictRecord
+from conflict.history import Cluster, Take, Transaction
+from conflict.resolution import ClusterResult, Effect, Outcome, StopError, Undecided
 from conflict.setup import TableSetup
-from conflict.stop_words import missing_information, no_such_table
+from conflict.stop_words import duplicate_value
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage, RowLayout
-from ndb_formats.values import ABSENT, Value
+from ndb_formats.row_image import RowLayout
 
-__all__ = ["ExceptionRow", "LogEntry", "Site"]
-
-APPLY = Decision(Verdict.APPLIED)
-IGNORE = Decision(Verdict.IGNORED)
-
-
-@attrs.frozen
-class ExceptionRow:
-    """A row written to an exceptions table that is itself replicated."""
-
-    table: str
-    row: tuple[Value, ...]
-
-
-@attrs.frozen
-class LoggedChange:
-    """A row operation that the other side has to apply, with its place in its epoch (see `Outcome`)."""
-
-    change: RowChange
-    group: int
-    ordinal: int
-
-
-LogEntry = LoggedChange | ExceptionRow
-
-
-class _Stopped(Exception):  # noqa: N818  # a signal inside this module, not an error
-    """The applier cannot go on; carries the `Stop`."""
-
-    def __init__(self, stop: Stop) -> None:
-        super().__init__(stop.message)
-        self.stop = stop
-
-
-@attrs.define
-class _Attempt:
-    """What one foreign epoch has done so far; dropped if the applier stops in it."""
-
-    take: Take
-    source: Cluster
-    outcomes: list[Outcome] = attrs.field(factory=list)
-    counters: dict[str, int] = attrs.field(factory=dict)
-    exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
-    received: list[ExceptionRow] = attrs.field(factory=list)
-    refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
-    existed: dict[RowKey, bool] = attrs.field(factory=dict)
-
-    def count(self, counter: str) -> None:
-        self.counters[counter] = self.counters.get(counter, 0) + 1
+__all__ = ["Site"]
 
 
 @attrs.define
 class Site:
     """
-    One cluster while it is replayed.
+    One cluster.
 
     Attributes:
         cluster: Its part of the History.
         setups: How its server set up each table.
         layouts: How the rows of each table are read.
+        relays: Whether it logs what it applied for a third cluster. With two, that would only go back to its origin.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping.
         store: Its rows.
-        log: What it logs per own epoch that the other side has to apply: its own changes and refreshes.
-        relayed: Per own epoch, the highest foreign epoch whose `ndb_apply_status` row it logged.
+        log: What it logs per own epoch that the next applier has to apply.
+        relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
         max_replicated_epoch: Highest own epoch seen coming back.
         result: What it ends with.
+        outcomes: What became of every operation that it took.
     """
 
     cluster: Cluster
     setups: dict[str, TableSetup]
     layouts: dict[str, RowLayout]
+    relays: bool = False
+    skip_missing: bool = False
     store: RowStore = attrs.field(factory=RowStore)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
-    relayed: dict[int, int] = attrs.field(factory=dict)
+    relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
     max_replicated_epoch: int = 0
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
-    _record_counts: dict[str, int] = attrs.field(factory=dict)
+    _state: PassKind = PassKind.NORMAL
+    _judged: EpochPass | None = None
+    _changed: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
+    _unique_keys: UniqueKeys = attrs.field(init=False)
+    _record_counts: Counter[str] = attrs.field(factory=Counter)
     _ordinal: tuple[int, int] = (-1, 0)
+
+    def __attrs_post_init__(self) -> None:
+        self._unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
     def commit(self, transaction: Transaction) -> None:
         """Do what the cluster did itself."""
         log = self.log.setdefault(transaction.epoch, [])
         for change in transaction.changes:
-            if not change.flags & ConflictFlag.READ:
-                key = (change.table, change.key)
-                missing = self.store.get(key) is None
-                self.result.unexplained += missing and change.operation is not Operation.WRITE_ROW
-                self._write(key, change, local=True, epoch=transaction.epoch)
-            log.append(LoggedChange(change, transaction.group, self._next_ordinal(transaction.epoch)))
+            missing = self.store.get((change.table, change.key)) is None
+            self.result.unexplained += missing and change.operation is not Operation.WRITE_ROW
+            key = (change.table, change.key)
+            place = (transaction.epoch, transaction.group)
+            self._changed.setdefault(key, []).append((place, self.store.get(key)))
+            write_row(self.store, change, local=True, epoch=transaction.epoch)
+            ordinal = self._next_ordinal(transaction.epoch)
+            log.append(LoggedChange(change, transaction.group, ordinal, self.cluster.server_id))
+        self._unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
 
     def _next_ordinal(self, epoch: int) -> int:
@@ -122,187 +104,223 @@ class Site:
         self._ordinal = (epoch, ordinal + 1 if epoch == last_epoch else 0)
         return self._ordinal[1]
 
-    def take(self, take: Take, source: Site) -> None:
-        """Apply one epoch of the other cluster, unless this applier has stopped."""
+    def judge(self, take: Take, source: Site) -> None:
+        """Look for transactions in conflict in an epoch that is applied some own changes later."""
         if self.result.stop is not None:
             return
-        attempt = _Attempt(take, source.cluster)
-        counts = dict(self._record_counts)
         try:
-            for entry in source.log.get(take.foreign_epoch, ()):
-                if isinstance(entry, ExceptionRow):
-                    attempt.received.append(entry)
-                else:
-                    self._apply(entry, attempt)
-        except _Stopped as stopped:
+            if take.restarted:
+                self._state = PassKind.NORMAL
+            self._judged = self._look(take, source.cluster, self._changes(take, source))
+        except Stopped as stopped:
+            self.result.stop = stopped.stop
+        self.store.roll_back()
+
+    def take(self, take: Take, source: Site) -> None:
+        """Apply one epoch of another cluster, unless this applier has stopped."""
+        if self.result.stop is not None:
+            return
+        if take.restarted and self._judged is None:
+            self._state = PassKind.NORMAL
+        changes = self._changes(take, source)
+        try:
+            final = self._passes(take, source.cluster, changes)
+            self._check_unique_keys(final)
+        except Stopped as stopped:
             self.store.roll_back()
-            self._record_counts = counts
             self.result.stop = stopped.stop
             return
-        self._finish(attempt)
-        back = source.relayed.get(take.foreign_epoch, 0)
-        self.max_replicated_epoch = max(self.max_replicated_epoch, back)
+        entries = source.log.get(take.foreign_epoch, [])
+        received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
+        self._finish(final, source.cluster, received)
+        self._changed.clear()
+        # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
+        back = source.relayed.get(take.foreign_epoch, {})
+        self.max_replicated_epoch = max(self.max_replicated_epoch, back.get(self.cluster.name, 0))
+        if take.traced:
+            news = self.relayed.setdefault(take.epoch, {})
+            news[source.cluster.name] = max(news.get(source.cluster.name, 0), take.foreign_epoch)
+            if self.relays:
+                news.update({name: epoch for name, epoch in back.items() if name != self.cluster.name})
 
-    def _apply(self, entry: LoggedChange, attempt: _Attempt) -> None:
-        change = entry.change
-        setup = self.setups.get(change.table)
-        if setup is None or setup.refusal is not None:
-            message = no_such_table(change.table, self.cluster.name)
-            raise _stopped(StopKind.NO_SUCH_TABLE, change, attempt, None, message)
-        if change.flags & ConflictFlag.REFRESH:
-            attempt.count(REFRESH_RECEIVED)
-        key = (change.table, change.key)
-        row = self.store.get(key)
-        if setup.function is None:
-            decision = _decide_without_function(row, change.operation)
-        else:
-            decision = self._decide(row, change, setup.function, attempt)
-        attempt.outcomes.append(self._outcome(entry, attempt, decision))
-        if decision.verdict is Verdict.APPLIED:
-            if not change.flags & ConflictFlag.READ:
-                attempt.existed.setdefault(key, row is not None)
-                self._write(key, change, local=False, epoch=attempt.take.epoch)
-        elif decision.verdict is Verdict.REJECTED:
-            assert setup.function is not None
-            self._reject(key, change, setup.function, setup.exceptions, decision, attempt)
+    def _changes(self, take: Take, source: Site) -> list[LoggedChange]:
+        """Return the operations of a foreign epoch, but for those that come back to their origin."""
+        return [
+            entry
+            for entry in source.log.get(take.foreign_epoch, [])
+            if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
+        ]
 
-    def _decide(self, row: Row | None, change: RowChange, function: ConflictFunction, attempt: _Attempt) -> Decision:
-        if function.spec.decide is None:
-            message = f"{function.spec.name} is not built yet"
-            raise NotBuiltError(message)
-        before, after = self._resolve_values(change, function, attempt)
-        state = RowState(exists=False)
-        if row is not None:
-            state = RowState(
-                True,
-                row.local,
-                stored_precision(row.epoch, function.gci_bits),
-                self._stored(row, change, function),
-            )
-        return function.spec.decide(
-            state, IncomingOperation(change.operation, before, after, self.max_replicated_epoch)
+    def _passes(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+        """Go over an epoch until a pass may be committed; return that pass, with the counters of the whole."""
+        looked, self._judged = self._judged, None
+        while True:
+            current = looked or self._look(take, source, changes)
+            if not current.tracker.conflicting:
+                if looked is None:
+                    return current
+                # Nothing stood against it then; that it is committed only now makes it another pass.
+                looked = None
+                continue
+            self.store.roll_back()
+            rejected = current.tracker.in_conflict()
+            undecided = self._open_decisions(current, rejected, changes)
+            final = self._pass(take, source, changes, PassKind.APPLY, rejected)
+            self._state = PassKind.TRACK
+            if not final.tracker.conflicting:
+                self.result.undecided += undecided
+                final.counters.update(current.counters)
+                final.counters.update(
+                    {TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1}
+                )
+                return final
+            # More conflicts, because rows changed since: what was found before is dropped.
+            looked = None
+            self.store.roll_back()
+
+    def _open_decisions(
+        self, looked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]
+    ) -> list[Undecided]:
+        earlier = {}
+        for key in {(entry.change.table, entry.change.key) for entry in changes} & self._changed.keys():
+            states = [state for place, state in self._changed[key] if place > looked.take.arrived]
+            if states:
+                earlier[key] = [*states, self.store.get(key)]
+        again = self._new_pass(looked.take, PassKind.TRACK)
+        return open_decisions(looked, rejected, changes, earlier, again) if earlier else []
+
+    def _look(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+        """Go over an epoch and find its transactions in conflict; without any, the pass may be committed."""
+        if self._state is PassKind.NORMAL:
+            current = self._pass(take, source, changes, PassKind.NORMAL)
+            if not current.tracker.conflicting:
+                return current
+            self.store.roll_back()
+        current = self._pass(take, source, changes, PassKind.TRACK)
+        self._state = PassKind.TRACK if current.tracker.conflicting else PassKind.NORMAL
+        return current
+
+    def _pass(
+        self,
+        take: Take,
+        source: Cluster,
+        changes: Sequence[LoggedChange],
+        kind: PassKind,
+        rejected: frozenset[int] = frozenset(),
+    ) -> EpochPass:
+        current = self._new_pass(take, kind, rejected)
+        for entry in changes:
+            current.handle(entry)
+        self._number(current, source)
+        return current
+
+    def _new_pass(self, take: Take, kind: PassKind, rejected: frozenset[int] = frozenset()) -> EpochPass:
+        return EpochPass(
+            self.cluster.name,
+            self.cluster.server_id,
+            self.cluster.role,
+            self.setups,
+            self.store,
+            self.max_replicated_epoch,
+            take,
+            kind,
+            rejected,
+            self.skip_missing,
         )
 
-    def _resolve_values(
-        self, change: RowChange, function: ConflictFunction, attempt: _Attempt
-    ) -> tuple[int | None, int | None]:
-        """Return the resolve column's values in both images; stop if the one that is needed is absent."""
-        if function.column is None:
-            return None, None
-        ordinal = self.layouts[change.table].names.index(function.column)
-        values = {Image.BEFORE: _number(change.before, ordinal), Image.AFTER: _number(change.after, ordinal)}
-        needed = function.spec.needs.get(change.operation)
-        if needed is not None and values[needed] is None:
-            message = missing_information(function, change.operation, needed)
-            raise _stopped(StopKind.MISSING_INFORMATION, change, attempt, function.column, message)
-        return values[Image.BEFORE], values[Image.AFTER]
+    def _number(self, current: EpochPass, source: Cluster) -> None:
+        """Fill in the exceptions rows of a pass. Their numbers are used up even if the pass is rolled back."""
+        for judged in _in_order_of_records(current.judged):
+            setup = self.setups[judged.entry.change.table]
+            if setup.exceptions is not None:
+                name = setup.exceptions.table.full_name
+                self._record_counts[name] += 1
+                record = self._record(judged, current.take, source, self._record_counts[name])
+                current.exceptions.append((setup.exceptions, setup.exceptions.row(record)))
 
-    def _stored(self, row: Row, change: RowChange, function: ConflictFunction) -> int | None:
-        if function.column is None:
-            return None
-        ordinal = self.layouts[change.table].names.index(function.column)
-        payload = row.payloads.get(ordinal)
-        return int.from_bytes(payload, "little") if payload is not None else 0
+    def _record(self, judged: Judged, take: Take, source: Cluster, count: int) -> ConflictRecord:
+        change = judged.entry.change
+        with_transaction = judged.decision.cause is Cause.TRANS_IN_CONFLICT
+        return ConflictRecord(
+            server_id=self.cluster.server_id,
+            source_server_id=source.server_id,
+            source_epoch=take.foreign_epoch,
+            count=count,
+            operation=change.operation,
+            cause=judged.decision.cause,
+            transaction_id=judged.transaction_id,
+            before=change.before,
+            after=change.after,
+            read=with_transaction and bool(change.flags & ConflictFlag.READ),
+        )
 
-    def _reject(
-        self,
-        key: RowKey,
-        change: RowChange,
-        function: ConflictFunction,
-        exceptions: ExceptionsTable | None,
-        decision: Decision,
-        attempt: _Attempt,
-    ) -> None:
-        attempt.count(function.spec.counter)
-        delete_delete = change.operation is Operation.DELETE_ROW and decision.cause is Cause.ROW_DOES_NOT_EXIST
-        if function.spec.refreshes and delete_delete:
-            attempt.count(DELETE_DELETE)
-        elif function.spec.refreshes:
-            attempt.refreshes.setdefault(key, change)
-        if exceptions is not None:
-            name = exceptions.table.full_name
-            self._record_counts[name] = self._record_counts.get(name, 0) + 1
-            record = ConflictRecord(
-                server_id=self.cluster.server_id,
-                source_server_id=attempt.source.server_id,
-                source_epoch=attempt.take.foreign_epoch,
-                count=self._record_counts[name],
-                operation=change.operation,
-                cause=decision.cause,
-                transaction_id=UNKNOWN_TRANSACTION_ID,
-                before=change.before,
-                after=change.after,
-                read=bool(change.flags & ConflictFlag.READ),
-            )
-            attempt.exceptions.append((exceptions, exceptions.row(record)))
+    def _check_unique_keys(self, final: EpochPass) -> None:
+        duplicate = self._unique_keys.update(final.touched, self.store)
+        if duplicate is not None:
+            change = final.touched[duplicate].change
+            raise final.stopped(StopError.DUPLICATE_VALUE, change, duplicate_value(change.table))
 
-    def _finish(self, attempt: _Attempt) -> None:
-        """Refresh what was in conflict, and keep what the epoch did."""
-        log = self.log.setdefault(attempt.take.epoch, [])
+    def _finish(self, final: EpochPass, source: Cluster, received: Sequence[ExceptionRow]) -> None:
+        """Send again what was in conflict, and keep what the epoch did."""
+        take = final.take
         # Takes without a trace can stand at one place; what the last of them did to a row counts.
-        effects = self.result.effects.setdefault((attempt.take.epoch, attempt.take.group), {})
-        effects.update(self._effects(attempt))
-        for key, change in attempt.refreshes.items():
-            log.append(LoggedChange(self._refresh(key, change, attempt.take.epoch), attempt.take.group, -1))
-            self.result.refreshes[key[0]] = self.result.refreshes.get(key[0], 0) + 1
-        for exceptions, row in attempt.exceptions:
+        effects = self.result.effects.setdefault((take.epoch, take.group), {})
+        effects.update(self._effects(final))
+        log = self.log.setdefault(take.epoch, [])
+        log += self._logged(final)
+        for exceptions, row in final.exceptions:
             name = exceptions.table.full_name
             self.result.exceptions.setdefault(name, []).append(row)
             if exceptions.replicated:
                 log.append(ExceptionRow(name, row))
-        for entry in attempt.received:
+        for entry in received:
             self.result.exceptions.setdefault(entry.table, []).append(entry.row)
-        for counter, value in attempt.counters.items():
+        for counter, value in final.counters.items():
             self.result.counters[counter] += value
-        if attempt.take.traced:
-            self.relayed[attempt.take.epoch] = attempt.take.foreign_epoch
-        self.outcomes.extend(attempt.outcomes)
+        self.outcomes += [self._outcome(judged, take, source) for judged in final.judged]
         self.store.commit()
 
-    def _effects(self, attempt: _Attempt) -> dict[RowKey, Effect]:
+    def _logged(self, final: EpochPass) -> Iterator[LoggedChange]:
+        """Yield one event per row that the epoch changed here: reflected, or for a third cluster, or a refresh."""
+        take = final.take
+        for key, touched in final.touched.items():
+            relayed = touched.server_id != self.cluster.server_id
+            if key in final.refreshes or (relayed and not self.relays):
+                continue
+            setup, layout = self.setups[key[0]], self.layouts[key[0]]
+            written = frozenset(touched.written)
+            event = merged_change(
+                setup, layout, touched.change, touched.before, self.store.get(key), written, touched.flags
+            )
+            if event is not None:
+                yield LoggedChange(event, take.group, -1, touched.server_id)
+        for key, change in final.refreshes.items():
+            row = self.store.get(key)
+            event = refresh_change(self.setups[key[0]], self.layouts[key[0]], change, row)
+            yield LoggedChange(event, take.group, -1, self.cluster.server_id)
+            if row is not None:
+                self.store.put(key, attrs.evolve(row, local=True, epoch=take.epoch))
+            self.result.refreshes[key[0]] = self.result.refreshes.get(key[0], 0) + 1
+
+    def _effects(self, final: EpochPass) -> dict[RowKey, Effect]:
         """What one NDB transaction did to a row is one event; an insert and its delete are none, a refresh wins."""
         effects = {}
-        for key, existed in attempt.existed.items():
+        for key, touched in final.touched.items():
             if self.store.get(key) is not None:
                 effects[key] = Effect.CHANGED
-            elif existed:
+            elif touched.before is not None:
                 effects[key] = Effect.DELETED
-        for key in attempt.refreshes:
+        for key in final.refreshes:
             effects[key] = Effect.REFRESHED if self.store.get(key) is not None else Effect.REFRESHED_ABSENT
         return effects
 
-    def _refresh(self, key: RowKey, change: RowChange, epoch: int) -> RowChange:
-        """Make the row count as changed here and now, and return the event that sends it again."""
-        layout, row = self.layouts[change.table], self.store.get(key)
-        if row is None:
-            operation, before, after = (
-                Operation.DELETE_ROW,
-                _key_image(self.setups[change.table], change),
-                None,
-            )
-        else:
-            present = tuple(sorted(row.payloads))
-            operation, before = Operation.WRITE_ROW, None
-            after = RowImage(layout, present, tuple(row.payloads[place] for place in present))
-            self.store.put(key, attrs.evolve(row, local=True, epoch=epoch))
-        return RowChange(change.table, change.key, operation, before, after, flags=ConflictFlag.REFRESH)
-
-    def _write(self, key: RowKey, change: RowChange, *, local: bool, epoch: int) -> None:
-        if change.operation is Operation.DELETE_ROW:
-            self.store.put(key, None)
-            return
-        assert change.after is not None
-        row = self.store.get(key) or EMPTY_ROW
-        if change.before is not None and row is EMPTY_ROW:
-            row = row.with_image(change.before, local=local, epoch=epoch)
-        self.store.put(key, row.with_image(change.after, local=local, epoch=epoch))
-
-    def _outcome(self, entry: LoggedChange, attempt: _Attempt, decision: Decision) -> Outcome:
+    def _outcome(self, judged: Judged, take: Take, source: Cluster) -> Outcome:
+        entry, decision = judged.entry, judged.decision
         change = entry.change
         return Outcome(
             applier=self.cluster.name,
-            source=attempt.source.name,
-            source_epoch=attempt.take.foreign_epoch,
+            source=source.name,
+            source_epoch=take.foreign_epoch,
             group=entry.group,
             ordinal=entry.ordinal,
             table=change.table,
@@ -317,29 +335,7 @@ class Site:
         )
 
 
-def _stopped(error: int, change: RowChange, attempt: _Attempt, column: str | None, message: str) -> _Stopped:
-    epoch = attempt.take.foreign_epoch
-    return _Stopped(Stop(error, epoch, change.table, column, change.operation, change.origin, message))
-
-
-def _decide_without_function(row: Row | None, operation: Operation) -> Decision:
-    """Without a function everything is applied idempotently: a write is an upsert, a missing row no error."""
-    return IGNORE if row is None and operation is not Operation.WRITE_ROW else APPLY
-
-
-def _number(image: RowImage | None, ordinal: int) -> int | None:
-    """Return an unsigned value; None if the image does not carry it. NULL compares as 0."""
-    value = ABSENT if image is None else image.value(ordinal)
-    if value is ABSENT:
-        return None
-    assert value is None or isinstance(value, int)
-    return value or 0
-
-
-def _key_image(setup: TableSetup, change: RowChange) -> RowImage:
-    """Return an image of the key columns alone, out of a change that carries them."""
-    image: Sequence[RowImage | None] = [change.before, change.after]
-    source = next(candidate for candidate in image if candidate is not None)
-    present = tuple(sorted(setup.table.key_ordinals))
-    payloads = tuple(source.payloads[source.present.index(ordinal)] for ordinal in present)
-    return RowImage(source.layout, present, payloads)
+def _in_order_of_records(judged: Sequence[Judged]) -> list[Judged]:
+    """Return what exceptions tables tell: rows of rejected transactions as they are met, all others after them."""
+    rejected = [each for each in judged if each.decision.verdict is Verdict.REJECTED]
+    return sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT)

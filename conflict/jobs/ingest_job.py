@@ -17,7 +17,7 @@ from functools import partial
 import attrs
 
 from conflict.bucketing import PartBuilder, TableNumbers
-from conflict.configuration import ClusterConfiguration, Configuration, Hints, takes_of
+from conflict.configuration import ClusterConfiguration, ClusterHints, Configuration, takes_of
 from conflict.grid import Folder
 from conflict.grid_writer import KeyTask, number_keys, takes_table, write_parts
 from conflict.ingest import EpochReader, read_epochs
@@ -31,7 +31,7 @@ from ndb_formats.schema import Schema
 
 __all__ = ["ingest"]
 
-HintsOf = Callable[[Mapping[str, Sequence[Summary]]], Hints]
+ClusterHintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 DEFAULT_BUCKETS = 4
 
 
@@ -65,7 +65,7 @@ def ingest(
     configuration: Configuration,
     history: Folder,
     *,
-    hints_of: HintsOf | None = None,
+    hints_of: ClusterHintsOf | None = None,
     buckets: int = DEFAULT_BUCKETS,
     run_bytes: int = DEFAULT_RUN_BYTES,
     progress: StageProgress = lambda stage, done, total: None,

@@ -205,6 +205,12 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
     table.add_section()
     table.add_row("all", "", *(str(total[status]) for status in _STYLES))
     console.print(table)
+    undecided = {verdict.case: verdict.undecided for verdict in verdicts if verdict.undecided}
+    if undecided:
+        console.print(
+            f"{sum(undecided.values()):,} decisions in {len(undecided)} cases cannot be told from the binlogs; "
+            "these cases are judged by what may have been decided."
+        )
     reasons = Counter(verdict.detail for verdict in verdicts if verdict.status == NOT_YET)
     for reason, times in reasons.most_common():
         console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
