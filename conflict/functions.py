@@ -27,6 +27,7 @@ __all__ = [
     "PARSE_ERROR",
     "Argument",
     "ConflictFunction",
+    "Decide",
     "FunctionCode",
     "FunctionSpec",
     "Image",
@@ -58,7 +59,7 @@ class Image(Enum):
 
 
 class FunctionCode(IntEnum):
-    """Number of a function in the kernels; 0 is a table without one."""
+    """Number of a function in the kernels; 0 is a table without one, 100 one of a user's functions."""
 
     NONE = 0
     OLD = 1
@@ -70,6 +71,7 @@ class FunctionCode(IntEnum):
     EPOCH_TRANS = 7
     EPOCH2 = 8
     EPOCH2_TRANS = 9
+    USER = 100
 
 
 def presence_anomaly(row: RowState, operation: Operation) -> Decision | None:

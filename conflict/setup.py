@@ -14,7 +14,14 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.exceptions_table import ExceptionsTable, find_exceptions_table
-from conflict.functions import PARSE_ERROR, Argument, ConflictFunction, parse_conflict_function
+from conflict.functions import (
+    FUNCTIONS,
+    PARSE_ERROR,
+    Argument,
+    ConflictFunction,
+    FunctionSpec,
+    parse_conflict_function,
+)
 from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from ndb_formats.schema import Schema, Table
 from ndb_formats.update_format import ServerOptions, UpdateFormat, effective_format
@@ -88,7 +95,11 @@ def is_exceptions_table(table: Table) -> bool:
 
 
 def set_up(
-    schema: Schema, rows: Sequence[ReplicationRow], server_id: int, options: ServerOptions | None = None
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    server_id: int,
+    options: ServerOptions | None = None,
+    functions: Sequence[FunctionSpec] = FUNCTIONS,
 ) -> dict[str, TableSetup]:
     """
     Return how a server sets up each table that is not an exceptions table, by ``database.table``.
@@ -98,16 +109,22 @@ def set_up(
         rows: Rows of ``mysql.ndb_replication`` on that server.
         server_id: Its server id.
         options: Its logging options, which count where a table's binlog type is 0; None is their defaults.
+        functions: The conflict functions that there are.
     """
     return {
-        table.full_name: _set_up_table(schema, rows, table, server_id, options)
+        table.full_name: _set_up_table(schema, rows, table, server_id, options, functions)
         for table in schema.tables
         if not is_exceptions_table(table)
     }
 
 
 def _set_up_table(
-    schema: Schema, rows: Sequence[ReplicationRow], table: Table, server_id: int, options: ServerOptions | None
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    table: Table,
+    server_id: int,
+    options: ServerOptions | None,
+    functions: Sequence[FunctionSpec],
 ) -> TableSetup:
     row = best_match(rows, table.database, table.name, server_id)
     if isinstance(row, AmbiguousMatch):
@@ -117,7 +134,7 @@ def _set_up_table(
     if row is None or row.conflict_fn is None:
         return TableSetup(table, format=update_format)
     try:
-        function = parse_conflict_function(row.conflict_fn)
+        function = parse_conflict_function(row.conflict_fn, functions)
     except ConfigurationError as error:
         refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
         return TableSetup(table, refusal=refusal, format=update_format)
