@@ -192,8 +192,10 @@ def _table_steps(pairing: Pairing) -> list[_Step]:
     kind = None if refusal is None else refusal.kind
     column = pairing.function.column
     if kind in (RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE) and column:
-        table = _with_resolve_column(pairing.table, column)
-        return [_Step(4, f"column {column} = BIGINT UNSIGNED", lambda each: attrs.evolve(each, table=table))]
+        declared = _resolve_column(pairing.table, column)
+        table = _with_column(pairing.table, declared)
+        words = f"column {column} = {declared.sql_type.upper()}"
+        return [_Step(4, words, lambda each: attrs.evolve(each, table=table))]
     if kind is RefusalKind.BLOB:
         kept = tuple(each for each in pairing.table.columns if not each.is_blob)
         moved = ", ".join(each.name for each in pairing.table.columns if each.is_blob)
@@ -203,7 +205,13 @@ def _table_steps(pairing: Pairing) -> list[_Step]:
     return []
 
 
-def _with_resolve_column(table: Table, name: str) -> Table:
-    column = Column(name, "bigint", unsigned=True, nullable=False)
-    kept = [column if each.name == name else each for each in table.columns]
-    return attrs.evolve(table, columns=tuple(kept if table.find(name) else [*kept, column]))
+def _resolve_column(table: Table, name: str) -> Column:
+    """Return a column as a function can compare it; an INT stays one."""
+    column = table.find(name)
+    kind = "int" if column is not None and column.type == "int" else "bigint"
+    return Column(name, kind, unsigned=True, nullable=False)
+
+
+def _with_column(table: Table, column: Column) -> Table:
+    kept = [column if each.name == column.name else each for each in table.columns]
+    return attrs.evolve(table, columns=tuple(kept if table.find(column.name) else [*kept, column]))

@@ -73,8 +73,7 @@ def refuse_by_policy(configuration: Configuration, policy: Policy) -> None:
 
 def sentence(answer: Answer) -> str:
     """Say in a few sentences why a pair is refused, or what is wrong with it, and what would work."""
-    verdict = {Status.USABLE: "is usable", Status.USABLE_BUT: "is usable, but", Status.REFUSED: "is refused"}
-    head = f"{answer.pairing} {verdict[answer.status]}"
+    head = f"{answer.pairing} is {answer.status.value}"
     if not answer.reasons:
         return f"{head}."
     shown = [reason for reason in answer.reasons if reason.concern.refuses] or answer.reasons
@@ -113,7 +112,7 @@ def _as_configured(
     matched = row if isinstance(row, ReplicationRow) else ReplicationRow(table.database, table.name)
     logging = TableLogging(matched.binlog_type or 0, cluster.options, cluster.transaction_ids)
     try:
-        function = None if matched.conflict_fn is None else parse_conflict_function(matched.conflict_fn)
+        function = None if matched.conflict_fn is None else parse_conflict_function(matched.conflict_fn, configuration.functions)
     except ConfigurationError:
         function = None  # `TableSetup.refusal` says what is wrong with its text
     return function, logging
