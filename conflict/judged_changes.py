@@ -107,19 +107,22 @@ def _updates(
     settable = settable_columns(table)
     if place is None:
         return [(Change.UPDATE, settable[:1])] if settable else []
+    others = [[other] for other in settable if other != place]
+    # One column is enough to look at: an image that some set of columns lacks the function's column in is also
+    # made by one of them alone. One that lacks it stands for all.
+    lacking = [
+        written
+        for written in others
+        if _judge(function, table, update_format, place, Change.UPDATE_LEAVING, written).fate is Fate.STOPS
+    ]
+    carrying = [written for written in others if written not in lacking]
     updates: list[tuple[Change, Sequence[int]]] = []
     if place in settable:
         updates.append((Change.UPDATE_SETTING, (place,)))
-    others = [[other] for other in settable if other != place]
+    elif lacking and carrying:  # a generated column, which is set with those that it is made of
+        updates.append((Change.UPDATE_SETTING, carrying[0]))
     if others:
-        # One column is enough to look at: an image that some set of columns lacks the function's column in is
-        # also made by one of them alone. The worst one stands for all.
-        lacking = [
-            written
-            for written in others
-            if _judge(function, table, update_format, place, Change.UPDATE_LEAVING, written).fate is Fate.STOPS
-        ]
-        updates.append((Change.UPDATE_LEAVING, (lacking or others)[0]))
+        updates.append((Change.UPDATE_LEAVING, (lacking or carrying)[0]))
     return updates
 
 
