@@ -14,7 +14,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.functions import Argument, ConflictFunction, Image
+from conflict.functions import Argument, ConflictFunction, FunctionCode, Image
 from ndb_formats.event_columns import EventColumns
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema import Table
@@ -126,6 +126,11 @@ def _updates(
     return updates
 
 
+def _judges_writes(function: ConflictFunction) -> bool:
+    """Whether a write of a row that exists can win: by the server's _INS functions, and if a user's rule says so."""
+    return function.spec.conditional_write or function.spec.code is FunctionCode.USER
+
+
 _STATEMENTS = {Change.INSERT: Operation.WRITE_ROW, Change.DELETE: Operation.DELETE_ROW}
 
 
@@ -143,7 +148,7 @@ def _judge(
     needed = function.spec.needs.get(event.operation) if function.spec.argument is Argument.COLUMN else None
     if needed is not None and place is not None and not carries(event, place, needed):
         fate = Fate.STOPS
-    elif change.is_update and event.operation is Operation.WRITE_ROW and not function.spec.conditional_write:
+    elif change.is_update and event.operation is Operation.WRITE_ROW and not _judges_writes(function):
         fate = Fate.AS_INSERT
     else:
         fate = Fate.JUDGED

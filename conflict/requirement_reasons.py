@@ -12,7 +12,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.functions import ConflictFunction
+from conflict.functions import ConflictFunction, FunctionCode
 from conflict.history import Role
 from conflict.judged_changes import Fate, JudgedChange, judged_changes
 from conflict.pairing import Pairing, Policy, TableLogging
@@ -129,8 +129,8 @@ def _write_setting(logging: TableLogging) -> str:
 def _by_policy(pairing: Pairing, policy: Policy) -> Iterator[Reason]:
     """Policy manual: a before image that holds the key alone serves only functions that need no more than that."""
     spec, column = pairing.function.spec, pairing.function.column
-    if policy is not Policy.MANUAL or not pairing.source.format.minimal:
-        return
+    if policy is not Policy.MANUAL or not pairing.source.format.minimal or spec.code is FunctionCode.USER:
+        return  # the manual cannot name a user's function, and its author says what it needs
     at = "ndb_log_update_minimal" if pairing.source.binlog_type == 0 else "binlog_type"
     if spec.name in _NAMED_AS_UNFIT:
         message = (
@@ -259,6 +259,8 @@ def _column_notes(pairing: Pairing) -> Iterator[str]:
         yield f"{name} is a column of the primary key and so the same on both sides of every update."
     elif column.nullable:
         yield f"{name} can be NULL, which compares as 0."
+    if pairing.function.spec.code is FunctionCode.USER and not pairing.function.spec.needs:
+        yield "The function does not say which images it needs; what an image does not carry it finds as None."
     if pairing.on_both is False:
         yield (
             "Only one of the clusters has the function: it rejects what the other one keeps, and nothing is sent "

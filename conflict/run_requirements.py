@@ -112,7 +112,11 @@ def _as_configured(
     matched = row if isinstance(row, ReplicationRow) else ReplicationRow(table.database, table.name)
     logging = TableLogging(matched.binlog_type or 0, cluster.options, cluster.transaction_ids)
     try:
-        function = None if matched.conflict_fn is None else parse_conflict_function(matched.conflict_fn, configuration.functions)
+        function = (
+            None
+            if matched.conflict_fn is None
+            else parse_conflict_function(matched.conflict_fn, configuration.functions)
+        )
     except ConfigurationError:
         function = None  # `TableSetup.refusal` says what is wrong with its text
     return function, logging
