@@ -1,6 +1,10 @@
 """The conflict functions: how their texts are read, and what they decide."""
 
+import ctypes
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.errors import ConfigurationError
@@ -280,3 +284,18 @@ class TestEpoch:
         """A row changed here in an epoch later than the last one known to be there is in conflict; M itself is not."""
         row = RowState(True, local, epoch)
         assert decide_epoch(row, IncomingOperation(operation, max_replicated_epoch=known)) == expected
+
+
+@given(argument=st.text("0123456789xXabfF+-\t", min_size=1, max_size=24))
+@example("18446744073709551615")
+@example("-18446744073709551616")
+def test_extra_gci_bits_are_what_strtoul_makes_of_them(argument: str):
+    """Against the C library of this machine: the low 32 bits of ``strtoul`` with base 0."""
+    library = ctypes.CDLL(None)
+    library.strtoul.restype = ctypes.c_ulong
+    expected = library.strtoul(argument.encode(), None, 0) % 2**32
+    if expected > 31:
+        with pytest.raises(ConfigurationError, match="Too many extra Gci bits"):
+            parse_conflict_function(f"NDB$EPOCH({argument})")
+    else:
+        assert parse_conflict_function(f"NDB$EPOCH({argument})").gci_bits == expected
