@@ -101,6 +101,12 @@ class TestLoad:
             ReplicationRow("%", "t", 0, None, None),
         )
 
+    def test_a_file_with_replication_rows(self, folder: Path):
+        """A dump of the table beside the run file."""
+        (folder / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('shop', '%', 1, 7, 'NDB$MAX(x)')")
+        loaded = load(folder, 'ndb_replication = "rows.sql"\n' + HEAD + CLUSTERS)
+        assert loaded.configuration.replication == (ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),)
+
 
 class TestRefused:
     """What is wrong is said, with the file."""
@@ -161,7 +167,10 @@ class TestRefused:
             (
                 "role =",
                 "rolle =",
-                "[clusters.B] has unknown entries rolle; known are binlogs, role, server_id",
+                (
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_update_as_write, "
+                    "ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                ),
             ),
             (
                 "[clusters.A]",
@@ -181,12 +190,12 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("row", "complaint"),
         [
-            ('db = "shop"', "table_name is missing, or is not of type str"),
-            ('db = 1\ntable_name = "t"', "db is missing, or is not of type str"),
+            ('db = "shop"', "table_name is missing; it must be a name or a pattern"),
+            ('db = 1\ntable_name = "t"', "db is 1; a text is needed"),
             (
                 'db = "shop"\ntable_name = "t"\nfunction = "NDB$MAX(x)"',
                 (
-                    "a row of [[ndb_replication]] has unknown entries function; known are "
+                    "unknown entries function; known are binlog_row_slice_count, binlog_row_slice_id, "
                     "binlog_type, conflict_fn, db, server_id, table_name"
                 ),
             ),
@@ -194,7 +203,15 @@ class TestRefused:
     )
     def test_replication_rows(self, folder: Path, row: str, complaint: str):
         """A row needs both names, and has no other columns."""
-        assert refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row) == f"run.toml: {complaint}"
+        message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
+        assert message == f"run.toml: row 1 of [[ndb_replication]]: {complaint}"
+
+    @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
+    def test_replication_rows_of_another_kind(self, folder: Path, given: str):
+        """They are tables, or the name of one file."""
+        message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
+        tables = "ndb_replication must be tables [[ndb_replication]]"
+        assert message == f"run.toml: {tables}, or the name of a file with the rows"
 
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
