@@ -80,14 +80,22 @@ class TestTable:
         ],
     )
     def test_needs(self, name: str, needs: dict[Operation, Image]):
-        """OLD needs before values, MAX after values and those that it deletes, DELETE_WIN no more than after values."""
+        """OLD needs before values, MAX the after value or that of the row it deletes, INS that of inserts too."""
         (spec,) = (spec for spec in FUNCTIONS if spec.name == name)
         assert dict(spec.needs) == needs
 
-    def test_built(self):
-        """A function has a decision exactly if the kernels have a number for it."""
+    def test_numbers(self):
+        """Every function has a number of its own in the kernels; 0 is no function."""
+        assert sorted(spec.code for spec in FUNCTIONS) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+        assert FunctionCode.NONE == 0
+
+    def test_transactions_and_roles(self):
+        """The names say which functions judge transactions, and which have roles."""
         for spec in FUNCTIONS:
-            assert (spec.decide is None) == (spec.code is FunctionCode.NONE), spec.name
+            assert spec.transactional == spec.name.endswith("_TRANS"), spec.name
+            assert spec.uses_role == spec.reflects == ("EPOCH2" in spec.name), spec.name
+            assert spec.delete_delete_conflicts == (spec.name == "NDB$EPOCH2_TRANS"), spec.name
+            assert spec.conditional_write == spec.name.endswith("_INS"), spec.name
 
 
 class TestParse:
