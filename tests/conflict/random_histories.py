@@ -117,6 +117,9 @@ class _Maker:
         self.identified = self.chance.random() < 0.85
         self.set_back = self.chance.random() < 0.2
         self.keys = self.chance.choice([2, 4, 20])
+        # Where the clusters mostly change rows of their own, much is applied and reflected.
+        self.apart = self.chance.random() < 0.4
+        self.own_rows: dict[str, set[tuple[str, int]]] = {"A": set(), "B": set()}
         names = [name for name in self.tables if name != "db.notes"]
         self.names = names if self.chance.random() < 0.8 else [*names, "db.notes"]
 
@@ -136,7 +139,7 @@ class _Maker:
     def transaction(self, side: str) -> Transaction:
         self.transactions += 1
         number = self.transactions << 32 if self.identified and self.chance.random() < 0.995 else None
-        changes = tuple(self.change(number) for _ in range(self.chance.randint(1, 4)))
+        changes = tuple(self.change(side, number) for _ in range(self.chance.randint(1, 4)))
         return Transaction(self.epoch[side], self.group[side], changes)
 
     def log(self, side: str) -> None:
@@ -162,11 +165,15 @@ class _Maker:
             self.log(side)
             self.group[side] += 1
 
-    def change(self, transaction: int | None) -> RowChange:
+    def change(self, side: str, transaction: int | None) -> RowChange:
         name = self.chance.choice(self.names)
         table, layout = self.tables[name], self.layouts[name]
         operation = self.chance.choice(list(Operation))
-        row = self.row(layout)
+        number = self.chance.randint(1, self.keys)
+        if self.apart and self.chance.random() < 0.9:
+            number += self.keys * (1 + (side == "B"))
+            operation = self.fitting(self.own_rows[side], (name, number), operation)
+        row = self.row(layout, number)
         every = tuple(range(len(table.columns)))
         some = tuple(sorted({0, *(place for place in every if self.complete or self.chance.random() < 0.9)}))
         before = None if operation is Operation.WRITE_ROW else self.image(layout, some, row)
@@ -179,17 +186,28 @@ class _Maker:
             after_columns = ()
         after = None
         if operation is not Operation.DELETE_ROW:
-            after = self.image(layout, after_columns, {**self.row(layout), 0: row[0]})
+            after = self.image(layout, after_columns, self.row(layout, number))
         flags = ConflictFlag(0)
         if operation is Operation.UPDATE_ROW and self.chance.random() < 0.05:
             flags = ConflictFlag.READ
         key = key_of([table.columns[0]], [row[0]])
         return RowChange(name, key, operation, before, after, transaction, flags)
 
-    def row(self, layout: RowLayout) -> dict[int, bytes | None]:
+    @staticmethod
+    def fitting(rows: set[tuple[str, int]], row: tuple[str, int], operation: Operation) -> Operation:
+        """Return an operation that fits whether the row is there, as far as one side knows."""
+        if row not in rows:
+            rows.add(row)
+            return Operation.WRITE_ROW
+        if operation is Operation.DELETE_ROW:
+            rows.remove(row)
+            return operation
+        return Operation.UPDATE_ROW
+
+    def row(self, layout: RowLayout, number: int) -> dict[int, bytes | None]:
         texts = [None, "", "ä"]
         values: list[Any] = [
-            self.chance.randint(1, self.keys),
+            number,
             self.chance.choice(VALUES),
             self.chance.choice([None, -5, 7]),
             self.chance.choice(texts),
