@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
+import attrs
 import typer
 from rich.console import Console
 
@@ -67,6 +68,11 @@ def requirements_command(
 
 def _options(settings: Sequence[str]) -> ServerOptions:
     values = dict(setting.partition("=")[::2] for setting in settings)
+    known = [field.name for field in attrs.fields(ServerOptions)]
+    for name in values:
+        if name not in known:
+            message = f"{name} is none of the options that count here: {', '.join(known)}"
+            raise ConfigurationError(message)
     return server_options(values)
 
 
