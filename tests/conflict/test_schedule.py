@@ -172,6 +172,92 @@ class TestHints:
         )
 
 
+class TestSetBack:
+    """Replicas that were set back and took epochs again."""
+
+    def test_what_the_trace_shows(self):
+        """An epoch that is not later than the one before shows it; from there on epochs are taken again."""
+        applier = [own(5, applied=((0, 101),)), own(6, applied=((0, 100),))]
+        assert placed(applier, [sent(100), sent(101)]) == (
+            [(100, 5, -1, False), (101, 5, 0, True), (100, 6, 0, True), (101, 7, -1, False)],
+            0,
+        )
+
+    def test_twice(self):
+        """Each time begins anew."""
+        applier = [own(number, applied=((0, 100),)) for number in (5, 6, 7)]
+        assert placed(applier, [sent(100)]) == ([(100, 5, 0, True), (100, 6, 0, True), (100, 7, 0, True)], 0)
+
+    def test_without_a_trace(self):
+        """Hints alone tell that epochs were taken again: they come after the position that is known."""
+        applier = [own(5, applied=((0, 100), (1, 101))), own(6, 0)]
+        again = Hint(earliest=(6, 0), latest=(6, 0), run=1)
+        found = place_takes(
+            applier,
+            [sent(100), sent(101)],
+            source_name="B",
+            source_id=2,
+            applier_id=1,
+            hints=[{}, {100: again, 101: again}],
+        )
+        assert found == (
+            [
+                Take(5, 0, "B", 100),
+                Take(5, 1, "B", 101),
+                Take(7, -1, "B", 100, traced=False, restarted=True, arrived=(6, 0)),
+                Take(7, -1, "B", 101, traced=False, arrived=(6, 0)),
+            ],
+            0,
+        )
+
+    def test_what_was_made_later(self):
+        """An epoch that carries news of epoch 6, where epoch 100 was taken again, was not taken before that."""
+        applier = [own(5, applied=((0, 100),)), own(6, applied=((0, 100),))]
+        source = [sent(100), sent(101, 6)]
+        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=[{}, {}])
+        assert [(take.foreign_epoch, take.epoch, take.traced) for take in takes] == [
+            (100, 5, True),
+            (100, 6, True),
+            (101, 7, False),
+        ]
+
+    def test_not_taken_before(self):
+        """A trace of an epoch that the first hints say was not taken belongs to the time after."""
+        applier = [own(5, applied=((0, 100),))]
+        hints = [{100: Hint(taken=False)}, {100: Hint(run=1)}]
+        takes, _ = place_takes(applier, [sent(100)], source_name="B", source_id=2, applier_id=1, hints=hints)
+        assert [(take.foreign_epoch, take.epoch) for take in takes] == [(100, 5)]
+
+
+class TestRuns:
+    """Starts of an applier."""
+
+    def takes(self, *runs: int) -> list[bool]:
+        """Return which of the takes of epochs 100, 101, ... come first after a start."""
+        epochs = range(100, 100 + len(runs))
+        applier = [own(5, applied=tuple(enumerate(epochs)))]
+        hints = [{epoch: Hint(run=run) for epoch, run in zip(epochs, runs, strict=True)}]
+        source = [sent(epoch) for epoch in epochs]
+        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+        return [take.restarted for take in takes]
+
+    def test_one_run(self):
+        """The first take of all is no restart: nothing came before it that could be forgotten."""
+        assert self.takes(0, 0, 0) == [False, False, False]
+
+    def test_a_new_run(self):
+        """The first take of each later run is one."""
+        assert self.takes(0, 0, 1, 1, 3) == [False, False, True, False, True]
+
+    def test_arrival(self):
+        """A take did not begin before the last own epoch that it carries news of, nor before what is known."""
+        applier = [own(5, 0), own(6, 0, applied=((1, 100), (2, 101)))]
+        hints = [{101: Hint(earliest=(6, 0))}]
+        source = [sent(100, 5), sent(101)]
+        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+        assert [take.arrived for take in takes] == [(5, 0), (6, 0)]
+
+
 class TestCut:
     """Binlogs that end before the other side's do."""
 

@@ -162,3 +162,31 @@ def test_an_epoch_that_no_step_made():
 def test_an_epoch_that_is_not_in_the_binlog():
     """A transaction whose epoch was lost gives no bound."""
     assert hints([commit("A", 15), commit("B", 100)]) == {100: Hint((0, -1), None)}
+
+
+def test_rewind():
+    """A rewind stops the applier; after the next start it takes every epoch again, in a run of its own."""
+    steps = [
+        commit("B", 100),
+        action("wait", "A"),
+        commit("A", 10),
+        action("rewind", "A"),
+        commit("A", 20),
+        action("start", "A"),
+        action("wait", "A"),
+        commit("A", 30),
+    ]
+    summaries = {"A": [Summary(number, (0,), ()) for number in (10, 20, 30)], "B": [Summary(100, (0,), ())]}
+    found = hints_of_steps(steps, summaries)
+    assert found["A"] == [{100: Hint((0, -1), (0, -1))}, {100: Hint((20, 0), (20, 0), run=1)}]
+    assert len(found["B"]) == 1
+
+
+def test_a_rewind_without_a_start():
+    """Nothing is taken again, and what was made after it is not taken at all."""
+    steps = [commit("B", 100), action("rewind", "A"), commit("B", 101)]
+    summaries = {"A": [Summary(10, (0,), ())], "B": [Summary(number, (0,), ()) for number in (100, 101)]}
+    assert hints_of_steps(steps, summaries)["A"] == [
+        {100: Hint((0, -1)), 101: Hint(taken=False)},
+        {100: Hint(taken=False), 101: Hint(taken=False)},
+    ]
