@@ -168,8 +168,8 @@ class TestRefused:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_update_as_write, "
-                    "ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
                 ),
             ),
             (
