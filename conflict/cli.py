@@ -28,7 +28,7 @@ from conflict.decode_command import decode
 from conflict.errors import ConflictError
 from conflict.grid import Folder
 from conflict.pairing import Policy
-from conflict.pipeline import ENGINES, run_ingest, whole_or_not_at_all
+from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_all
 from conflict.report.terminal import print_conformance, print_run
 from conflict.requirements_command import requirements_command
 from conflict.result_files import rejected_examples
@@ -80,6 +80,7 @@ def resolve(
         loaded = load_run_file(run_file)
         functions = load_functions(function or ())
         configuration = attrs.evolve(loaded.configuration, functions=functions)
+        check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
         with whole_or_not_at_all(Folder(str(out))) as work:

@@ -54,11 +54,11 @@ class _Step:
 def nearest_settings(pairing: Pairing, policy: Policy) -> tuple[NearestSetting, ...]:
     """Return the nearest settings that work; none if there is nothing that a setting could mend, or none does."""
     concerns = {reason.concern for reason in reasons_of(pairing, policy)}
-    # No setting makes a unique key compared, or a missing primary key; blobs in reach are worth a change of their own
-    # only where nothing else is wrong.
-    accepted = {Concern.UNIQUE_KEYS}
+    # No setting makes a unique key compared; blobs in reach are worth a change of their own only where nothing else
+    # is wrong. Nothing that is offered may bring in what was not wrong before.
+    accepted = concerns & {Concern.UNIQUE_KEYS}
     if concerns - accepted - {Concern.BLOBS_IN_REACH}:
-        accepted.add(Concern.BLOBS_IN_REACH)
+        accepted |= concerns & {Concern.BLOBS_IN_REACH}
     if not concerns - accepted or Concern.NO_KEY in concerns:
         return ()
     axes = [axis for axis in (_formats(pairing), *_options(pairing), _others(pairing), *_switches(pairing)) if axis]

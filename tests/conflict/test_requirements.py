@@ -386,6 +386,13 @@ class TestNearest:
         answer = ask("NDB$EPOCH2()", 3, role=Role.NONE, peer_role=Role.PRIMARY)
         assert offered(answer)[0] == "binlog_type = 7 FULL_USE_UPDATE and ndb_applier_conflict_role = SECONDARY"
 
+    def test_nothing_new_is_brought_in(self):
+        """The function by transactions would need no role, but could meet blobs."""
+        notes = parse_create_table("CREATE TABLE notes (k INT PRIMARY KEY, n TEXT) ENGINE=NDB", database="d")
+        answer = ask("NDB$EPOCH2()", 7, role=Role.NONE, others=(notes,))
+        assert "conflict_fn = NDB$EPOCH(6)" in offered(answer)
+        assert "conflict_fn = NDB$EPOCH_TRANS(6)" not in offered(answer)
+
     def test_nothing_is_offered_for_what_works(self):
         """There is nothing to mend."""
         assert ask("NDB$MAX(x)", 7).nearest == ()

@@ -61,6 +61,20 @@ class TestLoad:
         assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
         assert second.files == (folder / "b.000001",)
 
+    def test_logging_options(self, folder: Path):
+        """Those that count where the type is 0 have the server's defaults; transaction ids may be unknown."""
+        text = CLUSTERS.replace(
+            "[clusters.B]",
+            """ndb_log_update_as_write = "OFF"
+            ndb_log_transaction_id = "ON"
+            [clusters.B]""",
+        )
+        first, second = load(folder, HEAD + text).configuration.clusters
+        assert (first.options.ndb_log_update_as_write, first.transaction_ids) == (False, True)
+        assert (second.options.ndb_log_update_as_write, second.transaction_ids) == (True, None)
+        text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
+        assert "ndb_log_transaction_id is 'MAYBE'; it can be ON or OFF" in refusal(folder, HEAD + text)
+
     def test_several_patterns_stay_in_order(self, folder: Path):
         """Patterns are expanded one after the other, also absolute ones."""
         patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
@@ -168,8 +182,8 @@ class TestRefused:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_update_as_write, "
-                    "ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
                 ),
             ),
             (
