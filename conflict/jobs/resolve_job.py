@@ -34,6 +34,7 @@ from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
 from conflict.transactions import Findings, conflicts_of, fold_round
+from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
 __all__ = ["resolve_history"]
@@ -88,13 +89,19 @@ def resolve_history(
     base = _BucketTask(history, out, 0, manifest, numbers, sites, taken=_taken(clusters))
     tasks = [attrs.evolve(base, bucket=bucket) for bucket in range(manifest.buckets)]
     unusable = _first_of_each(run(_look, tasks, partial(progress, "checking images")))
-    if transactional_tables(sites).any() or can_log_unusable(sites):
+    unique = bool(has_unique_keys(sites).any())
+    if unique or transactional_tables(sites).any() or can_log_unusable(sites):
 
         def run_round(number: int, takes: TakeArrays, conflicts: Conflicts, wanted: Bool) -> Sequence[Findings]:
             changed = [attrs.evolve(task, takes=takes, conflicts=conflicts, wanted=wanted) for task in tasks]
             return run(_fold, changed, partial(progress, f"round {number}"))
 
-        settled = settle(clusters, unusable, run_round)
+        def check(takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
+            changed = [attrs.evolve(task, takes=takes, conflicts=conflicts) for task in tasks]
+            parts = run(_unique_states, changed, partial(progress, "checking unique keys"))
+            return find_duplicates(state for part in parts for state in part)
+
+        settled = settle(clusters, unusable, run_round, check if unique else None)
     else:
         kept = [
             without_takes_after(cluster, unusable[cluster.name].take if cluster.name in unusable else None)
@@ -151,6 +158,12 @@ def _fold(task: _BucketTask) -> Findings:
     assert task.conflicts is not None
     assert task.wanted is not None
     return fold_round(task.load(images=False), task.sites, task.takes, task.conflicts, task.wanted)
+
+
+def _unique_states(task: _BucketTask) -> list[UniqueState]:
+    assert task.takes is not None
+    assert task.conflicts is not None
+    return unique_states(task.load(images=True), task.sites, task.takes, task.conflicts)
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows]:
