@@ -16,6 +16,7 @@ from conflict.bucket import Bucket
 from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
 from conflict.bucket_result import BucketResult
+from conflict.bucket_undecided import write_undecided
 from conflict.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -28,7 +29,7 @@ from conflict.decision import Cause, Verdict
 from conflict.exceptions_numbering import TrackedRows
 from conflict.grid import Folder
 from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
-from conflict.kernels.fold import fold
+from conflict.kernels.fold import Folded, fold
 from conflict.kernels.operations import Operations
 from conflict.outputs import OUTCOMES, outcome_arrays
 from conflict.sites import Site, function_arrays
@@ -57,6 +58,9 @@ class BucketSummary:
         compared: Rows per epoch that an applier is known, or was found, to have touched.
         contradicted: How many of those the engine and the binlog see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
+        undecided: Per cluster, how many decisions of its applier the binlogs leave open.
+        less: Per cluster, by how much each counter may be less than it is.
+        more: Per cluster, by how much it may be more.
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -66,6 +70,9 @@ class BucketSummary:
     compared: int = 0
     contradicted: int = 0
     unexplained: dict[str, int] = attrs.field(factory=dict)
+    undecided: dict[str, int] = attrs.field(factory=dict)
+    less: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    more: dict[str, dict[str, int]] = attrs.field(factory=dict)
 
 
 def resolve_bucket(
@@ -91,6 +98,7 @@ def resolve_bucket(
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
     folded = fold(takes, bucket.rows, function_arrays(sites), conflicts, len(bucket.keys))
+    folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
         source = sites[1 - number].name
@@ -99,10 +107,22 @@ def resolve_bucket(
         out.write_table(path, table.cast(OUTCOMES))
     write_exceptions(result, out)
     summary = _summarize(result)
+    for name, slack in write_undecided(result, out).items():
+        summary.undecided[name] = slack.undecided
+        summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
     _write_rows(result, out, summary)
     summary.compared, differing = compare_effects(result)
     summary.contradicted = sum(differing.values())
     return summary, tracked_rows(result)
+
+
+def _without_vain_passes(folded: Folded, conflicts: Conflicts) -> Folded:
+    """Leave out passes TRACK over takes that were judged before they commit and held nothing in conflict."""
+    kept = np.isin(folded.tracked.take, conflicts.takes)
+    if kept.all():
+        return folded
+    columns = (getattr(folded.tracked, field.name)[kept] for field in attrs.fields(Decisions))
+    return attrs.evolve(folded, tracked=Decisions(*columns), candidates=folded.candidates[kept])
 
 
 def _summarize(task: BucketResult) -> BucketSummary:

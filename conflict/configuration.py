@@ -43,6 +43,7 @@ class ClusterConfiguration:
         files: Its binlog files, in the order in which they were written.
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables whose binlog type is 0.
+        transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if that is not known.
     """
 
     name: str
@@ -50,6 +51,7 @@ class ClusterConfiguration:
     files: tuple[Path, ...]
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
+    transaction_ids: bool | None = None
 
 
 @attrs.frozen

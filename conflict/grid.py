@@ -80,6 +80,8 @@ TAKES = pa.schema(
         ("group", pa.int32()),
         ("traced", pa.bool_()),
         ("restarted", pa.bool_()),
+        ("arrived_epoch", pa.uint64()),
+        ("arrived_group", pa.int32()),
     ]
 )
 

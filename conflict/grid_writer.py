@@ -64,7 +64,7 @@ def number_keys(task: KeyTask) -> None:
 def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
     """Return the takes of both appliers as `TAKES`."""
     rows = [
-        (applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced, take.restarted)
+        (applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced, take.restarted, *take.arrived)
         for applier, take in takes
     ]
     columns = list(zip(*rows, strict=True)) or [()] * len(TAKES)

@@ -53,12 +53,16 @@ def plan_takes(clusters: Sequence[Cluster]) -> TakeArrays:
             continue
         name = cluster.name
         place = (item.foreign_epoch, item.epoch, item.group, item.traced)
-        rows.append((numbers[name], *place, known[name], taken[name], item.restarted))
+        judged = (item.judged is not None, *(item.judged or (0, -1)))
+        rows.append((numbers[name], *place, known[name], taken[name], item.restarted, *item.arrived, *judged))
         taken[name] += 1
         if item.traced:
             relayed[name, item.epoch] = max(relayed.get((name, item.epoch), 0), item.foreign_epoch)
         back = relayed.get((item.source, item.foreign_epoch), 0)
         known[name] = max(known[name], back)
-    types = (np.int8, np.uint64, np.uint64, np.int32, np.bool_, np.uint64, np.int64, np.bool_)
+    types = (
+        *(np.int8, np.uint64, np.uint64, np.int32, np.bool_, np.uint64, np.int64, np.bool_),
+        *(np.uint64, np.int32, np.bool_, np.uint64, np.int32),
+    )
     columns = list(zip(*rows, strict=True)) or [()] * len(types)
     return TakeArrays(*(np.array(column, kind) for column, kind in zip(columns, types, strict=True)))

@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.decision import Cause, Decision, Verdict
+from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
 from conflict.history import History
 from conflict.outputs import OUTCOMES, UNDECIDED, exceptions_path
@@ -19,7 +19,7 @@ from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
 from conflict.typed_rows import row_schema, rows_to_arrow
-from conflict.undecided import counter_ranges
+from conflict.undecided import counter_ranges, decision_text
 from ndb_formats.collation import key_text
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Table
@@ -91,18 +91,14 @@ def _undecided_table(undecided: Sequence[Undecided], history: History, setups: M
             each.table,
             _key_text(setups[each.table].table, history.layouts[each.table], each.key),
             each.operation.name,
-            _decision_text(each.decided) if each.decided else None,
-            sorted({_decision_text(candidate) for candidate in each.candidates}),
+            decision_text(each.decided) if each.decided else None,
+            sorted({decision_text(candidate) for candidate in each.candidates}),
         )
         for each in undecided
     ]
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
     return pa.table(arrays, schema=UNDECIDED)
-
-
-def _decision_text(decision: Decision) -> str:
-    return decision.cause.name if decision.cause else decision.verdict.name
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:

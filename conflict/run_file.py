@@ -10,6 +10,7 @@
     binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
     role = "NONE"                  # ndb_applier_conflict_role
     ndb_log_update_as_write = "ON" # and the other two options that count where binlog_type is 0
+    ndb_log_transaction_id = "ON"  # if known: the functions that judge transactions need it
 
     [clusters.B]
     ...
@@ -53,11 +54,12 @@ from conflict.steps import hints_of_steps
 from conflict.text_file import read_text
 from ndb_formats.create_table import DEFAULT_CHARSET, parse_schema
 from ndb_formats.errors import SchemaError, SettingError
-from ndb_formats.update_format import ServerOptions, server_options
+from ndb_formats.update_format import ServerOptions, server_options, switch
 
 __all__ = ["RunFile", "load_run_file"]
 
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
+_TRANSACTION_IDS = "ndb_log_transaction_id"
 _LAST_GROUP = 2**31
 
 
@@ -152,23 +154,26 @@ def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
         raise ConfigurationError(message)
     clusters = []
     for name, table in tables.items():
-        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", *_OPTIONS})
+        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
         role = table.get("role", "NONE")
         if role not in set(Role):
             message = f"{path}: role {role} of cluster {name} is none of {', '.join(Role)}"
             raise ConfigurationError(message)
         files = _binlogs(path, name, _required(path, table, "binlogs", list))
         server_id = _required(path, table, "server_id", int)
-        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), _options(path, table)))
+        options, transaction_ids = _options(path, table)
+        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids))
     if clusters[0].server_id == clusters[1].server_id:
         message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
         raise ConfigurationError(message)
     return tuple(clusters)
 
 
-def _options(path: Path, table: Mapping[str, Any]) -> ServerOptions:
+def _options(path: Path, table: Mapping[str, Any]) -> tuple[ServerOptions, bool | None]:
+    """Return the three options that count where binlog_type is 0, and whether transaction ids are logged."""
     try:
-        return server_options(table)
+        ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
+        return server_options(table), ids
     except SettingError as error:
         message = f"{path}: {error}"
         raise ConfigurationError(message) from error

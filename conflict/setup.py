@@ -26,7 +26,7 @@ from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_matc
 from ndb_formats.schema import Schema, Table
 from ndb_formats.update_format import ServerOptions, UpdateFormat, effective_format
 
-__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "set_up"]
+__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "set_up"]
 
 CANT_CREATE_TABLE = 1005
 CONFLICT_FN_PARSE_ERROR = 1626
@@ -138,7 +138,7 @@ def _set_up_table(
     except ConfigurationError as error:
         refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
         return TableSetup(table, refusal=refusal, format=update_format)
-    refusal_or_none = _refusal(table, function, update_format)
+    refusal_or_none = refusal_of(table, function, update_format)
     if refusal_or_none is not None:
         return TableSetup(table, refusal=refusal_or_none, format=update_format)
     exceptions, warning_or_none = find_exceptions_table(schema, table)
@@ -146,7 +146,8 @@ def _set_up_table(
     return TableSetup(table, function, exceptions, warnings=warnings, format=update_format)
 
 
-def _refusal(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
+def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
+    """Return why a server does not create a table with a function; None if it does."""
     if function.spec.argument is Argument.COLUMN:
         return _column_refusal(table, function.column or "")
     if function.spec.reflects and update_format.as_write:

@@ -95,4 +95,12 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         _add(total, {name: getattr(part, name) for name in names})
     clusters = {name for part in parts for name in part.counters}
     total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
+    less, more = total.pop("less"), total.pop("more")
+    total["counter_ranges"] = {
+        name: {
+            counter: (counters[counter] - less.get(name, {}).get(counter, 0), counters[counter] + slack)
+            for counter, slack in sorted(more.get(name, {}).items())
+        }
+        for name, counters in total["counters"].items()
+    }
     return RunSummary(**total, stops=dict(stops))

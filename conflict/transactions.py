@@ -103,7 +103,7 @@ def _conflicting(
 ) -> Int64:
     """Return the transactions with a conflict of their own, as pass TRACK sees them."""
     tracked = operations_of(folded.tracked, folded.logged, takes, bucket.rows, bucket.key_table)
-    twice = np.isin(folded.decisions.take, conflicts.takes)
+    twice = np.isin(folded.decisions.take, conflicts.takes) | takes.judged[folded.decisions.take]
     parts = []
     for decisions, about, counted in (
         (folded.decisions, operations, ~twice),

@@ -23,7 +23,9 @@ from conflict.functions import FUNCTIONS, parse_conflict_function
 from conflict.ingest import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.outputs import OUTCOMES
+from conflict.pairing import Policy
 from conflict.replication_table import ReplicationRow
+from conflict.requirements import MARKS, requirements_table
 from conflict.resolution import StopError
 from conflict.run_file import load_run_file
 from conflict.setup import RefusalKind, set_up
@@ -218,6 +220,13 @@ def test_conflict_functions() -> None:
         ]
         for spec in FUNCTIONS
     ]
+
+
+def test_functions_and_binlog_types() -> None:
+    """The table of what each type leaves to judge is derived, and its marks are those that there are."""
+    assert requirements_table(Policy.NEEDS) in _text(PAGES["functions.md"])
+    assert table("functions.md", "mark", "meaning") == [[mark, meaning] for mark, meaning in MARKS.items()]
+    assert [row[0] for row in table("functions.md", "policy", "used by")] == list(Policy)
 
 
 def test_complaints_about_conflict_fn() -> None:

@@ -182,8 +182,8 @@ class Site:
         self, looked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]
     ) -> list[Undecided]:
         earlier = {}
-        for key in {(entry.change.table, entry.change.key) for entry in changes} & self._changed.keys():
-            states = [state for place, state in self._changed[key] if place > looked.take.arrived]
+        for key in dict.fromkeys((entry.change.table, entry.change.key) for entry in changes):
+            states = [state for place, state in self._changed.get(key, ()) if place > looked.take.arrived]
             if states:
                 earlier[key] = [*states, self.store.get(key)]
         again = self._new_pass(looked.take, PassKind.TRACK)

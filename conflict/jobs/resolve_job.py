@@ -206,7 +206,8 @@ def _clusters(history: Folder, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their takes alone; transactions stay in the grid."""
     takes: dict[str, list[Take]] = {name: [] for name in manifest.clusters}
     for row in history.read_table("takes.parquet", TAKES).to_pylist():
-        takes[row.pop("applier")].append(Take(**row))
+        arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
+        takes[row.pop("applier")].append(Take(**row, arrived=arrived))
     return [Cluster(name, server_id, tuple(takes[name])) for name, server_id in manifest.clusters.items()]
 
 

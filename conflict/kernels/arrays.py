@@ -103,6 +103,11 @@ class TakeArrays:
         max_replicated_epoch: Highest own epoch known to have come back before it.
         number: Its number among the takes of its applier, from 0.
         restarted: Whether the applier was started since the take before.
+        arrived_epoch: Own epoch before which the applier cannot have begun with it.
+        arrived_group: Group of that epoch.
+        judged: Whether it was judged at another place than where it commits.
+        judged_epoch: Own epoch of that place.
+        judged_group: Group of that epoch.
     """
 
     applier: Int8
@@ -113,6 +118,11 @@ class TakeArrays:
     max_replicated_epoch: UInt64
     number: Int64
     restarted: Bool
+    arrived_epoch: UInt64
+    arrived_group: Int32
+    judged: Bool
+    judged_epoch: UInt64
+    judged_group: Int32
 
     def __len__(self) -> int:
         return len(self.applier)

@@ -4,26 +4,38 @@ Small Histories in a one-line language.
     A:i1=5@1  B:<1@11  A:<11@2  B:u1=5>9@12
 
 Each word is one thing that a cluster did, in the order in which it happened there: the cluster, a
-colon, what it did, `@` and the own epoch in which that committed. Clusters are A (server id 1) and B (server id 2).
+colon, what it did, `@` and the own epoch in which that committed. Clusters are A (server id 1) and B (server id 2);
+where C or D are named too, they stand in a ring, and each takes the epochs of the one before it.
 
     i1=5        inserted row 1 with x = 5;  i1=5/6 with v = 6 too;  i1=N with x NULL;  i1 with neither
     u1=5>9      updated row 1: x is 5 in the before image and 9 in the after image
     u1=9        the same, but the before image holds the key alone;  u1 has no x in either
+    u1=5>-      the after image is empty
     d1=9        deleted row 1: x is 9 in the before image;  d1 has the key alone
-    r1          read row 1 under an exclusive lock
+    r1=5>5      read row 1 under an exclusive lock, which is logged as an update
     i1=5,d2     two changes in one transaction
     in1=5       row 1 of table n; without a letter it is table t
-    <7          took epoch 7 of the other cluster;  <7? did so and left no trace
+    <7          took epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
+    <7^3.1      took it, but judged its transactions after group 1 of the own epoch 3
+
+The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
+unique in q. n and z have none, and z has a TEXT column besides.
 
 An epoch is a number, or `high.low` for its two words. Words of a cluster with the same epoch are groups 0, 1, 2 of it.
+Every transaction has an id: its cluster's server id times 100, plus its number from 1.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from functools import cache
 
+import attrs
+
+from conflict.engine.applier import Site
 from conflict.engine.replay import resolve
-from conflict.history import Cluster, History, RowChange, Take, Transaction
+from conflict.history import Cluster, History, Role, RowChange, Take, Transaction
 from conflict.replication_table import ReplicationRow
 from conflict.resolution import Resolution
 from conflict.setup import TableSetup, set_up
@@ -39,6 +51,12 @@ TABLES = """
 CREATE TABLE t (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 CREATE TABLE n (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 """
+MORE_TABLES = """
+CREATE TABLE m (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT NOT NULL);
+CREATE TABLE q (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, UNIQUE KEY (v));
+CREATE TABLE z (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, w TEXT);
+"""
+JUDGED = "tmq"
 BASIC_EXCEPTIONS = """
 CREATE TABLE `{}` (
     server_id INT UNSIGNED, source_server_id INT UNSIGNED, source_epoch BIGINT UNSIGNED, count INT UNSIGNED,
@@ -47,18 +65,26 @@ CREATE TABLE `{}` (
 """
 TYPES = (WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG), WireType(ColumnCode.LONG))
 WIDTHS = (4, 8, 4)
+CLUSTERS = "ABCD"
 SERVER_IDS = {"A": 1, "B": 2}
 
-_WORD = re.compile(r"([AB]):(?:<([\d.]+)(\??)|([^@<]+))@([\d.]+)")
-_CHANGE = re.compile(r"([iudr])([tn]?)(\d+)(?:=(.*))?")
+_WORD = re.compile(r"([A-D]):(?:<(!?)([\d.]+)(\??)(?:\^(\d+)\.(\d+))?|([^@<]+))@([\d.]+)")
+_CHANGE = re.compile(r"([iudr])([tnmqz]?)(\d+)(?:=(.*))?")
 
 Setups = dict[str, dict[str, TableSetup]]
+NO_ROLES: Mapping[str, Role] = {}
 
 
-def layouts() -> dict[str, RowLayout]:
-    """Return the layouts of tables t and n."""
-    tables = parse_schema(TABLES, database="d").tables
-    return {table.full_name: layout_of_types(table, TYPES) for table in tables}
+@cache
+def _layouts(text: str) -> dict[str, RowLayout]:
+    extra = (WireType(ColumnCode.BLOB, 2),)
+    tables = parse_schema(text, database="d").tables
+    return {table.full_name: layout_of_types(table, TYPES + extra * (len(table.columns) - 3)) for table in tables}
+
+
+def layouts(text: str = TABLES) -> dict[str, RowLayout]:
+    """Return the layouts of tables, of t and n if no others are named."""
+    return dict(_layouts(text))
 
 
 def epoch(text: str) -> int:
@@ -68,17 +94,17 @@ def epoch(text: str) -> int:
 
 
 def key(number: int) -> bytes:
-    """Return the identity of the row with that key, in either table."""
+    """Return the identity of the row with that key, in any table."""
     table = parse_schema(TABLES, database="d").tables[0]
     return key_of(table.columns[:1], [number.to_bytes(4, "little")])
 
 
-def image(table: str, values: dict[int, int | None]) -> RowImage:
+def image(table: str, values: Mapping[int, int | None]) -> RowImage:
     """Return an image that holds these values by position: 0 is k, 1 is x, 2 is v."""
     present = tuple(sorted(values))
     payloads = [values[place] for place in present]
     return RowImage(
-        layouts()[f"d.{table}"],
+        _layouts(TABLES + MORE_TABLES)[f"d.{table}"],
         present,
         tuple(
             None if value is None else value.to_bytes(WIDTHS[place], "little")
@@ -87,7 +113,7 @@ def image(table: str, values: dict[int, int | None]) -> RowImage:
     )
 
 
-def change(text: str) -> RowChange:
+def change(text: str, transaction_id: int | None = None) -> RowChange:
     """Return one row change."""
     found = _CHANGE.fullmatch(text)
     assert found, f"cannot read the change {text!r}"
@@ -102,8 +128,9 @@ def change(text: str) -> RowChange:
         key(int(number)),
         operation,
         None if letter == "i" else image(table, _columns(number, before)),
-        None if letter == "d" else image(table, _columns(number, after)),
-        flags=ConflictFlag.READ if letter == "r" else ConflictFlag(0),
+        None if letter == "d" else image(table, _columns(number, after) if after != "-" else {}),
+        transaction_id,
+        ConflictFlag.READ if letter == "r" else ConflictFlag(0),
     )
 
 
@@ -116,46 +143,139 @@ def _columns(number: str, values: str) -> dict[int, int | None]:
     return columns
 
 
-def history(text: str) -> History:
-    """Return the History that a text describes."""
-    timelines: dict[str, list[Transaction | Take]] = {"A": [], "B": []}
-    groups: dict[tuple[str, int], int] = {}
-    for word in text.split():
-        found = _WORD.fullmatch(word)
-        assert found, f"cannot read the word {word!r}"
-        name, foreign, untraced, changes, own = found.groups()
+@attrs.define
+class _Timeline:
+    """A cluster's timeline while its words are read."""
+
+    name: str
+    source: str
+    items: list[Transaction | Take] = attrs.field(factory=list)
+    groups: dict[int, int] = attrs.field(factory=dict)
+    transactions: int = 0
+
+    def add(self, word: re.Match[str], *, with_ids: bool) -> None:
+        """Add what a word says."""
+        _, restarted, foreign, untraced, judged_epoch, judged_group, changes, own = word.groups()
         number = epoch(own)
-        group = groups.get((name, number), 0)
-        if untraced:
-            timelines[name].append(Take(number, group - 1, _other(name), epoch(foreign), traced=False))
-            continue
-        groups[name, number] = group + 1
+        group = self.groups.get(number, 0)
         if foreign is not None:
-            timelines[name].append(Take(number, group, _other(name), epoch(foreign)))
+            take = Take(number, group, self.source, epoch(foreign), restarted=bool(restarted))
+            if judged_epoch:
+                take = attrs.evolve(take, judged=(int(judged_epoch), int(judged_group)))
+            if untraced:
+                self.items.append(attrs.evolve(take, group=group - 1, traced=False))
+                return
+            self.items.append(take)
         else:
-            timelines[name].append(Transaction(number, group, tuple(map(change, changes.split(",")))))
-    clusters = tuple(Cluster(name, SERVER_IDS[name], tuple(timeline)) for name, timeline in timelines.items())
-    return History(clusters, layouts())
+            self.transactions += 1
+            identity = (CLUSTERS.index(self.name) + 1) * 100 + self.transactions if with_ids else None
+            self.items.append(Transaction(number, group, tuple(change(text, identity) for text in changes.split(","))))
+        self.groups[number] = group + 1
 
 
-def _other(name: str) -> str:
-    return "B" if name == "A" else "A"
-
-
-def setups(a: str | None = None, b: str | None = None, exceptions: str | None = None) -> Setups:
+def history(text: str, roles: Mapping[str, Role] = NO_ROLES, *, with_ids: bool = True) -> History:
     """
-    Return how both servers set up the tables.
+    Return the History that a text describes.
 
     Args:
-        a: Conflict function of table t on cluster A.
-        b: Conflict function of table t on cluster B.
-        exceptions: Name of a basic exceptions table.
+        text: Words of the language.
+        roles: Role of each cluster that has one.
+        with_ids: Whether the servers log transaction ids.
     """
-    schema = parse_schema(TABLES + (BASIC_EXCEPTIONS.format(exceptions) if exceptions else ""), database="d")
-    rows = [ReplicationRow("d", "t", SERVER_IDS[name], 7, text) for name, text in (("A", a), ("B", b)) if text]
-    return {name: set_up(schema, rows, server_id) for name, server_id in SERVER_IDS.items()}
+    words = [_WORD.fullmatch(word) for word in text.split()]
+    assert all(words), f"cannot read {text!r}"
+    last = max([1, *(CLUSTERS.index(word.group(1)) for word in words if word)])
+    names = CLUSTERS[: last + 1]
+    timelines = {name: _Timeline(name, names[place - 1]) for place, name in enumerate(names)}
+    for word in words:
+        assert word is not None
+        timelines[word.group(1)].add(word, with_ids=with_ids)
+    clusters = tuple(
+        Cluster(name, place, tuple(timelines[name].items), roles.get(name, Role.NONE))
+        for place, name in enumerate(names, start=1)
+    )
+    return History(clusters, layouts(TABLES + MORE_TABLES))
 
 
-def resolved(text: str, a: str | None = None, b: str | None = None, exceptions: str | None = None) -> Resolution:
-    """Resolve a text with the reference engine; arguments as in `setups`."""
-    return resolve(history(text), setups(a, b, exceptions))
+def setups(
+    a: str | None = None,
+    b: str | None = None,
+    exceptions: str | None = None,
+    *,
+    tables: str = TABLES,
+    binlog_type: int = 7,
+    others: str = "",
+) -> Setups:
+    """
+    Return how the servers set up the tables.
+
+    Args:
+        a: Conflict function of the judged tables on cluster A.
+        b: The same on cluster B, and on the clusters after it.
+        exceptions: Name of a basic exceptions table.
+        tables: Definitions of the tables.
+        binlog_type: Of all tables.
+        others: Names of the clusters after B.
+    """
+    text = tables + (BASIC_EXCEPTIONS.format(exceptions) if exceptions else "")
+    functions = {"A": a, "B": b, **dict.fromkeys(others, b)}
+    made = {}
+    for server_id, (name, function) in enumerate(functions.items(), start=1):
+        rows = [ReplicationRow("d", "%", 0, binlog_type, None)]
+        rows += [ReplicationRow("d", table, server_id, binlog_type, function) for table in JUDGED if function]
+        made[name] = set_up(parse_schema(text, database="d"), rows, server_id)
+    return made
+
+
+def resolved(
+    text: str,
+    a: str | None = None,
+    b: str | None = None,
+    exceptions: str | None = None,
+    *,
+    roles: Mapping[str, Role] = NO_ROLES,
+    binlog_type: int = 7,
+    with_ids: bool = True,
+    skip_missing: bool = False,
+) -> Resolution:
+    """Resolve a text with the reference engine; arguments as in `history` and `setups`."""
+    made = history(text, roles, with_ids=with_ids)
+    others = "".join(cluster.name for cluster in made.clusters[2:])
+    tables = TABLES + MORE_TABLES
+    found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type, others=others)
+    return resolve(made, found, skip_missing=skip_missing)
+
+
+def sites(
+    text: str,
+    a: str | None = None,
+    b: str | None = None,
+    exceptions: str | None = None,
+    *,
+    roles: Mapping[str, Role] = NO_ROLES,
+    binlog_type: int = 7,
+) -> dict[str, Site]:
+    """Do what a text says, in exactly its order, and return the clusters; arguments as in `resolved`."""
+    made = history(text, roles)
+    tables = TABLES + MORE_TABLES
+    found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type)
+    replayed = {cluster.name: Site(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
+    timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
+    for word in text.split():
+        site, item = replayed[word[0]], next(timelines[word[0]])
+        if isinstance(item, Transaction):
+            site.commit(item)
+        else:
+            site.take(item, replayed[item.source])
+    return replayed
+
+
+def counters(resolution: Resolution, name: str) -> dict[str, int]:
+    """Return the counters of a cluster that moved, without their common start."""
+    found = resolution.clusters[name].counters
+    return {counter.removeprefix("Ndb_conflict_"): value for counter, value in found.items() if value}
+
+
+def rows(resolution: Resolution, name: str, table: str = "d.t") -> list[tuple[object, ...]]:
+    """Return the rows of a table on one cluster."""
+    return resolution.clusters[name].rows[table]  # type: ignore[return-value]

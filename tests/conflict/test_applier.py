@@ -3,29 +3,16 @@
 import pytest
 
 from conflict.decision import Cause, Verdict
-from conflict.engine.applier import ExceptionRow, Site
+from conflict.engine.epoch_log import ExceptionRow
 from conflict.engine.row_store import Row
-from conflict.history import Take, Transaction
+from conflict.history import Take
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
-from tests.conflict.histories import history, image, key, layouts, setups
+from tests.conflict.histories import image, key
+from tests.conflict.histories import sites as run
 
 ROW = ("d.t", key(1))
-
-
-def run(text: str, a: str | None = None, b: str | None = None, exceptions: str | None = None) -> dict[str, Site]:
-    """Do what a text says, in exactly its order, and return both sites."""
-    made, tables = history(text), setups(a, b, exceptions)
-    sites = {cluster.name: Site(cluster, tables[cluster.name], layouts()) for cluster in made.clusters}
-    timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
-    for word in text.split():
-        site, item = sites[word[0]], next(timelines[word[0]])
-        if isinstance(item, Transaction):
-            site.commit(item)
-        else:
-            site.take(item, sites[item.source])
-    return sites
 
 
 def payloads(x: int | None, v: int | None = None, *, with_v: bool = False) -> dict[int, bytes | None]:
@@ -101,9 +88,9 @@ class TestRows:
         assert site.result.unexplained == 1
 
     def test_an_own_read(self):
-        """Reading changes nothing, and needs no explanation."""
-        site = run("A:r1=5@3")["A"]
-        assert (site.store.rows, site.result.unexplained) == ({}, 0)
+        """A read under an exclusive lock is logged as an update: it leaves the values, but the row is a newer one."""
+        site = run("A:i1=5@3 A:r1=5>5@4")["A"]
+        assert (site.store.get(ROW), site.result.unexplained) == (Row(payloads(5), local=True, epoch=4), 0)
 
 
 class TestLog:
@@ -158,7 +145,7 @@ class TestMaxReplicatedEpoch:
     def test_relayed(self):
         """A take is logged, and comes back with the epoch in which it stands."""
         sites = run("A:i1=5@3 B:<3@11")
-        assert (sites["B"].relayed, sites["A"].max_replicated_epoch) == ({11: 3}, 0)
+        assert (sites["B"].relayed, sites["A"].max_replicated_epoch) == ({11: {"A": 3}}, 0)
         sites = run("A:i1=5@3 B:<3@11 A:<11@4")
         assert sites["A"].max_replicated_epoch == 3
 
@@ -251,11 +238,11 @@ class TestEffects:
             ("A:d1=1@5", {ROW: Effect.DELETED}),
             ("A:u1=2@5 A:d1=2@5", {ROW: Effect.DELETED}),
             ("A:d1=1@5 A:i1=3@5", {ROW: Effect.CHANGED}),
-            ("A:r1=9@5", {}),
+            ("A:r1=1>1@5", {ROW: Effect.CHANGED}),
         ],
     )
     def test_of_a_row_that_is_there(self, changes: str, effects: dict[object, Effect]):
-        """Delete and insert are one change, and reads are none."""
+        """Delete and insert are one change; a read is an update that writes what is there."""
         sites = run(f"A:i1=1@1 B:<1@10 {changes} B:<5@11")
         assert sites["B"].result.effects[11, 0] == effects
 
@@ -278,4 +265,4 @@ def test_a_take_of_an_epoch_without_changes():
     """An epoch of which nothing is known does nothing but count as taken."""
     sites = run("A:i1=1@1")
     sites["B"].take(Take(11, 0, "A", 99), sites["A"])
-    assert (sites["B"].relayed, sites["B"].outcomes, sites["B"].result.effects) == ({11: 99}, [], {(11, 0): {}})
+    assert (sites["B"].relayed, sites["B"].outcomes, sites["B"].result.effects) == ({11: {"A": 99}}, [], {(11, 0): {}})

@@ -5,6 +5,7 @@ import re
 import shutil
 from pathlib import Path
 
+import attrs
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +16,7 @@ from conflict.cli import CUT_SHORT, app
 from conflict.configuration import read_cluster
 from conflict.grid import Folder
 from conflict.ingest import BinlogEpoch
-from conflict.pipeline import run_reference, run_spark
+from conflict.pipeline import Run, run_reference, run_spark
 from conflict.run_file import RunFile, load_run_file
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
@@ -44,6 +45,12 @@ def _commits() -> list[int]:
         if header.type_code == commit
     ]
     return queries[1::2]  # BEGIN, COMMIT, BEGIN, COMMIT, ...
+
+
+def _without_open_decisions(run: Run) -> Run:
+    """Only the reference engine looks for decisions that the binlogs leave open; these binlogs leave none."""
+    assert not any(run.summary.undecided.values())
+    return attrs.evolve(run, summary=attrs.evolve(run.summary, undecided={}, counter_ranges={}))
 
 
 COMMITS = _commits()
@@ -85,7 +92,7 @@ def test_both_engines_leave_out_what_builds_on_what_is_missing(
     by_reference = run_reference(run.configuration, Folder(str(tmp_path / "reference")), run.hints)
     by_spark = run_spark(run.configuration, Folder(str(tmp_path / "spark")), run.hints)
     assert by_reference.epochs_left_out["A"] > 0
-    assert by_reference == by_spark
+    assert _without_open_decisions(by_reference) == _without_open_decisions(by_spark)
     assert by_reference.summary.contradicted == 0
 
 

@@ -38,6 +38,9 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(outcome.items()) for outcome in outcomes)
+        path = f"undecided/applier={cluster}"
+        undecided = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+        found[f"undecided {cluster}"] = sorted(str(each) for each in undecided)
         for table in run.schema.tables:
             if table.full_name in setups:
                 found[f"rows {cluster} {table.name}"] = sorted(
@@ -52,10 +55,8 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
 def _without_comparison(contents: dict[str, Any]) -> dict[str, Any]:
     """
     Leave out the comparison with recorded consequences, as a made-up History has none.
-
-    Nor do the kernels say which decisions the moment of judging leaves open.
     """
-    for figure in ("compared_with_binlogs", "contradicted_by_binlogs", "undecided", "counter_ranges"):
+    for figure in ("compared_with_binlogs", "contradicted_by_binlogs"):
         contents["summary"].pop(figure)
     return contents
 

@@ -1,6 +1,10 @@
 """The conflict functions: how their texts are read, and what they decide."""
 
+import ctypes
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.errors import ConfigurationError
@@ -76,14 +80,22 @@ class TestTable:
         ],
     )
     def test_needs(self, name: str, needs: dict[Operation, Image]):
-        """OLD needs before values, MAX after values and those that it deletes, DELETE_WIN no more than after values."""
+        """OLD needs before values, MAX the after value or that of the row it deletes, INS that of inserts too."""
         (spec,) = (spec for spec in FUNCTIONS if spec.name == name)
         assert dict(spec.needs) == needs
 
-    def test_built(self):
-        """A function has a decision exactly if the kernels have a number for it."""
+    def test_numbers(self):
+        """Every function has a number of its own in the kernels; 0 is no function."""
+        assert sorted(spec.code for spec in FUNCTIONS) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
+        assert FunctionCode.NONE == 0
+
+    def test_transactions_and_roles(self):
+        """The names say which functions judge transactions, and which have roles."""
         for spec in FUNCTIONS:
-            assert (spec.decide is None) == (spec.code is FunctionCode.NONE), spec.name
+            assert spec.transactional == spec.name.endswith("_TRANS"), spec.name
+            assert spec.uses_role == spec.reflects == ("EPOCH2" in spec.name), spec.name
+            assert spec.delete_delete_conflicts == (spec.name == "NDB$EPOCH2_TRANS"), spec.name
+            assert spec.conditional_write == spec.name.endswith("_INS"), spec.name
 
 
 class TestParse:
@@ -280,3 +292,18 @@ class TestEpoch:
         """A row changed here in an epoch later than the last one known to be there is in conflict; M itself is not."""
         row = RowState(True, local, epoch)
         assert decide_epoch(row, IncomingOperation(operation, max_replicated_epoch=known)) == expected
+
+
+@given(argument=st.text("0123456789xXabfF+-\t", min_size=1, max_size=24))
+@example("18446744073709551615")
+@example("-18446744073709551616")
+def test_extra_gci_bits_are_what_strtoul_makes_of_them(argument: str):
+    """Against the C library of this machine: the low 32 bits of ``strtoul`` with base 0."""
+    library = ctypes.CDLL(None)
+    library.strtoul.restype = ctypes.c_ulong
+    expected = library.strtoul(argument.encode(), None, 0) % 2**32
+    if expected > 31:
+        with pytest.raises(ConfigurationError, match="Too many extra Gci bits"):
+            parse_conflict_function(f"NDB$EPOCH({argument})")
+    else:
+        assert parse_conflict_function(f"NDB$EPOCH({argument})").gci_bits == expected

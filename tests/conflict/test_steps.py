@@ -24,7 +24,8 @@ def hints(steps: Steps, a: tuple[int, ...] = (10, 20, 30), b: tuple[int, ...] = 
         "A": [Summary(number, (0,), ()) for number in a],
         "B": [Summary(number, (0,), ()) for number in b],
     }
-    return hints_of_steps(steps, summaries)["A"]
+    (found,) = hints_of_steps(steps, summaries)["A"]
+    return found
 
 
 def test_no_steps():
@@ -36,7 +37,7 @@ def test_both_sides_get_hints():
     """Each side's applier takes the other's epochs."""
     summaries = {"A": [Summary(10, (0,), ())], "B": [Summary(100, (0,), ())]}
     found = hints_of_steps([commit("A", 10), commit("B", 100)], summaries)
-    assert found == {"A": {100: Hint((10, 0), None)}, "B": {10: Hint((0, -1), None)}}
+    assert found == {"A": [{100: Hint((10, 0), None)}], "B": [{10: Hint((0, -1), None)}]}
 
 
 def test_not_before_it_was_made():
@@ -54,7 +55,7 @@ def test_a_stopped_applier_takes_nothing_until_it_starts():
         action("start", "A"),
         commit("A", 30),
     ]
-    assert hints(steps) == {100: Hint((20, 0), None)}
+    assert hints(steps) == {100: Hint((20, 0), None, run=1)}
 
 
 def test_never_started_again():
@@ -121,7 +122,7 @@ def test_stop_start_wait():
         action("wait", "A"),
         commit("A", 30),
     ]
-    assert hints(steps) == {100: Hint((10, 0), (20, 0))}
+    assert hints(steps) == {100: Hint((10, 0), (20, 0), run=1)}
 
 
 def test_steps_that_log_nothing():
@@ -145,7 +146,7 @@ def test_several_transactions_of_an_epoch():
         commit("A", 10),
         commit("B", 101),
     ]
-    assert hints_of_steps(steps, summaries)["A"] == {100: Hint((10, 0), None), 101: Hint((10, 2), None)}
+    assert hints_of_steps(steps, summaries)["A"] == [{100: Hint((10, 0), None), 101: Hint((10, 2), None)}]
 
 
 def test_an_epoch_that_no_step_made():

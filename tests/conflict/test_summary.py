@@ -62,6 +62,8 @@ def test_document():
         "compared_with_binlogs": 20,
         "contradicted_by_binlogs": 1,
         "unexplained_changes": {"A": 0, "B": 2},
+        "undecided": {},
+        "counter_ranges": {},
         "stops": {"B": stop_to_json(STOP)},
     }
 
