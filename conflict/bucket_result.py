@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.bucket import Bucket
-from conflict.kernels.arrays import Conflicts, TakeArrays
+from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
 from conflict.kernels.fold import Folded
 from conflict.kernels.operations import operations_of
 from conflict.kernels.provenance import ABSENT_IMAGE, FinalRows, trace_images
@@ -38,13 +38,20 @@ class BucketResult:
     """
 
     def __init__(
-        self, bucket: Bucket, sites: tuple[Site, ...], takes: TakeArrays, conflicts: Conflicts, folded: Folded
+        self,
+        bucket: Bucket,
+        sites: tuple[Site, ...],
+        takes: TakeArrays,
+        conflicts: Conflicts,
+        folded: Folded,
+        *,
+        watched: Bool | None = None,
     ) -> None:
         self.bucket, self.sites, self.takes = bucket, sites, takes
         self.conflicts, self.folded = conflicts, folded
         sets, images = bucket.column_sets
         self.final: FinalRows = trace_images(
-            takes, bucket.rows, images, sets, bucket.slots, masks_of(sites), folded.decisions, folded.logged
+            takes, bucket.rows, images, sets, bucket.slots, masks_of(sites), folded.decisions, folded.logged, watched
         )
         self.operations, self.tracked = (
             operations_of(decisions, folded.logged, takes, bucket.rows, bucket.key_table)

@@ -13,6 +13,7 @@ import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
+from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
 from conflict.bucket_result import BucketResult
 from conflict.bucket_undecided import write_undecided
@@ -31,7 +32,6 @@ from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
 from conflict.kernels.fold import Folded, fold
 from conflict.kernels.operations import Operations
 from conflict.outputs import OUTCOMES, outcome_arrays
-from conflict.resolution import Effect
 from conflict.sites import Site, function_arrays
 from conflict.transactions import row_conflicts
 from conflict.typed_rows import row_schema, rows_to_arrow
@@ -42,7 +42,7 @@ from ndb_formats.values import Value
 __all__ = ["BucketSummary", "resolve_bucket"]
 
 DELETE = int(Operation.DELETE_ROW)
-APPLIED, REJECTED, DISCARDED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.DISCARDED)
+REJECTED, DISCARDED = int(Verdict.REJECTED), int(Verdict.DISCARDED)
 
 
 @attrs.define
@@ -111,7 +111,8 @@ def resolve_bucket(
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
     _write_rows(result, out, summary)
-    _compare(result, summary)
+    summary.compared, differing = compare_effects(result)
+    summary.contradicted = sum(differing.values())
     return summary, tracked_rows(result)
 
 
@@ -203,43 +204,3 @@ def _final_rows(
             for place, column in enumerate(columns)
         )
         yield key, tuple(decoded)
-
-
-def _compare(task: BucketResult, summary: BucketSummary) -> None:
-    """Compare what the appliers were found to do with what their binlogs show."""
-    for number in range(len(task.sites)):
-        found = _effects(task, number)
-        shown = task.bucket.consequences[number]
-        columns = [shown.column(name).to_numpy() for name in ("epoch", "group", "key", "effect")]
-        columns[1] = columns[1] + 1
-        recorded = np.stack([column.astype(np.uint64) for column in columns], axis=1)
-        together, times = np.unique(np.concatenate([found, np.unique(recorded, axis=0)]), axis=0, return_counts=True)
-        contradicted = together[times == 1][:, :3]
-        summary.contradicted += len(np.unique(contradicted, axis=0))
-        summary.compared += len(np.unique(together[:, :3], axis=0))
-
-
-def _effects(task: BucketResult, number: int) -> np.ndarray:
-    """Return (epoch, group + 1, key, `Effect`) of every row that an applier touched, one per take and key."""
-    decisions, logged, about, takes = task.folded.decisions, task.folded.logged, task.operations, task.takes
-    chosen = np.flatnonzero((about.applier == number) & (decisions.verdict == APPLIED))
-    order = chosen[np.lexsort((chosen, about.key[chosen], decisions.take[chosen]))]
-    pairs = np.stack([decisions.take[order], about.key[order]], axis=1)
-    starts = np.flatnonzero(np.any(np.diff(pairs, axis=0, prepend=-1), axis=1))
-    ends = np.append(starts[1:], len(order))[: len(starts)] - 1
-    existed = decisions.existed[order[starts]]
-    deleted = about.operation[order[ends]] == DELETE
-    touched = {
-        (int(take), int(key)): Effect.DELETED if gone else Effect.CHANGED
-        for (take, key), before, gone in zip(pairs[starts].tolist(), existed, deleted, strict=True)
-        if before or not gone
-    }
-    for entry in np.flatnonzero(logged.refresh & (logged.cluster == number)).tolist():
-        gone = logged.operation[entry] == DELETE
-        touched[int(logged.take[entry]), int(logged.key[entry])] = Effect.REFRESHED_ABSENT if gone else Effect.REFRESHED
-    # Takes without a trace can stand at one place; what the last of them did to a row counts.
-    found = {
-        (int(takes.epoch[take]), int(takes.group[take]) + 1, key): int(effect)
-        for (take, key), effect in sorted(touched.items())
-    }
-    return np.array([(*place, effect) for place, effect in found.items()], np.uint64).reshape(-1, 4)

@@ -222,6 +222,7 @@ def run_spark(
         manifest.left_out,
         manifest.assumed,
         manifest.epochs_left_out,
+        summary.settled,
     )
 
 

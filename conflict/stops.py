@@ -9,8 +9,15 @@ from collections.abc import Sequence
 from conflict.history import Origin, Role
 from conflict.resolution import Stop, StopError
 from conflict.sites import Site
-from conflict.stop_words import blob_refresh, missing_information, no_such_table, no_transaction_ids, role_not_set
-from conflict.unusable import Unusable
+from conflict.stop_words import (
+    blob_refresh,
+    duplicate_value,
+    missing_information,
+    no_such_table,
+    no_transaction_ids,
+    role_not_set,
+)
+from conflict.unusable import Phase, Unusable
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["stop_of"]
@@ -29,7 +36,9 @@ def _reason(unusable: Unusable, site: Site, operation: Operation) -> tuple[StopE
     """Return the error, the column whose value is missing if one is, and the words."""
     setup = site.setups[unusable.table]
     name, function = setup.table.full_name, setup.function
-    if unusable.rejected:
+    if unusable.phase is Phase.COMMIT:
+        return StopError.DUPLICATE_VALUE, None, duplicate_value(name)
+    if unusable.phase is Phase.REJECT:
         return StopError.FROM_NDB, None, blob_refresh(name)
     if setup.refusal is not None or function is None:
         return StopError.NO_SUCH_TABLE, None, no_such_table(name, site.name)

@@ -8,6 +8,7 @@ a transaction in conflict that touches blobs; that takes a fold (`unusable_decis
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 import attrs
 import numpy as np
@@ -25,9 +26,17 @@ from conflict.setup import TableSetup
 from conflict.sites import Site, applied_function
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Unusable", "can_log_unusable", "first_unusable", "unusable_decisions"]
+__all__ = ["Phase", "Unusable", "can_log_unusable", "first_unusable", "unusable_decision", "unusable_decisions"]
 
 BEFORE, AFTER = 0, 1
+
+
+class Phase(IntEnum):
+    """When an operation stops its applier."""
+
+    JUDGE = 0
+    REJECT = 1
+    COMMIT = 2
 
 
 @attrs.frozen(order=True)
@@ -37,7 +46,7 @@ class Unusable:
 
     Attributes:
         take: Number of the take among those of the applier.
-        rejected: Whether it is its rejection that cannot be done, which comes after all operations were judged.
+        phase: When it does: all operations are judged before transactions are rejected.
         place: Its place in the foreign epoch (see `place_of`).
         table: Number of its table.
         operation: `Operation`.
@@ -48,7 +57,7 @@ class Unusable:
     """
 
     take: int
-    rejected: bool
+    phase: Phase
     place: tuple[int, ...]
     table: int
     operation: int
@@ -161,7 +170,7 @@ def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable
     change = bucket.changes[1 - applier].slice(row, 1).to_pylist()[0]
     return Unusable(
         take,
-        rejected=False,
+        phase=Phase.JUDGE,
         place=(change["group"], 0, change["ordinal"]),
         table=change["table"],
         operation=change["operation"],
@@ -189,28 +198,29 @@ def unusable_decisions(
         bad[from_log] = entries[-1 - decisions.source[from_log]]
         blob = mine & (decisions.cause == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table]
         candidates = [
-            (int(decisions.take[place[0]]), rejected, int(place[0]))
-            for rejected, mask in ((False, bad), (True, blob))
+            (int(decisions.take[place[0]]), phase, int(place[0]))
+            for phase, mask in ((Phase.JUDGE, bad), (Phase.REJECT, blob))
             if len(place := np.flatnonzero(mask))
         ]
         if candidates:
-            _, rejected, decision = min(candidates)
-            found[site.name] = _unusable_decision(bucket, takes, folded, operations, decision, rejected)
+            _, phase, decision = min(candidates)
+            found[site.name] = unusable_decision(bucket, takes, folded, operations, decision, phase)
     return found
 
 
-def _unusable_decision(
-    bucket: Bucket, takes: TakeArrays, folded: Folded, operations: Operations, decision: int, rejected: bool
+def unusable_decision(
+    bucket: Bucket, takes: TakeArrays, folded: Folded, operations: Operations, decision: int, phase: Phase
 ) -> Unusable:
+    """Return a decision as the one that stops its applier."""
     decisions = folded.decisions
     take, source = int(decisions.take[decision]), int(decisions.source[decision])
     number = int(takes.number[take])
     if source >= 0:
         found = _unusable_row(bucket, int(operations.applier[decision]), source, number)
-        return attrs.evolve(found, rejected=rejected)
+        return attrs.evolve(found, phase=phase)
     return Unusable(
         number,
-        rejected=rejected,
+        phase=phase,
         place=place_of(decision, decisions, folded.logged, takes, bucket.rows),
         table=int(operations.table[decision]),
         operation=int(operations.operation[decision]),

@@ -5,19 +5,26 @@ A History on disk to a result on disk: the bucket-partitioned resolve job.
 2. The driver orders all takes once (see `conflict.plan`).
 3. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
    folded in rounds until both are known (see `conflict.jobs.rounds`).
-4. One task per bucket folds it in one pass and writes its part of the result.
-5. The driver numbers the rows of the exceptions tables and adds up the summaries.
+4. Where appliers end with epochs without a trace, what is found is compared with what the binlogs show (see
+   `conflict.evidence`); epochs that were not taken are left out.
+5. One task per bucket folds it in one pass and writes its part of the result.
+6. The driver numbers the rows of the exceptions tables and adds up the summaries.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from typing import Any, TypeVar
 
 import attrs
 import numpy as np
 
+from conflict import evidence
 from conflict.bucket import Bucket, load_bucket
+from conflict.bucket_effects import Differing, compare_effects
+from conflict.bucket_result import BucketResult
 from conflict.bucket_task import BucketSummary, resolve_bucket
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
@@ -28,15 +35,19 @@ from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, settle
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
+from conflict.kernels.fold import fold
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import plan_takes, without_takes_after
-from conflict.sites import Site, transactional_tables
+from conflict.sites import Site, function_arrays, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
 from conflict.transactions import Findings, conflicts_of, fold_round
+from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
 __all__ = ["resolve_history"]
+
+Result = TypeVar("Result")
 
 
 @attrs.frozen
@@ -66,6 +77,7 @@ def resolve_history(
     history: Folder,
     out: Folder,
     *,
+    use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -76,6 +88,7 @@ def resolve_history(
         configuration: The run.
         history: A History that `ingest` made for that run.
         out: Where the result goes.
+        use_evidence: Leave out epochs that the binlogs show not to have been taken (see `conflict.evidence`).
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -83,35 +96,97 @@ def resolve_history(
     """
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
-    sites = _sites(configuration, numbers)
-    clusters = _clusters(history, manifest)
-    base = _BucketTask(history, out, 0, manifest, numbers, sites, taken=_taken(clusters))
-    tasks = [attrs.evolve(base, bucket=bucket) for bucket in range(manifest.buckets)]
-    unusable = _first_of_each(run(_look, tasks, partial(progress, "checking images")))
-    if transactional_tables(sites).any() or can_log_unusable(sites):
-
-        def run_round(number: int, takes: TakeArrays, conflicts: Conflicts, wanted: Bool) -> Sequence[Findings]:
-            changed = [attrs.evolve(task, takes=takes, conflicts=conflicts, wanted=wanted) for task in tasks]
-            return run(_fold, changed, partial(progress, f"round {number}"))
-
-        settled = settle(clusters, unusable, run_round)
-    else:
-        kept = [
-            without_takes_after(cluster, unusable[cluster.name].take if cluster.name in unusable else None)
-            for cluster in clusters
-        ]
-        takes = plan_takes(kept)
-        settled = Settled(takes, conflicts_of(takes, frozenset()), unusable)
-    takes, conflicts = settled.takes, settled.conflicts
-    tasks = [attrs.evolve(task, takes=takes, conflicts=conflicts) for task in tasks]
-    results = run(_resolve, tasks, partial(progress, "resolving"))
-    number_exceptions(out, sites, takes, conflicts, manifest.buckets, [tracked for _, tracked in results])
+    job = _Job(run, _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers)), progress)
+    clusters: Sequence[Cluster] = _clusters(history, manifest)
+    answers: Sequence[evidence.Settled] = ()
+    if use_evidence and _ends_without_trace(clusters):
+        clusters, answers = evidence.settle(clusters, job.contradictions)
+    settled = job.settle(clusters)
+    summaries = job.resolve(settled)
+    sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
         for number, site in enumerate(sites)
         if site.name in settled.unusable
     }
-    return add_summaries([*(summary for summary, _ in results), _transactions(sites, takes, conflicts)], stops)
+    summary = add_summaries([*summaries, _transactions(sites, takes, conflicts)], stops)
+    return attrs.evolve(summary, settled=tuple(answers))
+
+
+@attrs.define
+class _Job:
+    """
+    The stages of the job over all buckets.
+
+    Attributes:
+        run: Runs the tasks.
+        base: The task of any bucket.
+        progress: Called with the name of the stage, tasks done, and their number.
+    """
+
+    run: Runner
+    base: _BucketTask
+    progress: StageProgress
+    _last: tuple[list[Cluster], Settled] | None = None
+
+    def _stage(self, name: str, function: Callable[[_BucketTask], Result], **changes: Any) -> list[Result]:
+        """Run a function on every bucket."""
+        tasks = [attrs.evolve(self.base, bucket=bucket, **changes) for bucket in range(self.base.manifest.buckets)]
+        return self.run(function, tasks, partial(self.progress, name))
+
+    def settle(self, clusters: Sequence[Cluster]) -> Settled:
+        """Find out which takes are made and which transactions are in conflict, unless that was asked just before."""
+        if self._last is None or self._last[0] != list(clusters):
+            self._last = list(clusters), self._settle(clusters)
+        return self._last[1]
+
+    def _settle(self, clusters: Sequence[Cluster]) -> Settled:
+        sites = self.base.sites
+        unusable = _first_of_each(self._stage("checking images", _look, taken=_taken(clusters)))
+        unique = bool(has_unique_keys(sites).any())
+        if unique or transactional_tables(sites).any() or can_log_unusable(sites):
+            return settle(clusters, unusable, self._round, self._check if unique else None)
+        kept = [
+            without_takes_after(cluster, unusable[cluster.name].take if cluster.name in unusable else None)
+            for cluster in clusters
+        ]
+        takes = plan_takes(kept)
+        return Settled(takes, conflicts_of(takes, frozenset()), unusable)
+
+    def _round(self, number: int, takes: TakeArrays, conflicts: Conflicts, wanted: Bool) -> Sequence[Findings]:
+        return self._stage(f"round {number}", _fold, takes=takes, conflicts=conflicts, wanted=wanted)
+
+    def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
+        parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
+        return find_duplicates(state for part in parts for state in part)
+
+    def contradictions(self, clusters: Sequence[Cluster]) -> list[evidence.Contradiction]:
+        """Return where binlogs show something else than is found with these clusters, causes first."""
+        settled = self.settle(clusters)
+        parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
+        rows: Differing = sum(parts, Counter())
+        takes = plan_takes(clusters)
+        places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
+        order = {place: number for number, place in enumerate(places)}
+        ordered = sorted(rows, key=lambda place: (order.get(place, len(order)), place))
+        return [
+            evidence.Contradiction(clusters[side].name, epoch, group, rows[side, epoch, group])
+            for side, epoch, group in ordered
+        ]
+
+    def resolve(self, settled: Settled) -> list[BucketSummary]:
+        """Write the result; returns what each bucket adds to the whole."""
+        takes, conflicts, base = settled.takes, settled.conflicts, self.base
+        results = self._stage("resolving", _resolve, takes=takes, conflicts=conflicts)
+        tracked = [each for _, each in results]
+        number_exceptions(base.out, base.sites, takes, conflicts, base.manifest.buckets, tracked)
+        return [summary for summary, _ in results]
+
+
+def _ends_without_trace(clusters: Sequence[Cluster]) -> bool:
+    """Whether an applier took epochs at the end of which its binlog tells nothing."""
+    takes = [[item for item in cluster.timeline if isinstance(item, Take)] for cluster in clusters]
+    return any(each and not each[-1].traced for each in takes)
 
 
 def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, ...]:
@@ -152,6 +227,21 @@ def _fold(task: _BucketTask) -> Findings:
     assert task.conflicts is not None
     assert task.wanted is not None
     return fold_round(task.load(images=False), task.sites, task.takes, task.conflicts, task.wanted)
+
+
+def _unique_states(task: _BucketTask) -> list[UniqueState]:
+    assert task.takes is not None
+    assert task.conflicts is not None
+    return unique_states(task.load(images=True), task.sites, task.takes, task.conflicts)
+
+
+def _differing(task: _BucketTask) -> Differing:
+    assert task.takes is not None
+    assert task.conflicts is not None
+    bucket = task.load(images=False)
+    folded = fold(task.takes, bucket.rows, function_arrays(task.sites), task.conflicts, len(bucket.keys))
+    _, differing = compare_effects(BucketResult(bucket, task.sites, task.takes, task.conflicts, folded))
+    return differing
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows]:

@@ -21,6 +21,8 @@ __all__ = ["Settled", "settle"]
 
 # Runs one round over all buckets; its number, the takes, the conflicts known, the takes whose dependencies are wanted.
 Round = Callable[[int, TakeArrays, Conflicts, Bool], Sequence[Findings]]
+# Returns, per cluster, the first operation that cannot be committed.
+Check = Callable[[TakeArrays, Conflicts], Mapping[int, Unusable]]
 
 
 @attrs.frozen
@@ -39,7 +41,9 @@ class Settled:
     unusable: Mapping[str, Unusable]
 
 
-def settle(clusters: Sequence[Cluster], limits: Mapping[str, Unusable], run_round: Round) -> Settled:
+def settle(
+    clusters: Sequence[Cluster], limits: Mapping[str, Unusable], run_round: Round, check: Check | None = None
+) -> Settled:
     """
     Fold in rounds until nothing changes.
 
@@ -47,6 +51,7 @@ def settle(clusters: Sequence[Cluster], limits: Mapping[str, Unusable], run_roun
         clusters: The two clusters, with their takes.
         limits: Per site, an operation that stops its applier unless an earlier one does.
         run_round: Folds all buckets once.
+        check: Looks for stops that the commit of a take makes, once the conflicts are known; None if there can be none.
     """
     names = [cluster.name for cluster in clusters]
     # The take of a limit stays in until something of it, or of an earlier one, is found to be the stop.
@@ -67,14 +72,17 @@ def settle(clusters: Sequence[Cluster], limits: Mapping[str, Unusable], run_roun
             needed = frozenset(_places(takes, {take for each in findings for take in each.conflicting[:, 0].tolist()}))
             settled = found == in_conflict and needed <= asked
             in_conflict, asked = found, asked | needed
-        earliest = _earliest(takes, names, findings)
+        unusable = [item for each in findings for item in each.unusable.items()]
+        if check is not None:
+            unusable += [(names[side], each) for side, each in check(takes, conflicts).items()]
+        earliest = _earliest(takes, names, unusable)
         if earliest is None:
             return Settled(takes, conflicts, stops)
-        name, unusable = earliest
-        stops[name], kept[name] = unusable, unusable.take
+        name, stop = earliest
+        stops[name], kept[name] = stop, stop.take
         side = names.index(name)
-        in_conflict = frozenset(each for each in in_conflict if each[0] != side or each[1] < unusable.take)
-        asked = frozenset(each for each in asked if each[0] != side or each[1] < unusable.take)
+        in_conflict = frozenset(each for each in in_conflict if each[0] != side or each[1] < stop.take)
+        asked = frozenset(each for each in asked if each[0] != side or each[1] < stop.take)
 
 
 def _places(takes: TakeArrays, numbers: set[int]) -> list[tuple[int, int]]:
@@ -93,11 +101,12 @@ def _close(takes: TakeArrays, findings: Sequence[Findings]) -> InConflict:
     return frozenset((int(takes.applier[take]), int(takes.number[take]), group) for take, group in closed)
 
 
-def _earliest(takes: TakeArrays, names: Sequence[str], findings: Sequence[Findings]) -> tuple[str, Unusable] | None:
+def _earliest(
+    takes: TakeArrays, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
+) -> tuple[str, Unusable] | None:
     """Return the first stop in the order of all takes; nothing before it can change any more."""
     order = {
         (names[applier], number): take
         for take, (applier, number) in enumerate(zip(takes.applier.tolist(), takes.number.tolist(), strict=True))
     }
-    found = [item for each in findings for item in each.unusable.items()]
     return min(found, key=lambda item: (order[item[0], item[1].take], item[1]), default=None)

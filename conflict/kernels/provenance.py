@@ -15,12 +15,12 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Verdict
-from conflict.kernels.arrays import Bool, BucketRows, Decisions, Int32, Int64, Logged, TakeArrays, read_only
+from conflict.kernels.arrays import Bool, BucketRows, Decisions, Int8, Int32, Int64, Logged, TakeArrays, read_only
 from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.event_masks import EventMasks, marked_columns
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "trace_images"]
+__all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "WatchedRows", "trace_images"]
 
 ABSENT_IMAGE = -1
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
@@ -56,6 +56,33 @@ class ImageArrays:
 
 
 @attrs.frozen
+class WatchedRows:
+    """
+    Every state of the rows of some tables: after each own change, and after each take that changed them.
+
+    Shape (states,).
+
+    Attributes:
+        cluster: Number of the cluster.
+        key: The row.
+        row: Own change after which it is; -1 after a take.
+        decision: One decision of the take that changed the row; -1 after an own change.
+        exists: Whether the row is there.
+        images: Image of each column. Shape (states, widest table).
+    """
+
+    cluster: Int8
+    key: Int32
+    row: Int64
+    decision: Int64
+    exists: Bool
+    images: Int64
+
+    def __len__(self) -> int:
+        return len(self.cluster)
+
+
+@attrs.frozen
 class FinalRows:
     """
     What the rows of a bucket are made of.
@@ -69,12 +96,14 @@ class FinalRows:
         logged_before: Image of each column in the before image of what an applier logged; not filled in for
             refreshes, which carry the key alone. Shape (entries, widest table).
         logged_after: Image of each column in its after image. Shape (entries, widest table).
+        watched: Every state of the rows of watched tables.
     """
 
     exists: Bool
     images: Int64
     logged_before: Int64
     logged_after: Int64
+    watched: WatchedRows
 
 
 def trace_images(
@@ -86,6 +115,7 @@ def trace_images(
     masks: EventMasks,
     decisions: Decisions,
     logged: Logged,
+    watched: Bool | None = None,
 ) -> FinalRows:
     """
     Return where every column of every final row comes from.
@@ -99,27 +129,31 @@ def trace_images(
         masks: Which columns a reflected event carries.
         decisions: What `fold` returned.
         logged: What `fold` returned.
+        watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
     bounds: Bounds = bounds_of(takes, rows)
     keys = len(slots) - 1
     table = np.zeros(keys, np.int16)
     for side in rows:
         table[side.key] = side.table
-    return FinalRows(
-        *_trace(
-            read_only(takes.applier),
-            read_only(bounds.local_end),
-            tuple(read_only(side.key) for side in rows),
-            tuple(read_only(side.operation) for side in rows),
-            tuple(read_only(side.before) for side in images),
-            tuple(read_only(side.after) for side in images),
-            tuple(read_only(array) for array in (sets.offsets, sets.columns, slots, table)),
-            tuple(read_only(getattr(masks, field.name)) for field in attrs.fields(EventMasks)),
-            tuple(read_only(array) for array in (decisions.take, decisions.source, decisions.verdict)),
-            tuple(read_only(array) for array in (logged.key, logged.take, logged.operation, logged.refresh)),
-            int(np.diff(slots).max(initial=0)),
-        )
+    watching = np.zeros(keys, np.bool_) if watched is None else watched[table]
+    room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
+    exists, final, before, after, states, count = _trace(
+        read_only(takes.applier),
+        read_only(bounds.local_end),
+        tuple(read_only(side.key) for side in rows),
+        tuple(read_only(side.operation) for side in rows),
+        tuple(read_only(side.before) for side in images),
+        tuple(read_only(side.after) for side in images),
+        tuple(read_only(array) for array in (sets.offsets, sets.columns, slots, table)),
+        tuple(read_only(getattr(masks, field.name)) for field in attrs.fields(EventMasks)),
+        tuple(read_only(array) for array in (decisions.take, decisions.source, decisions.verdict)),
+        tuple(read_only(array) for array in (logged.key, logged.take, logged.operation, logged.refresh)),
+        int(np.diff(slots).max(initial=0)),
+        read_only(watching),
+        room,
     )
+    return FinalRows(exists, final, before, after, WatchedRows(*(array[:count] for array in states)))
 
 
 @njit(cache=True)
@@ -145,13 +179,28 @@ def _write(side, key, operation, image, before_set, after_set, layout, exists, f
 
 
 @njit(cache=True)
-def _local(side, start, stop, base, key_of, operation_of, before_set, after_set, layout, exists, final):
-    """Do what a cluster did itself, rows `start` to `stop`."""
+def _local(
+    side, start, stop, base, key_of, operation_of, before_set, after_set, layout, exists, final, watching, states, count
+):
+    """Do what a cluster did itself, rows `start` to `stop`; returns how many states are kept."""
     for row in range(start, stop):
         _write(
             side, key_of[side][row], operation_of[side][row], 2 * (base[side] + row),
             before_set[side][row], after_set[side][row], layout, exists, final,
         )  # fmt: skip
+        if watching[key_of[side][row]]:
+            count = _keep_state(states, count, side, key_of[side][row], row, -1, layout, exists, final)
+    return count
+
+
+@njit(cache=True)
+def _keep_state(states, count, side, key, row, decision, layout, exists, final):
+    s_cluster, s_key, s_row, s_decision, s_exists, s_images = states
+    slots = layout[2]
+    s_cluster[count], s_key[count], s_row[count], s_decision[count] = side, key, row, decision
+    s_exists[count] = exists[side, key]
+    s_images[count, : slots[key + 1] - slots[key]] = final[side, slots[key] : slots[key + 1]]
+    return count + 1
 
 
 @njit(cache=True)
@@ -190,7 +239,10 @@ def _carry(side, key, entry, operation, layout, masks, touched, take, final, bef
 
 
 @njit(cache=True)
-def _trace(applier_of, local_end, key_of, operation_of, before_set, after_set, layout, masks, decided, entries, widest):
+def _trace(
+    applier_of, local_end, key_of, operation_of, before_set, after_set, layout, masks, decided, entries, widest,
+    watching, room,
+):  # fmt: skip
     offsets, columns, slots, table_of = layout
     reflects = masks[0]
     d_take, d_source, d_verdict = decided
@@ -209,15 +261,24 @@ def _trace(applier_of, local_end, key_of, operation_of, before_set, after_set, l
     written = touched[2]
     base = (0, len(key_of[0]))
     done = np.zeros(2, np.int64)
-    decision, entry = 0, 0
+    states = (
+        np.empty(room, np.int8),
+        np.empty(room, np.int32),
+        np.empty(room, np.int64),
+        np.empty(room, np.int64),
+        np.empty(room, np.bool_),
+        np.full((room, widest if room else 0), ABSENT_IMAGE, np.int64),
+    )
+    decision, entry, count = 0, 0, 0
     for take in range(len(applier_of)):
         here = applier_of[take]
         there = 1 - here
-        _local(
+        count = _local(
             here, done[here], local_end[take], base, key_of, operation_of,
-            before_set, after_set, layout, exists, final,
+            before_set, after_set, layout, exists, final, watching, states, count,
         )  # fmt: skip
         done[here] = max(done[here], local_end[take])
+        started = decision
         while decision < len(d_take) and d_take[decision] == take:
             source = d_source[decision]
             applied = d_verdict[decision] == APPLIED
@@ -247,6 +308,12 @@ def _trace(applier_of, local_end, key_of, operation_of, before_set, after_set, l
             if reflecting and chosen >= 0:
                 for place in range(offsets[chosen], offsets[chosen + 1]):
                     written[slots[key] + columns[place]] = take
+        if room:
+            for changed in range(started, decision):
+                source = d_source[changed]
+                key = key_of[there][source] if source >= 0 else l_key[-1 - source]
+                if d_verdict[changed] == APPLIED and watching[key]:
+                    count = _keep_state(states, count, here, key, -1, changed, layout, exists, final)
         while entry < len(l_key) and l_take[entry] == take:
             key = l_key[entry]
             if not l_refresh[entry]:
@@ -256,8 +323,8 @@ def _trace(applier_of, local_end, key_of, operation_of, before_set, after_set, l
                     after[entry, column] = final[here, slots[key] + column]
             entry += 1
     for side in range(2):
-        _local(
+        count = _local(
             side, done[side], len(key_of[side]), base, key_of, operation_of,
-            before_set, after_set, layout, exists, final,
+            before_set, after_set, layout, exists, final, watching, states, count,
         )  # fmt: skip
-    return exists, final, before, after
+    return exists, final, before, after, states, count

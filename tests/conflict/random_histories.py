@@ -32,6 +32,7 @@ CREATE TABLE `judged$EX` (
     PRIMARY KEY (NDB$server_id, NDB$source_server_id, NDB$source_epoch, NDB$count)
 );
 CREATE TABLE notes (k INT NOT NULL PRIMARY KEY, t TEXT CHARACTER SET latin1);
+CREATE TABLE single (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED NOT NULL, v INT, UNIQUE KEY (v));
 CREATE TABLE other (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 CREATE TABLE `other$ex` (
     server_id INT UNSIGNED, source_server_id INT UNSIGNED, source_epoch BIGINT UNSIGNED,
@@ -42,6 +43,7 @@ INT, BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
 TYPES = {
     "db.judged": (INT, BIGINT, INT, WireType(ColumnCode.VARCHAR, 20)),
     "db.notes": (INT, WireType(ColumnCode.BLOB, 2)),
+    "db.single": (INT, BIGINT, INT),
     "db.other": (INT, BIGINT, INT),
 }
 # (table, server id, function) rows of mysql.ndb_replication; a table without a row has no function.
@@ -69,6 +71,8 @@ SETTINGS = [
     [("judged", 1, "NDB$EPOCH2_TRANS()"), ("other", 0, "NDB$EPOCH_TRANS()")],
     [("judged", 0, "NDB$EPOCH2_TRANS()"), ("other", 0, "NDB$MAX_DEL_WIN_INS(x)")],
     [("judged", 0, "NDB$EPOCH2_TRANS()"), ("notes", 1, "NDB$EPOCH()")],
+    [("judged", 0, "NDB$EPOCH2()"), ("single", 0, "NDB$EPOCH2()"), ("other", 0, "NDB$MAX(x)")],
+    [("judged", 0, "NDB$EPOCH_TRANS()"), ("single", 0, "NDB$MAX_INS(x)")],
 ]
 # Roles of A and B; they matter for NDB$EPOCH2 and NDB$EPOCH2_TRANS alone.
 USUAL_ROLES = (Role.PRIMARY, Role.SECONDARY)
@@ -120,8 +124,9 @@ class _Maker:
         # Where the clusters mostly change rows of their own, much is applied and reflected.
         self.apart = self.chance.random() < 0.4
         self.own_rows: dict[str, set[tuple[str, int]]] = {"A": set(), "B": set()}
-        names = [name for name in self.tables if name != "db.notes"]
-        self.names = names if self.chance.random() < 0.8 else [*names, "db.notes"]
+        # Two tables stop appliers easily: one has blobs, one a unique key.
+        self.names = ["db.judged", "db.other"]
+        self.names += [name for name in ("db.notes", "db.single") if self.chance.random() < 0.15]
 
     def step(self) -> None:
         side = self.chance.choice("AB")
@@ -212,7 +217,9 @@ class _Maker:
             self.chance.choice([None, -5, 7]),
             self.chance.choice(texts),
         ]
-        if layout.table == "db.notes":
+        if layout.table == "db.single":
+            values[2] = self.chance.choice([None, self.chance.randint(1, 50)])
+        elif layout.table == "db.notes":
             values[1] = self.chance.choice(texts)
         elif layout.table == "db.other" and self.chance.random() < 0.2:
             values[1] = None

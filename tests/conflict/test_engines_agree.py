@@ -79,7 +79,7 @@ def by_kernels(
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
-        summary = resolve_history(runner, run, grid, out)
+        summary = resolve_history(runner, run, grid, out, use_evidence=False)
         return _without_comparison(_contents(out, run, summary))
 
 
