@@ -4,26 +4,49 @@ What appliers were found to do to a bucket's rows, against what their binlogs sh
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Mapping
 
+import attrs
 import numpy as np
 
 from conflict.bucket_result import BucketResult
 from conflict.decision import Verdict
+from conflict.evidence import MAX_CONTRADICTIONS
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Differing", "compare_effects"]
+__all__ = ["Difference", "Differing", "compare_effects"]
 
 DELETE, APPLIED = int(Operation.DELETE_ROW), int(Verdict.APPLIED)
-# Per cluster by number, own epoch and group of a take: on how many rows the two differ.
-Differing = Counter[tuple[int, int, int]]
+# Cluster by number, own epoch and group of a take.
+Place = tuple[int, int, int]
+
+
+@attrs.frozen
+class Difference:
+    """
+    A take of which the binlog shows something else.
+
+    Attributes:
+        rows: On how many rows of the bucket the two differ.
+        changed_at: Where the cluster itself changed one of them while its applier may have been at work on the take,
+            as (epoch, group).
+    """
+
+    rows: int = 0
+    changed_at: frozenset[tuple[int, int]] = frozenset()
+
+    def __add__(self, other: Difference) -> Difference:
+        return Difference(self.rows + other.rows, self.changed_at | other.changed_at)
+
+
+Differing = Mapping[Place, Difference]
 
 
 def compare_effects(result: BucketResult) -> tuple[int, Differing]:
     """Return how many rows per take were compared, and where the binlogs show something else."""
     compared = 0
-    differing: Differing = Counter()
+    differing: dict[Place, Difference] = {}
     for number in range(len(result.sites)):
         found = _effects(result, number)
         shown = result.bucket.consequences[number]
@@ -32,9 +55,25 @@ def compare_effects(result: BucketResult) -> tuple[int, Differing]:
         recorded = np.stack([column.astype(np.uint64) for column in columns], axis=1)
         together, times = np.unique(np.concatenate([found, np.unique(recorded, axis=0)]), axis=0, return_counts=True)
         contradicted = np.unique(together[times == 1][:, :3], axis=0)
-        differing.update((number, epoch, group - 1) for epoch, group, _ in contradicted.tolist())
+        for epoch, group, key in contradicted.tolist():
+            place = (number, epoch, group - 1)
+            changed_at = _changed_at(result, place, key) if len(differing) <= MAX_CONTRADICTIONS else frozenset()
+            differing[place] = differing.get(place, Difference()) + Difference(1, changed_at)
         compared += len(np.unique(together[:, :3], axis=0))
     return compared, differing
+
+
+def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple[int, int]]:
+    """Return where a cluster changed a row while its applier may have been at work on the take at a place."""
+    number, epoch, group = place
+    takes, rows = result.takes, result.bucket.rows[number]
+    here = (takes.applier == number) & (takes.epoch == epoch) & (takes.group == group) & takes.traced
+    changed: set[tuple[int, int]] = set()
+    for take in np.flatnonzero(here).tolist():
+        stretch = slice(int(result.bounds.open_start[take]), int(result.bounds.local_end[take]))
+        mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
+        changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
+    return frozenset(changed)
 
 
 def _effects(result: BucketResult, number: int) -> np.ndarray:

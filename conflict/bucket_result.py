@@ -4,10 +4,13 @@ A bucket with all that the kernels found out about it.
 
 from __future__ import annotations
 
+from functools import cached_property
+
 import numpy as np
 
 from conflict.bucket import Bucket
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
+from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.fold import Folded
 from conflict.kernels.operations import operations_of
 from conflict.kernels.provenance import ABSENT_IMAGE, FinalRows, trace_images
@@ -58,6 +61,11 @@ class BucketResult:
             for decisions in (folded.decisions, folded.tracked)
         )
         self.key_texts = key_texts(bucket)
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Which rows belong to which take."""
+        return bounds_of(self.takes, self.bucket.rows)
 
     def images_of(self, decision: int) -> tuple[RowImage | None, RowImage | None]:
         """Return the before and after image of an operation."""
