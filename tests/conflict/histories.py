@@ -93,6 +93,7 @@ def epoch(text: str) -> int:
     return int(high) << 32 | int(low) if point else int(text)
 
 
+@cache
 def key(number: int) -> bytes:
     """Return the identity of the row with that key, in any table."""
     table = parse_schema(TABLES, database="d").tables[0]

@@ -1,0 +1,248 @@
+"""
+Clusters in a ring that work, commit and take each other's epochs in any order: what could have happened.
+
+Unlike a `random_histories` one, a world only does what clusters can do: it inserts rows that are absent, updates and
+deletes rows that are there, with the before images that they have, and one change per row and transaction.
+Two clusters are a ring too: each takes the epochs of the one before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cache
+from typing import Literal
+
+import attrs
+from hypothesis import strategies as st
+
+from conflict.engine.applier import Site
+from conflict.engine.epoch_log import LoggedChange
+from conflict.engine.row_store import Row
+from conflict.history import Cluster, Role, RowChange, Take, Transaction
+from conflict.resolution import Outcome
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.row_image import RowImage
+from tests.conflict.histories import CLUSTERS, NO_ROLES, TABLES, Setups, image, key, layouts, setups
+
+# An own change: key, whether to delete the row if it is there, how much to add to the value, table.
+Wish = tuple[int, bool, int, str]
+Step = tuple[Literal["commit", "close", "take"], int, Sequence[Wish]]
+Allowed = Callable[[int, int, Operation], bool]
+
+
+@attrs.frozen
+class Made:
+    """
+    One own change of a cluster.
+
+    Attributes:
+        cluster: Which.
+        key: Of its row.
+        operation: What it was.
+        value: x afterwards; None for a delete.
+        place: Own epoch, and group in it.
+        seen: Last epoch of the cluster before it that it had taken by then.
+    """
+
+    cluster: int
+    key: int
+    operation: Operation
+    value: int | None
+    place: tuple[int, int]
+    seen: int
+
+
+@attrs.define
+class World:
+    """
+    Some clusters.
+
+    Attributes:
+        sites: The clusters.
+        clocks: Per cluster, its current epoch.
+        groups: Per cluster, the next group of that epoch.
+        closed: Per cluster, its epochs that are logged, in order.
+        taken: Per cluster, how many epochs of the one before it has taken.
+        empty_epochs: ``ndb_log_empty_epochs``: log an epoch also where the applier changed nothing but its status.
+        rising: Every own change holds a value greater than all that were held before it, as a clock would give.
+        allowed: Whether a cluster may do something to a row; what it may not do is left out.
+        made: All own changes.
+        places: Where each cluster took each epoch of the one before it, as (own epoch, group).
+    """
+
+    sites: list[Site]
+    clocks: list[int]
+    groups: list[int]
+    closed: list[list[int]]
+    taken: list[int]
+    empty_epochs: bool = False
+    rising: bool = False
+    allowed: Allowed = lambda cluster, number, operation: True
+    made: list[Made] = attrs.field(factory=list)
+    places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
+    on_take: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
+    _content: list[bool] = attrs.field(factory=list)
+    _greatest: int = 0
+    _transactions: int = 0
+
+    def x(self, cluster: int, number: int, table: str = "t") -> int | None:
+        """Return the value of a row; None if it is not there."""
+        row = self.sites[cluster].store.get((f"d.{table}", key(number)))
+        return None if row is None else int.from_bytes(row.payloads[1] or b"", "little")
+
+    def contents(self, cluster: int, table: str = "t") -> dict[int, tuple[bytes | None, ...]]:
+        """Return the rows of a table, by key."""
+        return {
+            int.from_bytes(row.payloads[0] or b"", "little"): tuple(row.payloads[place] for place in (1, 2))
+            for (name, _), row in self.sites[cluster].store.rows.items()
+            if name == f"d.{table}"
+        }
+
+    def run(self, steps: Sequence[Step]) -> None:
+        """Do some steps; one that cannot be done is passed over."""
+        for kind, number, wishes in steps:
+            cluster = number % len(self.sites)
+            if kind == "commit":
+                self.commit(cluster, wishes)
+            elif kind == "close":
+                self.close(cluster)
+            else:
+                self.take(cluster)
+
+    def commit(self, cluster: int, wishes: Sequence[Wish]) -> None:
+        """Let a cluster change rows in one transaction."""
+        self._transactions += 1
+        changes: dict[tuple[str, int], RowChange] = {}
+        for number, delete, more, table in wishes:
+            if (table, number) not in changes:
+                change = self._change(cluster, number, table, delete=delete, more=more)
+                if change is not None:
+                    changes[table, number] = change
+        if changes:
+            made = Transaction(self.clocks[cluster], self.groups[cluster], tuple(changes.values()))
+            self.sites[cluster].commit(made)
+            self._content[cluster] = True
+            self.groups[cluster] += 1
+
+    def _change(self, cluster: int, number: int, table: str, *, delete: bool, more: int) -> RowChange | None:
+        row = self.sites[cluster].store.get((f"d.{table}", key(number)))
+        operation = Operation.DELETE_ROW if delete else Operation.UPDATE_ROW
+        if row is None:
+            operation = Operation.WRITE_ROW
+        if (row is None and delete) or not self.allowed(cluster, number, operation):
+            return None
+        before = None if row is None else self._image(row, table)
+        after, value = None, None
+        if operation is not Operation.DELETE_ROW:
+            value = max(self._greatest if self.rising else 0, self.x(cluster, number, table) or 0) + more
+            self._greatest = max(self._greatest, value)
+            after = image(table, {0: number, 1: value, 2: len(self.made) + 1})
+        seen = self.closed[cluster - 1][self.taken[cluster] - 1] if self.taken[cluster] else -1
+        self.made.append(Made(cluster, number, operation, value, (self.clocks[cluster], self.groups[cluster]), seen))
+        identity = cluster << 32 | self._transactions
+        return RowChange(f"d.{table}", key(number), operation, before, after, identity)
+
+    @staticmethod
+    def _image(row: Row, table: str) -> RowImage:
+        present = tuple(sorted(row.payloads))
+        return RowImage(layouts()[f"d.{table}"], present, tuple(row.payloads[place] for place in present))
+
+    def close(self, cluster: int) -> None:
+        """Begin a new epoch; one that holds nothing is not logged."""
+        epoch = self.clocks[cluster]
+        if self.groups[cluster]:
+            if self._content[cluster] or self.empty_epochs:
+                self.closed[cluster].append(epoch)
+            else:
+                self.sites[cluster].relayed.pop(epoch, None)
+        self.clocks[cluster] += 1
+        self.groups[cluster], self._content[cluster] = 0, False
+
+    def take(self, cluster: int) -> None:
+        """Let a cluster take the next epoch of the one before it, if there is one."""
+        site, source = self.sites[cluster], self.sites[cluster - 1]
+        if self.taken[cluster] >= len(self.closed[cluster - 1]):
+            return
+        epoch = self.closed[cluster - 1][self.taken[cluster]]
+        self.taken[cluster] += 1
+        place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
+        entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
+        rows = {number: site.store.get(("d.t", key(number))) for number in range(10)}
+        site.take(Take(*place, source.cluster.name, epoch), source)
+        assert site.result.stop is None, site.result.stop
+        self.groups[cluster] += 1
+        self._content[cluster] |= bool(site.result.effects[place])
+        if self.on_take is not None:
+            self.on_take(self, cluster, entries, rows)
+
+    def settle(self) -> None:
+        """Let everybody take everything, until nothing is left."""
+        for _ in range(100):
+            moved = False
+            for cluster in range(len(self.sites)):
+                while self.taken[cluster] < len(self.closed[cluster - 1]):
+                    self.take(cluster)
+                moved |= self._content[cluster]
+                self.close(cluster)
+            if not moved:
+                return
+        message = "they never come to rest"
+        raise AssertionError(message)
+
+    def outcomes(self, cluster: int) -> Iterator[list[Outcome]]:
+        """Yield what became of each transaction that a cluster took."""
+        found: dict[tuple[int, int], list[Outcome]] = {}
+        for outcome in self.sites[cluster].outcomes:
+            found.setdefault((outcome.source_epoch, outcome.group), []).append(outcome)
+        yield from found.values()
+
+
+@cache
+def _setups(first: str | None, second: str | None, binlog_type: int, others: str) -> Setups:
+    return setups(first, second, tables=TABLES, binlog_type=binlog_type, others=others)
+
+
+def world(
+    function: str | None,
+    *,
+    clusters: int = 2,
+    only_first: bool = False,
+    roles: Mapping[str, Role] = NO_ROLES,
+    binlog_type: int = 7,
+    empty_epochs: bool = False,
+) -> World:
+    """
+    Return clusters that all hold rows 1 to 3 of table t, and of table n, with x = 10.
+
+    Args:
+        function: Conflict function of table t.
+        clusters: How many.
+        only_first: Only the first cluster has the function.
+        roles: As in `histories.history`.
+        binlog_type: As in `histories.setups`.
+        empty_epochs: See `World`.
+    """
+    names = CLUSTERS[:clusters]
+    second = None if only_first else function
+    tables = _setups(function, second, binlog_type, names[2:])
+    sites = [
+        Site(Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2)
+        for place, name in enumerate(names, start=1)
+    ]
+    made = World(sites, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
+    made._content = [False] * clusters
+    made.commit(0, [(number, False, 10, table) for table in "tn" for number in (1, 2, 3)])
+    made.settle()
+    made.settle()  # what came back is known
+    made.made.clear()
+    for site in sites:
+        site.outcomes.clear()
+    return made
+
+
+def steps(tables: str = "t") -> st.SearchStrategy[list[Step]]:
+    """Return lists of steps."""
+    wish = st.tuples(st.integers(1, 6), st.booleans(), st.integers(1, 3), st.sampled_from(tables))
+    commit = st.tuples(st.just("commit"), st.integers(0, 3), st.lists(wish, min_size=1, max_size=3))
+    other = st.tuples(st.sampled_from(["close", "take"]), st.integers(0, 3), st.just(()))
+    return st.lists(st.one_of(commit, other, other), max_size=30)  # type: ignore[arg-type]
