@@ -4,7 +4,7 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 
 import attrs
@@ -14,14 +14,20 @@ import pyarrow.compute as pc
 
 from conflict.bucketing import TableNumbers
 from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, part
-from conflict.kernels.arrays import BucketRows, Int16, Int64
+from conflict.kernels.arrays import BucketRows, Int16, Int64, UInt64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.table_map import bits
 from ndb_formats.row_image import RowImage, RowLayout, take_image
+from ndb_formats.schema import Table
 
-__all__ = ["Bucket", "load_bucket"]
+__all__ = ["Bucket", "load_bucket", "required_bits"]
+
+BITS = 64
+# The fields of BucketRows that are columns of CHANGES.
+_NARROW = tuple(field.name for field in attrs.fields(BucketRows) if field.name in CHANGES.names)
+_COLUMNS_ALONE = pa.schema([field for field in IMAGES if field.name.endswith("_columns")])
 
 
 @attrs.define(slots=False)
@@ -35,7 +41,7 @@ class Bucket:
         numbers: The tables.
         layouts: Layout per table number; None for a table that no binlog mentions.
         changes: Per cluster, its `CHANGES` in order.
-        images: Per cluster, the `IMAGES` of the same rows.
+        images: Per cluster, the `IMAGES` of the same rows, or which columns they carry alone.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
     """
@@ -52,11 +58,33 @@ class Bucket:
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
         """The narrow columns as arrays."""
+        lacking = self._lacking()
+        _, images = self.column_sets
         first, second = (
-            BucketRows(*(table.column(field.name).to_numpy() for field in attrs.fields(BucketRows)))
-            for table in self.changes
+            BucketRows(
+                *(table.column(name).to_numpy() for name in _NARROW),
+                *(lacking[table.column("table").to_numpy(), numbers] for numbers in (sets.before, sets.after)),
+            )
+            for table, sets in zip(self.changes, images, strict=True)
         )
         return first, second
+
+    def _lacking(self) -> UInt64:
+        """
+        Return the required columns that each set of columns lacks, one bit each; the last set is none at all.
+
+        Shape (tables, sets + 1).
+        """
+        sets, _ = self.column_sets
+        count = len(sets.offsets) - 1
+        lacking = np.zeros((len(self.numbers.tables), count + 1), np.uint64)
+        for number, table in enumerate(self.numbers.tables):
+            bit_of = required_bits(table)
+            lacking[number, count] = _word(bit_of.values())
+            for place in range(count):
+                carried = set(sets.columns[sets.offsets[place] : sets.offsets[place + 1]].tolist())
+                lacking[number, place] = _word(bit for column, bit in bit_of.items() if column not in carried)
+        return lacking
 
     @cached_property
     def key_table(self) -> Int16:
@@ -69,8 +97,9 @@ class Bucket:
         widths = np.array([len(table.columns) for table in self.numbers.tables], np.int64)
         return np.concatenate([[0], np.cumsum(widths[self.key_table])]).astype(np.int64)
 
+    @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
-        """Return the different sets of columns, and which one each image has."""
+        """The different sets of columns, and which one each image has."""
         names = ("before_columns", "after_columns")
         chunks = pa.chunked_array(
             [chunk for side in self.images for name in names for chunk in side.column(name).chunks]
@@ -108,6 +137,21 @@ class Bucket:
         return take_image(Cursor(data), layout, present)
 
 
+def required_bits(table: Table) -> dict[int, int]:
+    """
+    Return the columns that a new row must be given besides its key, each with its bit.
+
+    All from the 64th on share the last bit; rows that lack some of those and not others are not told apart.
+    """
+    required = [place for place, column in enumerate(table.columns) if column.must_be_given]
+    required = [place for place in required if place not in table.key_ordinals]
+    return {place: min(bit, BITS - 1) for bit, place in enumerate(required)}
+
+
+def _word(numbers: Iterable[int]) -> int:
+    return sum(1 << bit for bit in set(numbers))
+
+
 def _positions(bitmap: bytes) -> list[int]:
     return [place for place, here in enumerate(bits(bitmap, 8 * len(bitmap))) if here]
 
@@ -130,7 +174,7 @@ def load_bucket(
         manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
-        images: Whether to read the images too.
+        images: Whether to read the images too, and not only which columns they carry.
     """
     parts = [_read_cluster(history, number, manifest, cluster, images=images) for cluster in manifest.clusters]
     changes, pictures, consequences = zip(*parts, strict=True)
@@ -148,7 +192,7 @@ def _read_cluster(
         return history.read_tables((part(kind, cluster, run, bucket) for run in runs), schema)
 
     changes, consequences = read("changes", CHANGES), read("consequences", CONSEQUENCES)
-    pictures = read("images", IMAGES) if images else IMAGES.empty_table()
+    pictures = read("images", IMAGES if images else _COLUMNS_ALONE)
     if manifest.epochs_left_out.get(cluster):
         last = pa.scalar(manifest.last_epochs[cluster], pa.uint64())
         # Rows are in order, so what is left out is the end of both tables.

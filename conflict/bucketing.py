@@ -148,6 +148,8 @@ class PartBuilder:
 
 
 def _resolve_value(image: RowImage | None, ordinal: int | None) -> tuple[int, int]:
+    if image is not None and not image.present:
+        return int(Presence.NO_COLUMNS), 0
     value = ABSENT if image is None or ordinal is None else image.value(ordinal)
     if value is ABSENT:
         return int(Presence.ABSENT), 0

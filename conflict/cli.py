@@ -15,19 +15,26 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any
 
+import attrs
 import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from conflict.check_command import check
 from conflict.conformance.judge import FAIL, report, to_json
+from conflict.counters import zero_counters
 from conflict.decode_command import decode
 from conflict.errors import ConflictError
 from conflict.grid import Folder
-from conflict.pipeline import ENGINES, run_ingest, whole_or_not_at_all
+from conflict.pairing import Policy
+from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_all
 from conflict.report.terminal import print_conformance, print_run
+from conflict.requirements_command import requirements_command
 from conflict.result_files import rejected_examples
 from conflict.run_file import load_run_file
+from conflict.run_requirements import refuse_by_policy
+from conflict.user_functions import load_functions
 from ndb_formats.errors import FormatError
 
 __all__ = ["main"]
@@ -53,6 +60,11 @@ class Engine(StrEnum):
 
 RunFileArgument = Annotated[Path, typer.Argument(help="The run file (TOML).", exists=True, dir_okay=False)]
 EngineOption = Annotated[Engine, typer.Option(help="Which engine resolves.")]
+FunctionOption = Annotated[
+    list[str] | None,
+    typer.Option("--function", metavar="MODULE:NAME", help="A conflict function of your own; can be given repeatedly."),
+]
+PolicyOption = Annotated[Policy, typer.Option(help="Which functions go with which binlog types.")]
 
 
 @app.command()
@@ -60,18 +72,25 @@ def resolve(
     run_file: RunFileArgument,
     out: Annotated[Path, typer.Option(help="Folder for the result; must not exist.")],
     engine: EngineOption = Engine.SPARK,
+    function: FunctionOption = None,
+    policy: PolicyOption = Policy.MANUAL,
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
         loaded = load_run_file(run_file)
+        functions = load_functions(function or ())
+        configuration = attrs.evolve(loaded.configuration, functions=functions)
+        check_built(configuration)
+        refuse_by_policy(configuration, policy)
         _must_be_new(out)
         with whole_or_not_at_all(Folder(str(out))) as work:
-            run = ENGINES[engine.value](loaded.configuration, work, loaded.hints, progress)
-            work.write_json("counters.json", run.summary.counters)
-            work.write_json("run.json", run.to_json(loaded.configuration, engine.value))
-    clusters = [cluster.name for cluster in loaded.configuration.clusters]
+            run = ENGINES[engine.value](configuration, work, loaded.hints, progress)
+            counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
+            work.write_json("counters.json", counters)
+            work.write_json("run.json", run.to_json(configuration, engine.value))
+    clusters = [cluster.name for cluster in configuration.clusters]
     examples = rejected_examples(Folder(str(out)), clusters, EXAMPLES)
-    print_run(console, loaded.configuration, run, examples, str(out))
+    print_run(console, configuration, run, examples, str(out))
     if run.errors:
         raise typer.Exit(CUT_SHORT)
 
@@ -121,6 +140,20 @@ def conformance(
 def _decode(**arguments: Any) -> None:
     with _refusals():
         decode(**arguments)
+
+
+@app.command(name="requirements")
+@functools.wraps(requirements_command)
+def _requirements(**arguments: Any) -> None:
+    with _refusals():
+        requirements_command(**arguments)
+
+
+@app.command(name="check")
+@functools.wraps(check)
+def _check(**arguments: Any) -> None:
+    with _refusals():
+        check(**arguments)
 
 
 def _must_be_new(out: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.functions import FUNCTIONS, FunctionSpec
 from conflict.history import Cluster, History, Role, Take, Transaction
 from conflict.ingest import BinlogEpoch, EpochReader, read_epochs
 from conflict.replication_table import ReplicationRow
@@ -42,6 +43,7 @@ class ClusterConfiguration:
         files: Its binlog files, in the order in which they were written.
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables whose binlog type is 0.
+        transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if that is not known.
     """
 
     name: str
@@ -49,6 +51,7 @@ class ClusterConfiguration:
     files: tuple[Path, ...]
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
+    transaction_ids: bool | None = None
 
 
 @attrs.frozen
@@ -60,11 +63,13 @@ class Configuration:
         clusters: The two clusters.
         schema: All tables, exceptions tables among them.
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
+        functions: The conflict functions that there are: the server's, and a user's own.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
     schema: Schema
     replication: tuple[ReplicationRow, ...]
+    functions: tuple[FunctionSpec, ...] = FUNCTIONS
 
     @property
     def data_schema(self) -> Schema:
@@ -74,7 +79,7 @@ class Configuration:
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table."""
         return {
-            cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options)
+            cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options, self.functions)
             for cluster in self.clusters
         }
 

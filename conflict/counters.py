@@ -6,9 +6,10 @@ Source: MySQL manual, "NDB Cluster Status Variables".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 
-from conflict.functions import FUNCTIONS
+from conflict.functions import FUNCTIONS, FunctionSpec
 
 __all__ = [
     "COUNTERS",
@@ -49,9 +50,14 @@ COUNTERS: tuple[str, ...] = (
 )
 
 
-def zero_counters() -> dict[str, int]:
-    """Return every counter at 0, in the order of SHOW STATUS."""
-    return dict.fromkeys(COUNTERS, 0)
+def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, int]:
+    """
+    Return every counter at 0, in the order of SHOW STATUS; a counter that is not there yet is 0 as well.
+
+    Args:
+        functions: The conflict functions that there are; counters of a user's own come last.
+    """
+    return Counter(dict.fromkeys((*COUNTERS, *(spec.counter for spec in functions)), 0))
 
 
 def add_counters(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:

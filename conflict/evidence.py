@@ -18,12 +18,14 @@ from conflict.engine.replay import interleave
 from conflict.history import Cluster, History, Take, Transaction
 from conflict.resolution import Effect
 
-__all__ = ["Contradiction", "Reading", "Settled", "contradictions", "settle"]
+__all__ = ["MAX_CONTRADICTIONS", "Contradiction", "Reading", "Settled", "contradictions", "settle"]
 
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]
 # Each is one more run; an applier that was overtaken more often than this is not worth them.
 MAX_CANDIDATES = 8
+# So many differences do not come from an order; another function was in force.
+MAX_CONTRADICTIONS = 200
 
 
 @attrs.frozen(order=True)
@@ -97,7 +99,7 @@ def settle(clusters: Sequence[Cluster], find: Find) -> tuple[list[Cluster], list
     """
     current, settled = list(clusters), list[Settled]()
     found = find(current)
-    while found:
+    while 0 < len(found) <= MAX_CONTRADICTIONS:
         step = _not_taken(current, found, find) or _judged_earlier(current, found, find)
         if step is None:
             break

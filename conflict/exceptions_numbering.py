@@ -2,37 +2,65 @@
 Numbers the rows of exceptions tables, which buckets leave unnumbered.
 
 ``NDB$count`` runs from 1 per applier and table, over all buckets, in the order in which operations were taken.
+A pass over an epoch that was rolled back has used its numbers all the same.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
-from conflict.bucket_task import Site
 from conflict.exceptions_table import ExceptionsTable
 from conflict.grid import Folder
-from conflict.kernels.arrays import TakeArrays
+from conflict.kernels.arrays import Conflicts, Int64, TakeArrays
 from conflict.outputs import exceptions_path, staged_exceptions_path
+from conflict.sites import Site
 from conflict.typed_rows import row_schema
 from ndb_formats.schema import Table
 
-__all__ = ["number_exceptions"]
+__all__ = ["TrackedRows", "number_exceptions"]
 
 _COUNT_COLUMN = 3
+# Per site and exceptions table, how many rows pass TRACK over a take made in one bucket.
+TrackedRows = Mapping[tuple[str, str], Mapping[int, int]]
 
 
-def number_exceptions(out: Folder, sites: Sequence[Site], takes: TakeArrays, buckets: int) -> None:
-    """Join the buckets' parts of each exceptions table, number them, and write the tables."""
+def number_exceptions(
+    out: Folder,
+    sites: Sequence[Site],
+    takes: TakeArrays,
+    conflicts: Conflicts,
+    buckets: int,
+    tracked: Sequence[TrackedRows],
+) -> None:
+    """
+    Join the buckets' parts of each exceptions table, number them, and write the tables.
+
+    Args:
+        out: Folder of the result.
+        sites: Both sites.
+        takes: All takes in order.
+        conflicts: The transactions in conflict.
+        buckets: How many buckets there are.
+        tracked: Of every bucket, the rows that were made and rolled back.
+    """
     numbered: list[dict[str, pa.Table]] = []
     tables: dict[str, ExceptionsTable] = {}
+    passes = _passes_rolled_back(takes, conflicts)
     for site in sites:
         own = [setup.exceptions for setup in site.setups if setup.exceptions is not None]
         tables.update({exceptions.table.full_name: exceptions for exceptions in own})
-        numbered.append({each.table.full_name: _numbered(out, site, each.table, buckets) for each in own})
+        numbered.append({})
+        for each in own:
+            name = each.table.full_name
+            lost = np.zeros(len(takes), np.int64)
+            for part in tracked:
+                for take, rows in part.get((site.name, name), {}).items():
+                    lost[take] += rows * passes[take]
+            numbered[-1][name] = _numbered(out, site, each.table, buckets, np.cumsum(lost))
     for number, site in enumerate(sites):
         for name, exceptions in tables.items():
             schema = row_schema(exceptions.table)
@@ -40,13 +68,34 @@ def number_exceptions(out: Folder, sites: Sequence[Site], takes: TakeArrays, buc
             if exceptions.replicated and name in numbered[1 - number]:
                 parts.append(_received(numbered[1 - number][name], takes, number))
             if parts:
-                rows = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
-                out.write_table(exceptions_path(site.name, name), rows)
+                joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
+                out.write_table(exceptions_path(site.name, name), joined)
     out.delete("staged_exceptions")
 
 
-def _numbered(out: Folder, site: Site, definition: Table, buckets: int) -> pa.Table:
-    """Return one applier's rows of a table in order, numbered, the take beside them."""
+def _passes_rolled_back(takes: TakeArrays, conflicts: Conflicts) -> Int64:
+    """Return how many passes over each take were rolled back because of transactions in conflict. Shape (takes,)."""
+    in_conflict = np.diff(conflicts.offsets) > 0
+    passes = np.zeros(len(takes), np.int64)
+    for applier in (0, 1):
+        mine = np.flatnonzero(takes.applier == applier)
+        # After an epoch with conflicts the applier starts the next one in TRACK, unless it is started anew.
+        tracking = np.append(False, in_conflict[mine[:-1]])[: len(mine)] & ~takes.restarted[mine]
+        passes[mine] = np.where(in_conflict[mine], np.where(tracking, 1, 2), 0)
+    return passes
+
+
+def _numbered(out: Folder, site: Site, definition: Table, buckets: int, lost: Int64) -> pa.Table:
+    """
+    Return one applier's rows of a table in order, numbered, the take beside them.
+
+    Args:
+        out: Folder of the result.
+        site: The applier's site.
+        definition: The exceptions table.
+        buckets: How many buckets there are.
+        lost: Numbers used up by passes that were rolled back, up to each take. Shape (takes,).
+    """
     name = definition.full_name
     fields = [*row_schema(definition), pa.field("take", pa.int64()), pa.field("order", pa.string())]
     schema = pa.schema(fields)
@@ -56,12 +105,14 @@ def _numbered(out: Folder, site: Site, definition: Table, buckets: int) -> pa.Ta
         for take, order in zip(rows.column("take").to_pylist(), rows.column("order").to_pylist(), strict=True)
     ]
     rows = rows.take(pa.array(sorted(range(len(places)), key=places.__getitem__), pa.int64()))
+    take = np.asarray(rows.column("take").to_numpy(), np.int64)
     field = schema.field(_COUNT_COLUMN)
-    return rows.set_column(_COUNT_COLUMN, field, pa.array(range(1, len(rows) + 1), field.type))
+    return rows.set_column(_COUNT_COLUMN, field, pa.array(np.arange(1, len(rows) + 1) + lost[take]).cast(field.type))
 
 
 def _received(rows: pa.Table, takes: TakeArrays, applier: int) -> pa.Table:
-    """Return those rows of the other side's table whose epochs this applier took."""
-    mine = takes.foreign_epoch[takes.applier == applier]
+    """Return those rows of the other side's table whose epochs this applier took, as often as it took them."""
+    taken, times = np.unique(takes.foreign_epoch[takes.applier == applier], return_counts=True)
     made_in = takes.epoch[np.asarray(rows.column("take").to_numpy(), np.int64)]
-    return rows.filter(pa.array(np.isin(made_in, mine)))
+    known = np.flatnonzero(np.isin(made_in, taken))
+    return rows.take(pa.array(np.repeat(known, times[np.searchsorted(taken, made_in[known])])))

@@ -1,9 +1,9 @@
 """
-The exceptions table of a table: is its definition usable, and what a row of it holds.
+The exceptions table of a table: which one it is, and what a row of it holds.
 
 A malformed definition is a warning, never an error: conflicts are still found, only not written down.
-Source: MySQL manual, "Conflict Resolution Exceptions Table"; the checks and their order as in `ndb_conflict_trans`/
-`ExceptionsTableWriter` of the server.
+Source: MySQL manual, "Conflict Resolution Exceptions Table"; values as `ExceptionsTableWriter` of the
+server writes them.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 import attrs
 
 from conflict.decision import Cause
+from conflict.exceptions_definition import ColumnRole, RoleKind, check_definition
 from ndb_formats.default_values import default_value, zero_value
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_image import RowImage
@@ -22,9 +23,6 @@ from ndb_formats.values import ABSENT, MaybeValue, Value
 __all__ = ["UNKNOWN_TRANSACTION_ID", "ConflictRecord", "ExceptionsTable", "find_exceptions_table"]
 
 UNKNOWN_TRANSACTION_ID = 2**64 - 1
-_FIXED_COLUMNS = (("int", True), ("int", True), ("bigint", True), ("int", True))
-_PREFIX = "NDB$"
-_OP_TYPE, _CFT_CAUSE, _ORIG_TRANSID = "NDB$OP_TYPE", "NDB$CFT_CAUSE", "NDB$ORIG_TRANSID"
 _READ_ROW = 5
 
 
@@ -97,101 +95,42 @@ def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable
     for suffix in ("$EX", "$ex"):
         definition = schema.find(table.database, table.name + suffix)
         if definition is not None:
-            return _check(definition, table, replicated=suffix == "$ex")
+            roles, warning = check_definition(definition, table)
+            if roles is None:
+                return None, warning
+            fills = tuple(_fill_of(role, definition, place, table) for place, role in enumerate(roles))
+            return ExceptionsTable(definition, fills, replicated=suffix == "$ex"), warning
     return None, None
 
 
-def _check(definition: Table, table: Table, *, replicated: bool) -> tuple[ExceptionsTable | None, str | None]:
-    name, columns = definition.name, definition.columns
-    fixed = tuple((column.type, column.unsigned) for column in columns[:4])
-    key = {column.name for column in columns[:4]}
-    if fixed != _FIXED_COLUMNS or set(definition.primary_key) != key:
-        return None, f"exceptions table {name} has wrong definition (initial 4 columns)"
-    fills: dict[int, _Fill] = dict(enumerate(_FIXED_FILLS))
-    seen: set[str] = set()
-    suspicious = None
-    extended = any(column.name.upper().startswith(_PREFIX) for column in columns)
-    # The server looks at the last column first and names the first fault that it meets.
-    for place in range(len(columns) - 1, -1, -1):
-        fill, fault = _column_fill(columns[place], place, table, seen, extended)
-        if fault is not None and fill is None:
-            return None, f"exceptions table {name} has wrong definition (column {place}): {fault}"
-        suspicious = suspicious if fault is None else f"exceptions table {name} has suspicious definition: {fault}"
-        if fill is not None:
-            fills.setdefault(place, fill)
-    ordered = tuple(fills[place] for place in range(len(columns)))
-    return ExceptionsTable(definition, ordered, replicated), suspicious
+def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _Fill:
+    column = definition.columns[place]
+    match role.kind:
+        case RoleKind.FIXED:
+            return _FIXED_FILLS[place]
+        case RoleKind.OPERATION:
+            return _number_fill(column, lambda record: record.operation_type)
+        case RoleKind.CAUSE:
+            return _number_fill(column, lambda record: int(record.cause))
+        case RoleKind.TRANSACTION:
+            return _transaction_fill(column.nullable)
+        case RoleKind.KEY:
+            return _key_fill(role.source)
+        case RoleKind.DATA:
+            return _data_fill(role.source, role.version, table.columns[role.source], column)
+    return _constant(default_value(column))
 
 
-def _column_fill(
-    column: Column, place: int, table: Table, seen: set[str], extended: bool
-) -> tuple[_Fill | None, str | None]:
-    """Return how a column is filled and what is odd about it; no fill means that the definition is wrong."""
-    if place < 4:
-        if extended and not column.name.upper().startswith(_PREFIX):
-            return None, f"mandatory column {column.name} lacks the '{_PREFIX}' prefix"
-        return _FIXED_FILLS[place], None
-    if column.name.upper() in (_OP_TYPE, _CFT_CAUSE, _ORIG_TRANSID):
-        return _extension_fill(column)
-    optional = column.nullable or column.default is not ABSENT
-    source, version = _referenced(column.name, table)
-    if source is None:
-        if not optional:
-            return None, f"Extra column {column.name} is not nullable and doesn't have a default value"
-        return _constant(default_value(column)), f"Column {column.name} not found in {table.name}"
-    if version != "" and not optional:
-        return None, f"Old or new column reference {column.name} is not nullable and has no default value"
-    if _storage(column) != _storage(source):
-        return None, f"Column {column.name} has the name of a column of {table.name}, but another type"
-    if source.name in table.primary_key:
-        return _key_column_fill(column, source, version, table, seen)
-    if not optional:
-        return None, f"Data column {column.name} is not nullable and doesn't have a default value"
-    return _data_fill(table.ordinal(source.name), version, source, column), None
-
-
-def _key_column_fill(
-    column: Column, source: Column, version: str, table: Table, seen: set[str]
-) -> tuple[_Fill | None, str | None]:
-    if version != "":
-        return None, f"Old or new values of primary key columns cannot be referenced, column {column.name}"
-    if source.name in seen:
-        return None, f"Multiple references to the same key column {column.name}"
-    seen.add(source.name)
-    if column.nullable != source.nullable:
-        return None, f"Pk column {column.name} not declared not null in both tables"
-    return _key_fill(table.ordinal(source.name)), None
-
-
-def _referenced(name: str, table: Table) -> tuple[Column | None, str]:
-    """Return the column of the main table that a name refers to, and ``OLD``, ``NEW`` or nothing."""
-    by_name = {column.name.lower(): column for column in table.columns}
-    for version in ("OLD", "NEW"):
-        if name.upper().endswith("$" + version) and name[:-4].lower() in by_name:
-            return by_name[name[:-4].lower()], version
-    return by_name.get(name.lower()), ""
-
-
-def _storage(column: Column) -> tuple[object, ...]:
-    """What NDB compares: the storage type, in which lengths do not count."""
-    return column.type, column.unsigned, column.type.startswith("var") and (column.length or 0) > 255
-
-
-def _extension_fill(column: Column) -> tuple[_Fill | None, str | None]:
-    name = column.name.upper()
-    if name == _ORIG_TRANSID:
-        if (column.type, column.unsigned) != ("bigint", True):
-            return None, f"incorrect type {column.sql_type} for {name}"
-        return _transaction_fill(column.nullable), None
-    if column.type != "enum" and (column.type, column.unsigned) != ("int", True):
-        return None, f"incorrect type {column.sql_type} for {name}"
-    number: Callable[[ConflictRecord], int] = (
-        (lambda record: record.operation_type) if name == _OP_TYPE else (lambda record: int(record.cause))
-    )
-    if column.type == "int":
-        return number, None
-    members = ("", *column.members)
-    return (lambda record: dict(enumerate(members)).get(number(record), "")), None
+def _number_fill(column: Column, number: Callable[[ConflictRecord], int]) -> _Fill:
+    """A number, as the column shows it: an ENUM has a member of that number, or else the empty error value."""
+    if column.type == "enum":
+        members = ("", *column.members)
+        return lambda record: members[number(record)] if number(record) < len(members) else ""
+    if column.type == "set":
+        bits = tuple(enumerate(column.members))
+        return lambda record: ",".join(member for bit, member in bits if number(record) >> bit & 1)
+    # The server writes the number as the one byte of a CHAR.
+    return number if column.type == "int" else lambda record: chr(number(record))
 
 
 def _transaction_fill(nullable: bool) -> _Fill:
@@ -211,10 +150,10 @@ def _image_value(image: RowImage | None, ordinal: int) -> MaybeValue:
 
 
 def _key_fill(ordinal: int) -> _Fill:
-    """A key column: from the before image where there is one, which every format logs with the key."""
+    """A key column: as it is after the change; a minimal after image leaves it out, and the before image has it."""
 
     def fill(record: ConflictRecord) -> Value:
-        for image in (record.before, record.after):
+        for image in (record.after, record.before):
             value = _image_value(image, ordinal)
             if value is not ABSENT:
                 return value
@@ -235,6 +174,8 @@ def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _F
         deleted = record.operation is Operation.DELETE_ROW
         wanted = version or ("OLD" if deleted else "NEW")
         if wanted == "NEW":
+            if record.after is None:
+                return None
             value = _image_value(record.after, ordinal)
             return default_value(column) if value is ABSENT else value
         if record.before is None:

@@ -4,13 +4,14 @@ NDB's conflict functions as one table, and the parser of `conflict_fn` texts.
 A function is one row of `FUNCTIONS` and one pure function from (row state, operation) to a
 `Decision`. Parsing, validation and both engines read the row.
 
-Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`.
+Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`, texts as
+`parse_conflict_fn_spec` of the server reads them, and as recorded.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum, IntEnum
 from types import MappingProxyType
 
@@ -23,8 +24,10 @@ from ndb_formats.events.rows_event import Operation
 __all__ = [
     "DEFAULT_GCI_BITS",
     "FUNCTIONS",
+    "PARSE_ERROR",
     "Argument",
     "ConflictFunction",
+    "Decide",
     "FunctionCode",
     "FunctionSpec",
     "Image",
@@ -33,6 +36,8 @@ __all__ = [
 
 DEFAULT_GCI_BITS = 6
 MAX_GCI_BITS = 31
+PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error 1626
+_UNSIGNED_LONG = re.compile(r"[\t\n\v\f\r]*(?P<sign>[+-]?)(?P<digits>0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 
 APPLY = Decision(Verdict.APPLIED)
 MISSING = Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST)
@@ -54,7 +59,7 @@ class Image(Enum):
 
 
 class FunctionCode(IntEnum):
-    """Number of a function in the kernels; 0 is a table without one."""
+    """Number of a function in the kernels; 0 is a table without one, 100 one of a user's functions."""
 
     NONE = 0
     OLD = 1
@@ -66,6 +71,7 @@ class FunctionCode(IntEnum):
     EPOCH_TRANS = 7
     EPOCH2 = 8
     EPOCH2_TRANS = 9
+    USER = 100
 
 
 def presence_anomaly(row: RowState, operation: Operation) -> Decision | None:
@@ -247,28 +253,37 @@ class ConflictFunction:
         return f"{self.spec.name}({argument})"
 
 
-def parse_conflict_function(text: str) -> ConflictFunction:
+def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> ConflictFunction:
     """
     Parse a `conflict_fn` text: a name, '(', at most one argument, ')', blanks allowed in between.
+
+    A name is recognized by its letters alone, the longest one first, so that what follows ``NDB$MAX`` in
+    ``NDB$MAXIMUM(x)`` is where a '(' is missed.
+
+    Args:
+        text: The text.
+        functions: The functions that there are.
 
     Raises:
         ConfigurationError: With the server's own words for what is wrong, and where.
     """
     rest = text.lstrip(" ")
-    spec = _spec_at(rest)
-    if spec is None:
+    found = [spec for spec in functions if rest.startswith(spec.name)]
+    if not found:
         raise _parse_error(text, "unknown conflict resolution function", rest)
+    spec = max(found, key=lambda each: len(each.name))
     rest = rest[len(spec.name) :].lstrip(" ")
     if not rest.startswith("("):
         raise _parse_error(text, "missing '('", rest)
     rest = rest[1:].lstrip(" ")
     argument = rest[: _argument_end(rest)]
-    rest = rest[len(argument) :].lstrip(" ")
+    rest = rest[len(argument) :]
     if spec.argument is Argument.COLUMN and not argument:
         raise _parse_error(text, "missing function argument", rest)
     bits = _gci_bits(argument) if spec.argument is Argument.GCI_BITS else DEFAULT_GCI_BITS
     if bits > MAX_GCI_BITS:
         raise _parse_error(text, "Too many extra Gci bits", rest)
+    rest = rest.lstrip(" ")
     if not rest.startswith(")"):
         raise _parse_error(text, "missing ')'", rest)
     rest = rest[1:].lstrip(" ")
@@ -277,24 +292,29 @@ def parse_conflict_function(text: str) -> ConflictFunction:
     return ConflictFunction(spec, argument if spec.argument is Argument.COLUMN else None, bits)
 
 
-def _spec_at(text: str) -> FunctionSpec | None:
-    """Return the function whose whole name `text` starts with."""
-    name = re.split(r"[ (]", text, maxsplit=1)[0]
-    return next((spec for spec in FUNCTIONS if spec.name == name), None)
-
-
 def _argument_end(text: str) -> int:
     return next((place for place, character in enumerate(text) if character in " )"), len(text))
 
 
 def _gci_bits(argument: str) -> int:
-    """The server reads the argument as `strtoul` does: no digits at the start mean 0."""
+    """
+    Return the number that the server makes of an argument: what C's ``strtoul`` with base 0 returns, in 32 bits.
+
+    No digits mean 0, ``0x`` and ``0`` before them hexadecimal and octal ones, and a minus counts down from 2^64.
+    """
     if not argument:
         return DEFAULT_GCI_BITS
-    digits = argument[: len(argument) - len(argument.lstrip("0123456789"))]
-    return int(digits or 0)
+    found = _UNSIGNED_LONG.match(argument)
+    if found is None:
+        return 0
+    digits = found["digits"].lower()
+    size = int(digits, 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10)
+    if size >= 2**64:
+        size = 2**64 - 1
+    elif found["sign"] == "-":
+        size = 2**64 - size
+    return size % 2**32
 
 
 def _parse_error(text: str, what: str, where: str) -> ConfigurationError:
-    message = f"Error in parsing conflict function. Message: {text.lstrip(' ')}, {what} at '{where}'"
-    return ConfigurationError(message)
+    return ConfigurationError(f"{PARSE_ERROR}{text}, {what} at '{where}'")

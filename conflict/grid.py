@@ -79,6 +79,9 @@ TAKES = pa.schema(
         ("epoch", pa.uint64()),
         ("group", pa.int32()),
         ("traced", pa.bool_()),
+        ("restarted", pa.bool_()),
+        ("arrived_epoch", pa.uint64()),
+        ("arrived_group", pa.int32()),
     ]
 )
 

@@ -63,7 +63,10 @@ def number_keys(task: KeyTask) -> None:
 
 def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
     """Return the takes of both appliers as `TAKES`."""
-    rows = [(applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced) for applier, take in takes]
+    rows = [
+        (applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced, take.restarted, *take.arrived)
+        for applier, take in takes
+    ]
     columns = list(zip(*rows, strict=True)) or [()] * len(TAKES)
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
 

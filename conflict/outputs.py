@@ -97,25 +97,25 @@ def outcome_arrays(
         texts: Each key for people to read.
         files: Binlog files of the other cluster by number.
     """
-    decisions, refreshes = folded.decisions, folded.refreshes
+    decisions, logged = folded.decisions, folded.logged
     mine = np.flatnonzero(takes.applier[decisions.take] == applier)
     take, from_source = decisions.take[mine], decisions.source[mine]
-    refresh = from_source < 0
-    made = np.where(refresh, -1 - from_source, 0)
-    row = np.where(refresh, 0, from_source)
+    from_applier = from_source < 0
+    made = -1 - from_source[from_applier]
+    row = from_source[~from_applier]
     changes = bucket.changes[1 - applier]
     rows = bucket.rows[1 - applier]
 
-    def pick(own: np.ndarray, sent: np.ndarray) -> np.ndarray:
-        """Choose per decision between a row's and a refresh's value; either side may be empty."""
-        chosen = np.zeros(len(mine), np.result_type(own, sent))
-        chosen[~refresh] = own[row[~refresh]]
-        chosen[refresh] = sent[made[refresh]]
+    def pick(own: np.ndarray, added: np.ndarray) -> np.ndarray:
+        """Choose per decision between the value of a row and of what an applier logged; either may be empty."""
+        chosen = np.zeros(len(mine), np.result_type(own, added))
+        chosen[~from_applier] = own[row]
+        chosen[from_applier] = added[made]
         return chosen
 
-    nothing = np.zeros(len(refreshes), np.int64)
-    key = pick(rows.key, refreshes.key)
-    operation = pick(rows.operation, np.where(refreshes.exists, int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)))
+    nothing = np.zeros(len(logged), np.int64)
+    key = pick(rows.key, logged.key)
+    operation = pick(rows.operation, logged.operation)
     file = pick(changes.column("file").to_numpy(), nothing - 1)
     cause = decisions.cause[mine]
     compared = cause == Cause.ROW_IN_CONFLICT
@@ -125,13 +125,13 @@ def outcome_arrays(
         [
             pa.array([source] * len(mine), pa.string()),
             takes.foreign_epoch[take],
-            pick(rows.group, takes.group[refreshes.take]).astype(np.int32),
+            pick(rows.group, takes.group[logged.take]).astype(np.int32),
             pick(rows.ordinal, nothing - 1).astype(np.int32),
             takes.epoch[take],
             _labels(bucket.key_table[key], names),
             _labels(key, texts),
             _labels(operation - 1, [each.name for each in Operation]),
-            refresh,
+            pick(np.zeros(len(rows), np.bool_), logged.refresh),
             _labels(decisions.verdict[mine], [each.name for each in Verdict]),
             _labels(cause.astype(np.int64) - 1, [each.name for each in Cause if each]),
             pa.array(decisions.incoming[mine], mask=~compared),

@@ -17,7 +17,7 @@ from conflict.configuration import ClusterHints, Configuration, Reading, history
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.evidence import Contradiction, Settled, contradictions, settle
-from conflict.functions import Argument, FunctionSpec
+from conflict.functions import Argument, FunctionCode, FunctionSpec
 from conflict.grid import Folder
 from conflict.history import Cluster
 from conflict.ingest import BinlogEpoch
@@ -128,6 +128,14 @@ def check_built(configuration: Configuration) -> None:
             raise NotBuiltError(f"{message}; that is not built yet")
 
 
+def _refuse_user_functions(configuration: Configuration) -> None:
+    for setups in configuration.setups().values():
+        for name, setup in setups.items():
+            if setup.function is not None and setup.function.spec.code is FunctionCode.USER:
+                message = f"{setup.function.spec.name}, which table {name} uses, does not run on Spark yet"
+                raise NotBuiltError(f"{message}; use --engine reference")
+
+
 def run_reference(
     configuration: Configuration,
     out: Folder,
@@ -203,6 +211,7 @@ def run_spark(
     from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
 
     check_built(configuration)
+    _refuse_user_functions(configuration)
     history = out.below("history")
     manifest = run_ingest(configuration, history, hints_of, progress)
     summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
@@ -213,6 +222,7 @@ def run_spark(
         manifest.left_out,
         manifest.assumed,
         manifest.epochs_left_out,
+        summary.settled,
     )
 
 

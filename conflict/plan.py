@@ -19,19 +19,19 @@ from conflict.kernels.arrays import TakeArrays
 __all__ = ["plan_takes", "without_takes_after"]
 
 
-def without_takes_after(cluster: Cluster, stopped_at: int | None) -> Cluster:
-    """Return the cluster with the takes from the one of epoch `stopped_at` on left out."""
-    if stopped_at is None:
+def without_takes_after(cluster: Cluster, kept: int | None) -> Cluster:
+    """Return the cluster with its first `kept` takes alone; None is all of them."""
+    if kept is None:
         return cluster
-    kept = []
-    stopped = False
+    timeline = []
+    taken = 0
     for item in cluster.timeline:
         if isinstance(item, Take):
-            stopped = stopped or item.foreign_epoch == stopped_at
-            if stopped:
+            taken += 1
+            if taken > kept:
                 continue
-        kept.append(item)
-    return attrs.evolve(cluster, timeline=tuple(kept))
+        timeline.append(item)
+    return attrs.evolve(cluster, timeline=tuple(timeline))
 
 
 def plan_takes(clusters: Sequence[Cluster]) -> TakeArrays:
@@ -46,18 +46,23 @@ def plan_takes(clusters: Sequence[Cluster]) -> TakeArrays:
     """
     numbers = {cluster.name: number for number, cluster in enumerate(clusters)}
     relayed: dict[tuple[str, int], int] = {}
-    known = dict.fromkeys(numbers, 0)
+    known, taken = dict.fromkeys(numbers, 0), dict.fromkeys(numbers, 0)
     rows = []
     for cluster, item in interleave(History(tuple(clusters), {})):
         if not isinstance(item, Take):
             continue
-        rows.append(
-            (numbers[cluster.name], item.foreign_epoch, item.epoch, item.group, item.traced, known[cluster.name])
-        )
+        name = cluster.name
+        place = (item.foreign_epoch, item.epoch, item.group, item.traced)
+        judged = (item.judged is not None, *(item.judged or (0, -1)))
+        rows.append((numbers[name], *place, known[name], taken[name], item.restarted, *item.arrived, *judged))
+        taken[name] += 1
         if item.traced:
-            relayed[cluster.name, item.epoch] = item.foreign_epoch
+            relayed[name, item.epoch] = max(relayed.get((name, item.epoch), 0), item.foreign_epoch)
         back = relayed.get((item.source, item.foreign_epoch), 0)
-        known[cluster.name] = max(known[cluster.name], back)
-    columns = list(zip(*rows, strict=True)) or [()] * 6
-    types = (np.int8, np.uint64, np.uint64, np.int32, np.bool_, np.uint64)
+        known[name] = max(known[name], back)
+    types = (
+        *(np.int8, np.uint64, np.uint64, np.int32, np.bool_, np.uint64, np.int64, np.bool_),
+        *(np.uint64, np.int32, np.bool_, np.uint64, np.int32),
+    )
+    columns = list(zip(*rows, strict=True)) or [()] * len(types)
     return TakeArrays(*(np.array(column, kind) for column, kind in zip(columns, types, strict=True)))

@@ -1,19 +1,28 @@
 """
 mysql.ndb_replication: which row of it holds for a table on a server.
 
-Source: MySQL manual, "ndb_replication Table"; match quality as the server weighs it.
+Source: MySQL manual, "ndb_replication Table"; match quality as `Ndb_rep_tab_key` of the server weighs it.
+
+Choice: of several rows that differ in case alone and name database, table and server id exactly, the server takes
+whichever it reads first; here they count as ambiguous.
 """
 
 from __future__ import annotations
 
-import re
+import itertools
+import operator
+import unicodedata
 from collections.abc import Iterable
 
 import attrs
 
+from conflict.errors import ConfigurationError
+
 __all__ = ["AmbiguousMatch", "ReplicationRow", "best_match"]
 
 _ANY_SERVER = 0
+_LAST_SERVER = 2**32 - 1
+_MOST_SLICES = 256
 _EXACT_DATABASE, _EXACT_TABLE, _EXACT_SERVER = 4, 2, 1
 
 
@@ -28,6 +37,12 @@ class ReplicationRow:
         server_id: Server it is meant for; 0 is any.
         binlog_type: NDB binlog type 0 to 9; None (NULL) is 0.
         conflict_fn: Text of the conflict function; None is none.
+        binlog_row_slice_count: Into how many slices the table's rows are cut; None (NULL) is the server's own
+            setting, by default 1.
+        binlog_row_slice_id: Which of them, counted from 0, the server logs; None (NULL) likewise.
+
+    Raises:
+        ConfigurationError: A number is out of its range, or a slice has no count.
     """
 
     db: str
@@ -35,6 +50,28 @@ class ReplicationRow:
     server_id: int = _ANY_SERVER
     binlog_type: int | None = None
     conflict_fn: str | None = None
+    binlog_row_slice_count: int | None = None
+    binlog_row_slice_id: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        if not _ANY_SERVER <= self.server_id <= _LAST_SERVER:
+            message = f"server_id is {self.server_id}; it can be 0 (any server) to {_LAST_SERVER}"
+            raise ConfigurationError(message)
+        count, number = self.binlog_row_slice_count, self.binlog_row_slice_id
+        if count is not None and not 1 <= count <= _MOST_SLICES:
+            message = (
+                f"binlog_row_slice_count is {count}; a server can log every row (1) or one slice of 2 to {_MOST_SLICES}"
+            )
+            raise ConfigurationError(message)
+        if number is not None and count is None:
+            message = (
+                f"binlog_row_slice_id is {number} without a binlog_row_slice_count; "
+                "the server logs that slice of so many, so give both or neither"
+            )
+            raise ConfigurationError(message)
+        if number is not None and count is not None and not 0 <= number < count:
+            message = f"binlog_row_slice_id is {number}; of {count} slices a server can log 0 to {count - 1}"
+            raise ConfigurationError(message)
 
 
 @attrs.frozen
@@ -42,6 +79,12 @@ class AmbiguousMatch:
     """Several rows fit equally well: the server warns (1625) and uses none of them."""
 
     rows: tuple[ReplicationRow, ...]
+
+    def warning(self, database: str, table: str, server_id: int) -> str:
+        """Return what the server says, which names the candidates; of more than two it names only two."""
+        rows = ", ".join(f"{row.db}.{row.table_name} ({row.server_id})" for row in self.rows)
+        wanted = f"mysql.ndb_replication for {database}.{table} ({server_id})"
+        return f"Ambiguous matches in {wanted}.Candidates : {rows}."
 
 
 def best_match(
@@ -65,7 +108,7 @@ def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> 
         (row.db, database, _EXACT_DATABASE),
         (row.table_name, table, _EXACT_TABLE),
     ):
-        if pattern.lower() == name.lower():
+        if _folded(pattern.rstrip(" ")) == _folded(name):
             quality += weight
         elif not _like(pattern, name):
             return None
@@ -73,12 +116,28 @@ def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> 
 
 
 def _like(pattern: str, name: str) -> bool:
-    """SQL LIKE without regard to case; backslash escapes."""
-    parts = []
+    """SQL LIKE without regard to case and accents; a backslash escapes, but at the end it stands for itself."""
+    wanted: list[str | None] = []  # None is any text, "" any character
     characters = iter(pattern)
     for character in characters:
         if character == "\\":
-            parts.append(re.escape(next(characters, "\\")))
+            wanted.append(_folded(next(characters, "\\")))
         else:
-            parts.append({"%": ".*", "_": "."}.get(character) or re.escape(character))
-    return re.fullmatch("".join(parts), name, re.IGNORECASE | re.DOTALL) is not None
+            wanted.append({"%": None, "_": ""}.get(character, _folded(character)))
+    # Which beginnings of the name fit the pattern up to here: no pattern takes longer than its length times the name's.
+    fits = [True] + [False] * len(name)
+    for part in wanted:
+        if part is None:
+            fits = list(itertools.accumulate(fits, operator.or_))
+        else:
+            fits = [False, *(fit and part in ("", found) for fit, found in zip(fits, _folded(name), strict=False))]
+    return fits[-1]
+
+
+def _folded(text: str) -> str:
+    """
+    Return what names compare as, letter by letter: the server uses utf8mb3_general_ci, where É and e are equal.
+
+    Choice: its weights are approximated by the upper-case letter without accents, right for European scripts.
+    """
+    return "".join(unicodedata.normalize("NFD", letter)[0].upper()[0] for letter in text)

@@ -68,6 +68,7 @@ class Outcome:
         applier: Cluster that took it.
         source: Cluster that made it.
         source_epoch: Its epoch there.
+        epoch: Own epoch in which it was taken.
         group: Group of that epoch to which it belongs there.
         ordinal: Its number among the row changes that the source itself made in that epoch; -1 for a refresh.
         table: ``database.table``.
@@ -84,6 +85,7 @@ class Outcome:
     applier: str
     source: str
     source_epoch: int
+    epoch: int
     group: int
     ordinal: int
     table: str

@@ -11,15 +11,15 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.dataset as pads
 
-from conflict.decision import Cause, Decision, Verdict
+from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
-from conflict.history import Cluster, History
+from conflict.history import History
 from conflict.outputs import OUTCOMES, UNDECIDED, exceptions_path
 from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
 from conflict.typed_rows import row_schema, rows_to_arrow
-from conflict.undecided import counter_ranges
+from conflict.undecided import counter_ranges, decision_text
 from ndb_formats.collation import key_text
 from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Table
@@ -43,7 +43,7 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
-        table = _outcome_table(outcomes, cluster, history, setups)
+        table = _outcome_table(outcomes, cluster.name, history, setups)
         out.write_table(f"outcomes/applier={cluster.name}/bucket=00000.parquet", table)
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
@@ -57,17 +57,16 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
 
 
-def _outcome_table(outcomes: Sequence[Outcome], cluster: Cluster, history: History, setups: Setups) -> pa.Table:
-    own_epochs = {item.foreign_epoch: item.epoch for item in cluster.timeline if hasattr(item, "foreign_epoch")}
+def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
     rows = [
         (
             outcome.source,
             outcome.source_epoch,
             outcome.group,
             outcome.ordinal,
-            own_epochs[outcome.source_epoch],
+            outcome.epoch,
             outcome.table,
-            _key_text(setups[cluster.name][outcome.table].table, history.layouts[outcome.table], outcome.key),
+            _key_text(setups[cluster][outcome.table].table, history.layouts[outcome.table], outcome.key),
             outcome.operation.name,
             outcome.refresh,
             outcome.verdict.name,
@@ -92,18 +91,14 @@ def _undecided_table(undecided: Sequence[Undecided], history: History, setups: M
             each.table,
             _key_text(setups[each.table].table, history.layouts[each.table], each.key),
             each.operation.name,
-            _decision_text(each.decided) if each.decided else None,
-            sorted({_decision_text(candidate) for candidate in each.candidates}),
+            decision_text(each.decided) if each.decided else None,
+            sorted({decision_text(candidate) for candidate in each.candidates}),
         )
         for each in undecided
     ]
     columns = zip(*rows, strict=True)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
     return pa.table(arrays, schema=UNDECIDED)
-
-
-def _decision_text(decision: Decision) -> str:
-    return decision.cause.name if decision.cause else decision.verdict.name
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:

@@ -10,6 +10,7 @@
     binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
     role = "NONE"                  # ndb_applier_conflict_role
     ndb_log_update_as_write = "ON" # and the other two options that count where binlog_type is 0
+    ndb_log_transaction_id = "ON"  # if known: the functions that judge transactions need it
 
     [clusters.B]
     ...
@@ -20,6 +21,7 @@
     server_id = 0
     binlog_type = 7                # or by name: "FULL_USE_UPDATE"
     conflict_fn = "NDB$MAX(version)"
+    # or, at the top, a file with the rows: ndb_replication = "ndb_replication.sql" (or .csv, .tsv, .toml)
 
     [schedule]                     # optional: what the binlogs do not show
     steps = "scenario.json"        # steps of a recording, or:
@@ -45,16 +47,19 @@ import attrs
 from conflict.configuration import ClusterConfiguration, ClusterHints, Configuration
 from conflict.errors import ConfigurationError
 from conflict.history import Role
+from conflict.replication_rows import load_replication_rows, rows_of_tables
 from conflict.replication_table import ReplicationRow
 from conflict.schedule import Hint, Summary
 from conflict.steps import hints_of_steps
+from conflict.text_file import read_text
 from ndb_formats.create_table import DEFAULT_CHARSET, parse_schema
 from ndb_formats.errors import SchemaError, SettingError
-from ndb_formats.update_format import ServerOptions, parse_binlog_type, server_options
+from ndb_formats.update_format import ServerOptions, server_options, switch
 
 __all__ = ["RunFile", "load_run_file"]
 
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
+_TRANSACTION_IDS = "ndb_log_transaction_id"
 _LAST_GROUP = 2**31
 
 
@@ -96,7 +101,7 @@ def load_run_file(path: Path) -> RunFile:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     try:
-        document = tomllib.loads(_read(path))
+        document = tomllib.loads(read_text(path))
     except tomllib.TOMLDecodeError as error:
         message = f"{path}: {error}"
         raise ConfigurationError(message) from error
@@ -106,33 +111,22 @@ def load_run_file(path: Path) -> RunFile:
     schema_path = path.parent / _required(path, document, "schema", str)
     try:
         schema = parse_schema(
-            _read(schema_path),
+            read_text(schema_path),
             database=document.get("database", ""),
             charset=document.get("charset", DEFAULT_CHARSET),
         )
     except SchemaError as error:
         message = f"{schema_path}: {error}"
         raise ConfigurationError(message) from error
-    rows = tuple(_replication_row(path, row) for row in document.get("ndb_replication", ()))
+    rows = _replication_rows(path, document.get("ndb_replication", []))
     schedule = _schedule(path, document.get("schedule", {}), [cluster.name for cluster in clusters])
     return RunFile(path, Configuration(clusters, schema, rows), schedule)
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text("utf-8")
-    except OSError as error:
-        message = f"{path}: {error.strerror}"
-        raise ConfigurationError(message) from error
-    except UnicodeDecodeError as error:
-        message = f"{path}: not UTF-8 text ({error})"
-        raise ConfigurationError(message) from error
 
 
 def _steps(path: Path) -> list[Any]:
     """Read the steps of a recording."""
     try:
-        steps = json.loads(_read(path))["steps"]
+        steps = json.loads(read_text(path))["steps"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:
         message = f"{path}: a JSON object with a list of steps is needed ({error})"
         raise ConfigurationError(message) from error
@@ -160,23 +154,26 @@ def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
         raise ConfigurationError(message)
     clusters = []
     for name, table in tables.items():
-        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", *_OPTIONS})
+        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
         role = table.get("role", "NONE")
         if role not in set(Role):
             message = f"{path}: role {role} of cluster {name} is none of {', '.join(Role)}"
             raise ConfigurationError(message)
         files = _binlogs(path, name, _required(path, table, "binlogs", list))
         server_id = _required(path, table, "server_id", int)
-        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), _options(path, table)))
+        options, transaction_ids = _options(path, table)
+        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids))
     if clusters[0].server_id == clusters[1].server_id:
         message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
         raise ConfigurationError(message)
     return tuple(clusters)
 
 
-def _options(path: Path, table: Mapping[str, Any]) -> ServerOptions:
+def _options(path: Path, table: Mapping[str, Any]) -> tuple[ServerOptions, bool | None]:
+    """Return the three options that count where binlog_type is 0, and whether transaction ids are logged."""
     try:
-        return server_options(table)
+        ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
+        return server_options(table), ids
     except SettingError as error:
         message = f"{path}: {error}"
         raise ConfigurationError(message) from error
@@ -194,20 +191,14 @@ def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, .
     return tuple(files)
 
 
-def _replication_row(path: Path, row: Mapping[str, Any]) -> ReplicationRow:
-    known = {field.name for field in attrs.fields(ReplicationRow)}
-    _no_others(path, "a row of [[ndb_replication]]", row, known)
-    kinds: dict[str, type] = {"server_id": int, "conflict_fn": str}
-    for name in ("db", "table_name"):
-        _required(path, row, name, str)
-    for name in kinds.keys() & row.keys():
-        _required(path, row, name, kinds[name])
+def _replication_rows(path: Path, given: Any) -> tuple[ReplicationRow, ...]:
+    if isinstance(given, str):
+        return load_replication_rows(path.parent / given)
     try:
-        binlog_type = parse_binlog_type(row["binlog_type"]) if "binlog_type" in row else None
-    except SettingError as error:
+        return rows_of_tables(given)
+    except ConfigurationError as error:
         message = f"{path}: {error}"
         raise ConfigurationError(message) from error
-    return ReplicationRow(**{**row, "binlog_type": binlog_type})
 
 
 def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:

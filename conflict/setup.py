@@ -14,15 +14,24 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.exceptions_table import ExceptionsTable, find_exceptions_table
-from conflict.functions import Argument, ConflictFunction, parse_conflict_function
+from conflict.functions import (
+    FUNCTIONS,
+    PARSE_ERROR,
+    Argument,
+    ConflictFunction,
+    FunctionSpec,
+    parse_conflict_function,
+)
 from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from ndb_formats.schema import Schema, Table
 from ndb_formats.update_format import ServerOptions, UpdateFormat, effective_format
 
-__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "set_up"]
+__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "set_up"]
 
 CANT_CREATE_TABLE = 1005
 CONFLICT_FN_PARSE_ERROR = 1626
+BAD_SCHEMA = "Bad schema for mysql.ndb_replication table. Message: "  # of server warning 1625
+SHOWN_CHARACTERS = 64  # of a message inside warnings 1625 and 1626
 
 
 class RefusalKind(Enum):
@@ -44,13 +53,18 @@ class Refusal:
         kind: Why.
         error: Server error number of the statement.
         column: Column at fault, if one is.
-        message: The server's words.
+        message: The server's words, as its error log has them.
     """
 
     kind: RefusalKind
     error: int
     column: str | None
     message: str
+
+    @property
+    def warning(self) -> str:
+        """The warning 1626 that SHOW WARNINGS gives, which is cut."""
+        return PARSE_ERROR + self.message.removeprefix(PARSE_ERROR)[:SHOWN_CHARACTERS]
 
 
 @attrs.frozen
@@ -81,7 +95,11 @@ def is_exceptions_table(table: Table) -> bool:
 
 
 def set_up(
-    schema: Schema, rows: Sequence[ReplicationRow], server_id: int, options: ServerOptions | None = None
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    server_id: int,
+    options: ServerOptions | None = None,
+    functions: Sequence[FunctionSpec] = FUNCTIONS,
 ) -> dict[str, TableSetup]:
     """
     Return how a server sets up each table that is not an exceptions table, by ``database.table``.
@@ -91,30 +109,36 @@ def set_up(
         rows: Rows of ``mysql.ndb_replication`` on that server.
         server_id: Its server id.
         options: Its logging options, which count where a table's binlog type is 0; None is their defaults.
+        functions: The conflict functions that there are.
     """
     return {
-        table.full_name: _set_up_table(schema, rows, table, server_id, options)
+        table.full_name: _set_up_table(schema, rows, table, server_id, options, functions)
         for table in schema.tables
         if not is_exceptions_table(table)
     }
 
 
 def _set_up_table(
-    schema: Schema, rows: Sequence[ReplicationRow], table: Table, server_id: int, options: ServerOptions | None
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    table: Table,
+    server_id: int,
+    options: ServerOptions | None,
+    functions: Sequence[FunctionSpec],
 ) -> TableSetup:
     row = best_match(rows, table.database, table.name, server_id)
     if isinstance(row, AmbiguousMatch):
-        warning = f"{len(row.rows)} rows of mysql.ndb_replication match equally well (1625); none is used"
+        warning = BAD_SCHEMA + row.warning(table.database, table.name, server_id)
         return TableSetup(table, warnings=(warning,), format=effective_format(None, options))
     update_format = effective_format(None if row is None else row.binlog_type, options)
     if row is None or row.conflict_fn is None:
         return TableSetup(table, format=update_format)
     try:
-        function = parse_conflict_function(row.conflict_fn)
+        function = parse_conflict_function(row.conflict_fn, functions)
     except ConfigurationError as error:
         refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
         return TableSetup(table, refusal=refusal, format=update_format)
-    refusal_or_none = _refusal(table, function, update_format)
+    refusal_or_none = refusal_of(table, function, update_format)
     if refusal_or_none is not None:
         return TableSetup(table, refusal=refusal_or_none, format=update_format)
     exceptions, warning_or_none = find_exceptions_table(schema, table)
@@ -122,15 +146,18 @@ def _set_up_table(
     return TableSetup(table, function, exceptions, warnings=warnings, format=update_format)
 
 
-def _refusal(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
+def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
+    """Return why a server does not create a table with a function; None if it does."""
     if function.spec.argument is Argument.COLUMN:
         return _column_refusal(table, function.column or "")
+    if function.spec.reflects and update_format.as_write:
+        message = (
+            f"Table {table.full_name} configured to log updates as writes.  Not suitable for {function.spec.name}."
+        )
+        return Refusal(RefusalKind.UPDATES_AS_WRITES, CANT_CREATE_TABLE, None, message)
     if any(column.is_blob for column in table.columns):
         message = f"Table has Blob column(s), not suitable for {function.spec.name}."
         return Refusal(RefusalKind.BLOB, CANT_CREATE_TABLE, None, message)
-    if function.spec.reflects and update_format.as_write:
-        message = f"Table configured to log updates as writes.  Not suitable for {function.spec.name}."
-        return Refusal(RefusalKind.UPDATES_AS_WRITES, CANT_CREATE_TABLE, None, message)
     return None
 
 

@@ -6,10 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conflict.bucket_task import Site, Unusable
-from conflict.history import Origin
+from conflict.history import Origin, Role
 from conflict.resolution import Stop, StopError
-from conflict.stop_words import missing_information, no_such_table
+from conflict.sites import Site
+from conflict.stop_words import (
+    blob_refresh,
+    duplicate_value,
+    missing_information,
+    no_such_table,
+    no_transaction_ids,
+    role_not_set,
+)
+from conflict.unusable import Phase, Unusable
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["stop_of"]
@@ -17,13 +25,26 @@ __all__ = ["stop_of"]
 
 def stop_of(unusable: Unusable, site: Site, files: Sequence[str]) -> Stop:
     """Return the stop that an operation causes on a site."""
-    setup = site.setups[unusable.table]
     operation = Operation(unusable.operation)
     origin = Origin(files[unusable.file], unusable.position, unusable.row) if unusable.file >= 0 else None
-    if setup.refusal is not None or setup.function is None:
-        error, column = StopError.NO_SUCH_TABLE, None
-        message = no_such_table(setup.table.full_name, site.name)
-    else:
-        error, column = StopError.FROM_NDB, setup.function.column
-        message = missing_information(setup.function, operation, setup.function.spec.needs[operation])
-    return Stop(error, unusable.epoch, setup.table.full_name, column, operation, origin, message)
+    error, column, message = _reason(unusable, site, operation)
+    table = site.setups[unusable.table].table.full_name
+    return Stop(error, unusable.foreign_epoch, table, column, operation, origin, message)
+
+
+def _reason(unusable: Unusable, site: Site, operation: Operation) -> tuple[StopError, str | None, str]:
+    """Return the error, the column whose value is missing if one is, and the words."""
+    setup = site.setups[unusable.table]
+    name, function = setup.table.full_name, setup.function
+    if unusable.phase is Phase.COMMIT:
+        return StopError.DUPLICATE_VALUE, None, duplicate_value(name)
+    if unusable.phase is Phase.REJECT:
+        return StopError.FROM_NDB, None, blob_refresh(name)
+    if setup.refusal is not None or function is None:
+        return StopError.NO_SUCH_TABLE, None, no_such_table(name, site.name)
+    if function.spec.uses_role and site.role is Role.NONE:
+        return StopError.FROM_NDB, None, role_not_set(function, site.name)
+    if function.spec.transactional:
+        return StopError.FROM_NDB, None, no_transaction_ids(function)
+    message = missing_information(function, operation, function.spec.needs[operation])
+    return StopError.FROM_NDB, function.column, message

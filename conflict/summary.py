@@ -11,6 +11,7 @@ import attrs
 
 from conflict.bucket_task import BucketSummary
 from conflict.counters import add_counters
+from conflict.evidence import Settled
 from conflict.resolution import Stop
 
 __all__ = ["RunSummary", "add_summaries"]
@@ -35,6 +36,7 @@ class RunSummary:
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, how many decisions of its applier the binlogs leave open.
         counter_ranges: Per cluster, least and greatest value of each counter that depends on those.
+        settled: Questions that the binlogs leave open, as answered by what they show; the Spark job's alone.
     """
 
     counters: dict[str, dict[str, int]]
@@ -47,6 +49,7 @@ class RunSummary:
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
+    settled: tuple[Settled, ...] = ()
 
     @property
     def converged(self) -> bool:
@@ -92,4 +95,12 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         _add(total, {name: getattr(part, name) for name in names})
     clusters = {name for part in parts for name in part.counters}
     total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
+    less, more = total.pop("less"), total.pop("more")
+    total["counter_ranges"] = {
+        name: {
+            counter: (counters[counter] - less.get(name, {}).get(counter, 0), counters[counter] + slack)
+            for counter, slack in sorted(more.get(name, {}).items())
+        }
+        for name, counters in total["counters"].items()
+    }
     return RunSummary(**total, stops=dict(stops))

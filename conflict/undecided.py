@@ -14,7 +14,12 @@ from conflict.resolution import Undecided
 from conflict.setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["counter_ranges", "moved_counters"]
+__all__ = ["counter_ranges", "decision_text", "moved_counters"]
+
+
+def decision_text(decision: Decision) -> str:
+    """Return a decision as results name it: its cause if it has one, else its verdict."""
+    return decision.cause.name if decision.cause else decision.verdict.name
 
 
 def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:

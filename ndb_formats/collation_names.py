@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["BINARY", "Collation", "collation_of"]
+__all__ = ["BINARY", "Collation", "collation_of", "max_bytes"]
 
 # Collation `binary`: of columns that hold bytes, not text.
 BINARY = 63
@@ -35,6 +35,11 @@ class Collation:
 def collation_of(number: int) -> Collation | None:
     """Return a collation by its number; None if this version does not know it."""
     return _COLLATIONS.get(number)
+
+
+def max_bytes(charset: str) -> int:
+    """Return the bytes of the longest character of a character set."""
+    return _MAX_BYTES.get(charset, 1)
 
 
 # Character sets with characters of more than one byte.
@@ -120,6 +125,6 @@ def _suffixes() -> dict[int, tuple[str, str]]:
 
 
 _COLLATIONS = {BINARY: Collation(BINARY, "binary", "binary", 1)} | {
-    number: Collation(number, f"{charset}_{rest}", charset, _MAX_BYTES.get(charset, 1))
+    number: Collation(number, f"{charset}_{rest}", charset, max_bytes(charset))
     for number, (charset, rest) in _suffixes().items()
 }

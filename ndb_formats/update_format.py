@@ -33,6 +33,7 @@ __all__ = [
     "ndb_columns",
     "parse_binlog_type",
     "server_options",
+    "switch",
 ]
 
 
@@ -144,12 +145,22 @@ def server_options(settings: Mapping[str, object]) -> ServerOptions:
         field = name.lstrip("-").replace("-", "_").lower()
         if field not in attrs.fields_dict(ServerOptions):
             continue
-        switch = _SWITCH.get(str(value).strip().upper())
-        if switch is None:
-            message = f"{name} is {value!r}; it can be ON or OFF, 1 or 0"
-            raise SettingError(message)
-        found[field] = switch
+        found[field] = switch(name, value)
     return ServerOptions(**found)
+
+
+def switch(name: str, value: object) -> bool:
+    """
+    Return the value of a server option that can be on or off.
+
+    Raises:
+        SettingError: It is neither.
+    """
+    found = _SWITCH.get(str(value).strip().upper())
+    if found is None:
+        message = f"{name} is {value!r}; it can be ON or OFF, 1 or 0"
+        raise SettingError(message)
+    return found
 
 
 def effective_format(

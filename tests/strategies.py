@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from ndb_formats.charsets import PYTHON_CODEC
 from ndb_formats.column_types import Codec, WireType, codec_of
 from ndb_formats.constants import ColumnCode
+from ndb_formats.create_table import parse_create_table
 from ndb_formats.geometry import Geometry
 from ndb_formats.json_binary import JsonDocument
 from ndb_formats.json_diff import DiffOperation, JsonDiff
 from ndb_formats.json_values import JsonOpaque, JsonUint, JsonValue
+from ndb_formats.schema import Table
 from ndb_formats.vector import Vector
 
 # ---------------------------------------------------------------------------------------------------------
@@ -289,3 +291,39 @@ TYPED_VALUES = st.one_of(
     member_values(),
     kept_values(),
 )
+
+
+# ---------------------------------------------------------------------------------------------------------
+# Tables of NDB
+# ---------------------------------------------------------------------------------------------------------
+
+_COLUMN_TYPES = ("INT UNSIGNED", "INT UNSIGNED NOT NULL", "BIGINT UNSIGNED", "INT", "VARCHAR(9)", "TIMESTAMP", "TEXT")
+
+
+@st.composite
+def ndb_tables(draw: st.DrawFn) -> Table:
+    """
+    Return tables that a function can compare column ``x`` of, if it is one that is stored.
+
+    ``x`` can be plain, a part of the key, or generated; other columns are plain, blobs, generated from each other,
+    or set by every update. There may be no primary key, and further unique keys.
+    """
+    plain = [f"c{number}" for number in range(draw(st.integers(0, 4)))]
+    columns = [f"{name} {draw(st.sampled_from(_COLUMN_TYPES))}" for name in plain]
+    columns = [text.replace("TIMESTAMP", "TIMESTAMP ON UPDATE CURRENT_TIMESTAMP") for text in columns]
+    base = [text.split()[0] for text in columns if "INT" in text]
+    generated = draw(st.sampled_from(["", "", "", "STORED", "VIRTUAL"])) if base else ""
+    made = f" GENERATED ALWAYS AS ({draw(st.sampled_from(base))} + 1) {generated}" if generated else ""
+    columns.append(f"x {draw(st.sampled_from(['INT', 'BIGINT']))} UNSIGNED{made}")
+    if base and draw(st.booleans()):
+        kind = draw(st.sampled_from(["STORED", "VIRTUAL"]))
+        columns.append(f"g INT GENERATED ALWAYS AS ({draw(st.sampled_from(base))} + 2) {kind}")
+    columns = draw(st.permutations(columns))
+    key = draw(st.sampled_from(["k INT", "k VARCHAR(5) CHARACTER SET latin1"]))
+    names = draw(st.sampled_from(["k", "k", "k, x", "x", ""] if not generated else ["k", ""]))
+    keys = [f"PRIMARY KEY ({names})"] if names else []
+    if base and draw(st.booleans()) and draw(st.booleans()):
+        keys.append(f"UNIQUE ({base[0]})")
+    place = draw(st.integers(0, len(columns)))
+    columns.insert(place, key)
+    return parse_create_table(f"CREATE TABLE t ({', '.join([*columns, *keys])}) ENGINE=NDB", database="d")

@@ -17,14 +17,16 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict import cli, grid
-from conflict.counters import COUNTERS, DELETE_DELETE, REFRESH_RECEIVED
+from conflict.counters import COUNTERS
 from conflict.errors import ConfigurationError
 from conflict.functions import FUNCTIONS, parse_conflict_function
 from conflict.ingest import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.outputs import OUTCOMES
+from conflict.pairing import Policy
 from conflict.replication_table import ReplicationRow
-from conflict.resolution import StopKind
+from conflict.requirements import MARKS, requirements_table
+from conflict.resolution import StopError
 from conflict.run_file import load_run_file
 from conflict.setup import RefusalKind, set_up
 from conflict.typed_rows import row_schema
@@ -171,6 +173,8 @@ def test_every_piece_of_a_run_file_is_one(text: str, tmp_path: Path) -> None:
             file.parent.mkdir(exist_ok=True)
             file.touch()
     (tmp_path / document["schema"]).write_text("CREATE TABLE t (k INT PRIMARY KEY, version INT UNSIGNED);")
+    if isinstance(document.get("ndb_replication"), str):
+        (tmp_path / document["ndb_replication"]).write_text("INSERT INTO ndb_replication VALUES ('d', 't', 0, 7, NULL)")
     (tmp_path / "run.toml").write_text(whole)
     loaded = load_run_file(tmp_path / "run.toml")
     assert list(document["clusters"]) == [cluster.name for cluster in loaded.configuration.clusters]
@@ -204,22 +208,25 @@ def test_exit_codes() -> None:
 
 
 def test_conflict_functions() -> None:
-    """The table of functions is `FUNCTIONS`, and the README names those that are not built."""
+    """The table of functions is `FUNCTIONS`."""
     rows = table("functions.md", "function", "argument", "counter")
-    needs = (Operation.UPDATE_ROW, Operation.DELETE_ROW)
     assert rows == [
         [
             spec.name,
             spec.argument.value,
             spec.counter,
-            "yes" if spec.refreshes else "no",
-            *(spec.needs[operation].value if operation in spec.needs else "nothing" for operation in needs),
-            "no" if spec.decide is None else "yes",
+            *(spec.needs[operation].value if operation in spec.needs else "nothing" for operation in Operation),
+            *("yes" if flag else "no" for flag in (spec.refreshes, spec.transactional, spec.uses_role)),
         ]
         for spec in FUNCTIONS
     ]
-    missing = [row[0] for row in table("README.md", "what", "what happens if you have it")]
-    assert missing[0] == ", ".join(spec.name for spec in FUNCTIONS if spec.decide is None)
+
+
+def test_functions_and_binlog_types() -> None:
+    """The table of what each type leaves to judge is derived, and its marks are those that there are."""
+    assert requirements_table(Policy.NEEDS) in _text(PAGES["functions.md"])
+    assert table("functions.md", "mark", "meaning") == [[mark, meaning] for mark, meaning in MARKS.items()]
+    assert [row[0] for row in table("functions.md", "policy", "used by")] == list(Policy)
 
 
 def test_complaints_about_conflict_fn() -> None:
@@ -236,6 +243,7 @@ def test_complaints_about_conflict_fn() -> None:
         ("NO_COLUMN", "x INT", "NDB$MAX(y)"),
         ("WRONG_TYPE", "x INT", "NDB$MAX(x)"),
         ("BLOB", "x TEXT", "NDB$EPOCH()"),
+        ("UPDATES_AS_WRITES", "x INT", "NDB$EPOCH2()"),
     ],
 )
 def test_refusals(kind: str, column: str, function: str) -> None:
@@ -252,16 +260,12 @@ def test_refusals(kind: str, column: str, function: str) -> None:
 def test_stops() -> None:
     """The table holds the stops that are modelled."""
     rows = table("functions.md", "server error", "why")
-    assert [int(row[0]) for row in rows] == [StopKind.MISSING_INFORMATION, StopKind.NO_SUCH_TABLE]
+    assert [int(row[0]) for row in rows] == sorted(StopError)
 
 
 def test_counters() -> None:
-    """The two tables hold every counter; those that move are those of the functions that are built."""
-    moving = {row[0] for row in table("functions.md", "counter", "counts")}
-    resting = {row[0] for row in tables("functions.md", "counter")[1]}
-    assert moving | resting == set(COUNTERS)
-    built = {spec.counter for spec in FUNCTIONS if spec.decide is not None}
-    assert moving == built | {DELETE_DELETE, REFRESH_RECEIVED}
+    """The table holds every counter."""
+    assert [row[0] for row in table("functions.md", "counter", "counts")] == list(COUNTERS)
 
 
 def arrow_columns(schema: pa.Schema) -> list[list[str]]:

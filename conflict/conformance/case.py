@@ -15,7 +15,7 @@ from conflict.history import Role
 from conflict.replication_table import ReplicationRow
 from ndb_formats.create_table import parse_create_table
 from ndb_formats.schema import Schema
-from ndb_formats.update_format import server_options
+from ndb_formats.update_format import server_options, switch
 
 __all__ = ["ConflictCase"]
 
@@ -64,6 +64,7 @@ class ConflictCase:
                 tuple(self.path / name for name in scenario["binlog_files"][side]),
                 Role[scenario.get("roles", {}).get(side, "NONE")],
                 server_options(scenario["globals"][side]),
+                switch("ndb_log_transaction_id", scenario["globals"][side]["ndb_log_transaction_id"]),
             )
             for side in sides
         )

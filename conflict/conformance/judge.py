@@ -15,6 +15,7 @@ import attrs
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.expectation import differences
 from conflict.conformance.format_case import binlog_differences, format_differences
+from conflict.conformance.setup_words import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid import Folder
 from conflict.outputs import exceptions_path
@@ -126,9 +127,10 @@ def _judge_conflict(found: FoundCase, engine: str) -> Verdict:
         run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
         results = _read_results(case, out, run)
     ranges = run.summary.counter_ranges
-    database = case.scenario["database"]
-    different = list(differences(case.expected, database, results, configuration.setups(), ranges))
-    status, detail = _verdict([*run.errors.values(), *different])
+    database, setups = case.scenario["database"], configuration.setups()
+    said = [line for side, want in case.expected.items() for line in setup_differences(side, want, setups[side])]
+    different = list(differences(case.expected, database, results, setups, ranges))
+    status, detail = _verdict([*run.errors.values(), *said, *different])
     open_questions = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
     return Verdict(found.part, found.case, engine, status, detail, open_questions)
 

@@ -321,6 +321,7 @@ class Site:
             applier=self.cluster.name,
             source=source.name,
             source_epoch=take.foreign_epoch,
+            epoch=take.epoch,
             group=entry.group,
             ordinal=entry.ordinal,
             table=change.table,

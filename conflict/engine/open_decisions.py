@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conflict.decision import Decision, Verdict
+from conflict.decision import Decision
 from conflict.engine.epoch_log import LoggedChange
 from conflict.engine.epoch_pass import EpochPass, Judged, Stopped
 from conflict.engine.row_store import Row, RowKey, RowStore
@@ -46,7 +46,7 @@ def open_decisions(
         for place, entry in enumerate(entries):
             now = decided.get((entry.group, entry.ordinal, key))
             candidates = {each[place] for each in tried if place < len(each)} | ({now.decision} if now else set())
-            if entry.group in rejected and len({_counts(each) for each in candidates}) > 1:
+            if entry.group in rejected and len({(each.verdict, each.cause) for each in candidates}) > 1:
                 found.append(_undecided(looked, entry, now, candidates))
     return found
 
@@ -68,10 +68,6 @@ def _try(entries: Sequence[LoggedChange], key: RowKey, state: Row | None, again:
     finally:
         store.roll_back()
     return [judged.decision for judged in again.judged[start:]]
-
-
-def _counts(decision: Decision) -> bool:
-    return decision.verdict is Verdict.REJECTED
 
 
 def _undecided(looked: EpochPass, entry: LoggedChange, now: Judged | None, candidates: set[Decision]) -> Undecided:

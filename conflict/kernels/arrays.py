@@ -16,10 +16,11 @@ import numpy.typing as npt
 
 __all__ = [
     "BucketRows",
+    "Conflicts",
     "Decisions",
     "FunctionArrays",
+    "Logged",
     "Presence",
-    "Refreshes",
     "TakeArrays",
     "read_only",
 ]
@@ -40,10 +41,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 
 
 class Presence(IntEnum):
-    """Whether an image carries the resolve column."""
+    """Whether an image carries the resolve column; an image without any column says so."""
 
     ABSENT = 0
     PRESENT = 1
+    NO_COLUMNS = 2
 
 
 @attrs.frozen
@@ -65,6 +67,8 @@ class BucketRows:
         before_value: Its value; NULL counts as 0.
         after_presence: `Presence` of the resolve column in the after image.
         after_value: Its value; NULL counts as 0.
+        before_lacks: Columns that a new row must be given and the before image does not carry, one bit each.
+        after_lacks: The same of the after image.
     """
 
     key: Int32
@@ -78,6 +82,8 @@ class BucketRows:
     before_value: UInt64
     after_presence: Int8
     after_value: UInt64
+    before_lacks: UInt64
+    after_lacks: UInt64
 
     def __len__(self) -> int:
         return len(self.key)
@@ -95,6 +101,13 @@ class TakeArrays:
         group: Its place in that epoch.
         traced: Whether the binlog shows it.
         max_replicated_epoch: Highest own epoch known to have come back before it.
+        number: Its number among the takes of its applier, from 0.
+        restarted: Whether the applier was started since the take before.
+        arrived_epoch: Own epoch before which the applier cannot have begun with it.
+        arrived_group: Group of that epoch.
+        judged: Whether it was judged at another place than where it commits.
+        judged_epoch: Own epoch of that place.
+        judged_group: Group of that epoch.
     """
 
     applier: Int8
@@ -103,6 +116,13 @@ class TakeArrays:
     group: Int32
     traced: Bool
     max_replicated_epoch: UInt64
+    number: Int64
+    restarted: Bool
+    arrived_epoch: UInt64
+    arrived_group: Int32
+    judged: Bool
+    judged_epoch: UInt64
+    judged_group: Int32
 
     def __len__(self) -> int:
         return len(self.applier)
@@ -111,17 +131,48 @@ class TakeArrays:
 @attrs.frozen
 class FunctionArrays:
     """
-    What each applier does with each table. Shape (clusters, tables).
+    What each applier does with each table, its role considered. Shape (clusters, tables).
 
     Attributes:
-        code: `FunctionCode` of its conflict function.
+        code: `FunctionCode` of its conflict function; that of no function under role PASS.
         gci_bits: Extra GCI bits.
         refreshes: Whether rejected operations make the row be sent again.
+        secondary: Whether the role is SECONDARY, and the function heeds it.
+        reflects: Whether the role is PRIMARY, and what is applied is logged for the secondary.
+        whole_rows: Whether an update is logged with all columns.
+        required: Columns that a new row must be given, one bit each; the same for both clusters.
     """
 
     code: Int8
     gci_bits: Int8
     refreshes: Bool
+    secondary: Bool
+    reflects: Bool
+    whole_rows: Bool
+    required: UInt64
+
+
+@attrs.frozen
+class Conflicts:
+    """
+    Transactions that are in conflict, as far as is known.
+
+    Attributes:
+        offsets: Those of take n are ``groups[offsets[n]:offsets[n + 1]]``. Shape (takes + 1,).
+        groups: Groups of the foreign epoch, sorted per take.
+    """
+
+    offsets: Int64
+    groups: Int32
+
+    def of(self, take: int) -> Int32:
+        """Return the groups of one take."""
+        return self.groups[self.offsets[take] : self.offsets[take + 1]]
+
+    @property
+    def takes(self) -> Int64:
+        """Takes that hold transactions in conflict."""
+        return np.flatnonzero(np.diff(self.offsets))
 
 
 @attrs.frozen
@@ -131,7 +182,7 @@ class Decisions:
 
     Attributes:
         take: Number of the take.
-        source: Row number in the source's `BucketRows`; -1 - n is refresh n.
+        source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
         verdict: `Verdict`.
         cause: `Cause`.
         incoming: Value of the operation that was compared.
@@ -152,24 +203,33 @@ class Decisions:
 
 
 @attrs.frozen
-class Refreshes:
+class Logged:
     """
-    Rows that appliers sent again, in the order in which they were made. Shape (refreshes,).
+    What appliers logged themselves, for the other side to apply, in the order in which it was made. Shape (entries,).
+
+    Rows that were sent again after a conflict (refreshes), and rows that a primary changed for
+    the secondary (reflected): one entry per row and take.
 
     Attributes:
         cluster: Number of the cluster whose applier made it.
         key: Row.
         take: Number of the take in which it was made.
-        exists: Whether the row existed then: a write, else a delete.
+        operation: `Operation`.
+        refresh: Whether it is a refresh, else it is reflected.
+        given: Whether its after image carries the resolve column.
         value: Its resolve column.
+        lacks: Columns that a new row must be given and the after image does not carry.
         decision: Number of the decision that caused it.
     """
 
     cluster: Int8
     key: Int32
     take: Int64
-    exists: Bool
+    operation: Int8
+    refresh: Bool
+    given: Bool
     value: UInt64
+    lacks: UInt64
     decision: Int64
 
     def __len__(self) -> int:

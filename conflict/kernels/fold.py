@@ -2,8 +2,13 @@
 The fold: decides every operation of a bucket in one pass.
 
 Takes are walked in order. Before one, its applier catches up on what it did itself; then the operations of
-the foreign epoch are decided, its own changes and refreshes merged in the order of its log; then
-the rows in conflict are refreshed. State is one entry per key and cluster: exists, local, epoch, value.
+the foreign epoch are decided, its own changes and what the other applier logged merged in the order of its log;
+then those that a primary changed are reflected, and the rows in conflict refreshed. State is one entry per key
+and cluster: exists, local, epoch, resolve column, whether the row has one, which required columns it lacks.
+
+A take that holds transactions in conflict is decided twice, as the server does it: once as if there were none
+(pass TRACK), which is undone, then with their operations rejected (pass APPLY). Which transactions those are
+is an input; `conflict.transactions` finds them by folding until nothing changes.
 
 The rules are those of `conflict.functions`, which property tests hold this to.
 """
@@ -17,43 +22,43 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Cause, Verdict
-from conflict.functions import FunctionCode
 from conflict.kernels.arrays import (
     BucketRows,
+    Conflicts,
     Decisions,
     FunctionArrays,
     Int64,
-    Refreshes,
+    Logged,
+    Presence,
     TakeArrays,
     read_only,
 )
+from conflict.kernels.bounds import bounds_of
+from conflict.kernels.open_decisions import try_others
+from conflict.kernels.passes import catch_up, decide_pass, restore
+from conflict.kernels.rules import needs_refresh
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
 
-__all__ = ["Bounds", "Folded", "bounds_of", "fold"]
+__all__ = ["Folded", "fold"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
-READ = int(ConflictFlag.READ)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
-NO_CAUSE, MISSING = int(Cause.NONE), int(Cause.ROW_DOES_NOT_EXIST)
-EXISTS, IN_CONFLICT = int(Cause.ROW_ALREADY_EXISTS), int(Cause.ROW_IN_CONFLICT)
-NO_FUNCTION, MAX, EPOCH = int(FunctionCode.NONE), int(FunctionCode.MAX), int(FunctionCode.EPOCH)
-
-
-@attrs.frozen
-class Bounds:
-    """
-    Which rows belong to which take. Shape (takes,).
-
-    Attributes:
-        local_end: The applier's own rows before this number come before the take.
-        first: First row of the source's epoch.
-        last: One past its last row.
-    """
-
-    local_end: Int64
-    first: Int64
-    last: Int64
+NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
+PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
+NOTHING = np.uint64(0)
+_ROWS = (
+    "key",
+    "table",
+    "operation",
+    "epoch",
+    "group",
+    "before_presence",
+    "before_value",
+    "after_presence",
+    "after_value",
+    "before_lacks",
+    "after_lacks",
+)
 
 
 @attrs.frozen
@@ -62,40 +67,25 @@ class Folded:
     What `fold` returns.
 
     Attributes:
-        decisions: One per operation taken.
-        refreshes: One per row sent again.
+        decisions: One per operation taken, as it was decided in the end.
+        tracked: One per operation of a take that holds transactions in conflict, or was judged before it
+            commits, as pass TRACK decided it.
+        candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was
+            decided where the applier's own cluster changed the row meanwhile. Shape (tracked,).
+        logged: One per row that an applier sent again or reflected.
         unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
     """
 
     decisions: Decisions
-    refreshes: Refreshes
+    tracked: Decisions
+    candidates: Int64
+    logged: Logged
     unexplained: Int64
 
 
-def bounds_of(takes: TakeArrays, rows: Sequence[BucketRows]) -> Bounds:
-    """Find, for every take, the rows that come before it and the rows that it applies."""
-    local_end, first, last = (np.zeros(len(takes), np.int64) for _ in range(3))
-    for applier in (0, 1):
-        mine = np.flatnonzero(takes.applier == applier)
-        own, source = rows[applier], rows[1 - applier]
-        # A take without a trace follows its group, one with a trace is its group.
-        groups = takes.group[mine].astype(np.int64) + ~takes.traced[mine]
-        local_end[mine] = _search(own, takes.epoch[mine], groups)
-        first[mine] = np.searchsorted(source.epoch, takes.foreign_epoch[mine], "left")
-        last[mine] = np.searchsorted(source.epoch, takes.foreign_epoch[mine], "right")
-    return Bounds(local_end, first, last)
-
-
-def _search(rows: BucketRows, epochs: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return the number of the first row at or after each (epoch, group)."""
-    known = np.unique(np.concatenate([rows.epoch, epochs]))
-    # Groups start at -1 and an epoch holds far fewer than 2^32 of them.
-    places = (np.searchsorted(known, rows.epoch) << 32) + rows.group + 1
-    wanted = (np.searchsorted(known, epochs) << 32) + groups + 1
-    return np.asarray(np.searchsorted(places, wanted, "left"))
-
-
-def fold(takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArrays, keys: int) -> Folded:
+def fold(
+    takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArrays, conflicts: Conflicts, keys: int
+) -> Folded:
     """
     Decide every operation of a bucket.
 
@@ -103,111 +93,35 @@ def fold(takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArray
         takes: All takes, of every bucket alike.
         rows: What each of the two clusters did itself.
         functions: Which function each applier uses for each table.
+        conflicts: Transactions in conflict, per take.
         keys: Number of keys in the bucket.
     """
     bounds = bounds_of(takes, rows)
     capacity = 2 * int((bounds.last - bounds.first).sum()) + 16
     while True:
-        folded = _fold(
-            _frozen(takes.applier, takes.foreign_epoch, takes.epoch, takes.group, takes.max_replicated_epoch),
-            _frozen(bounds.local_end, bounds.first, bounds.last),
-            tuple(_frozen(*pair) for pair in _pairs(rows)),
-            _frozen(functions.code, functions.gci_bits, functions.refreshes),
+        decisions, tracked, candidates, logged, lengths, unexplained = _fold(
+            _frozen(takes.applier, takes.epoch, takes.group, takes.max_replicated_epoch),
+            _frozen(*(getattr(bounds, field.name) for field in attrs.fields(type(bounds)))),
+            tuple(_frozen(getattr(rows[0], name), getattr(rows[1], name)) for name in _ROWS),
+            _frozen(*(getattr(functions, field.name) for field in attrs.fields(FunctionArrays))),
+            _frozen(conflicts.offsets, conflicts.groups, takes.judged),
             keys,
             capacity,
         )
-        decisions, refreshes, made, sent, unexplained = folded
-        if made >= 0:
+        if lengths[0] >= 0:
             break
         capacity *= 2  # two primaries can refresh each other's refreshes any number of times
     return Folded(
-        Decisions(*(column[:made] for column in decisions)),
-        Refreshes(*(column[:sent] for column in refreshes)),
+        Decisions(*(column[: lengths[0]] for column in decisions)),
+        Decisions(*(column[: lengths[1]] for column in tracked)),
+        candidates[: lengths[1]],
+        Logged(*(column[: lengths[2]] for column in logged)),
         unexplained,
     )
 
 
-def _pairs(rows: Sequence[BucketRows]) -> tuple[tuple[np.ndarray, np.ndarray], ...]:
-    return tuple((getattr(rows[0], field.name), getattr(rows[1], field.name)) for field in attrs.fields(BucketRows))
-
-
 def _frozen(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
     return tuple(read_only(array) for array in arrays)
-
-
-@njit(cache=True, inline="always")
-def _stored_precision(epoch, bits):
-    """See `conflict.engine.row_store.stored_precision`."""
-    low = epoch & np.uint64(0xFFFFFFFF)
-    if low >= (np.uint64(1) << np.uint64(bits)) - np.uint64(1):
-        return epoch | np.uint64(0xFFFFFFFF)
-    return epoch
-
-
-@njit(cache=True)
-def _decide(function, bits, operation, exists, local, epoch, value, before, after, max_replicated):
-    """Return (verdict, cause, incoming, stored); the rules of `conflict.functions`."""
-    zero = np.uint64(0)
-    if function == NO_FUNCTION:
-        if not exists and operation != WRITE:
-            return IGNORED, NO_CAUSE, zero, zero
-        return APPLIED, NO_CAUSE, zero, zero
-    if operation == WRITE:
-        if exists:
-            return REJECTED, EXISTS, zero, zero
-        return APPLIED, NO_CAUSE, zero, zero
-    if not exists:
-        return REJECTED, MISSING, zero, zero
-    if function == MAX:
-        if operation == UPDATE:
-            if after > value:
-                return APPLIED, NO_CAUSE, zero, zero
-            return REJECTED, IN_CONFLICT, after, value
-        if before == value:
-            return APPLIED, NO_CAUSE, zero, zero
-        return REJECTED, IN_CONFLICT, before, value
-    read_back = _stored_precision(epoch, bits)
-    if local and read_back > max_replicated:
-        return REJECTED, IN_CONFLICT, max_replicated, read_back
-    return APPLIED, NO_CAUSE, zero, zero
-
-
-@njit(cache=True)
-def _catch_up(state, rows, side, start, stop, unexplained):
-    """Do what a cluster did itself, rows `start` to `stop`."""
-    exists, local, epoch, value = state
-    key_of, _, operation_of, flags_of, epoch_of, _, _, before_in, before_of, after_in, after_of = rows
-    for row in range(start, stop):
-        if flags_of[side][row] & READ:
-            continue
-        key = key_of[side][row]
-        unexplained[side] += not exists[side, key] and operation_of[side][row] != WRITE
-        if operation_of[side][row] == DELETE:
-            exists[side, key] = False
-            continue
-        if not exists[side, key]:
-            value[side, key] = before_of[side][row] if before_in[side][row] else np.uint64(0)
-            exists[side, key] = True
-        if after_in[side][row]:
-            value[side, key] = after_of[side][row]
-        local[side, key] = True
-        epoch[side, key] = epoch_of[side][row]
-
-
-@njit(cache=True)
-def _apply(state, side, key, operation, given, after, own_epoch):
-    """Do what the applier of a cluster applies."""
-    exists, local, epoch, value = state
-    if operation == DELETE:
-        exists[side, key] = False
-        return
-    if not exists[side, key]:
-        value[side, key] = np.uint64(0)
-        exists[side, key] = True
-    if given:
-        value[side, key] = after
-    local[side, key] = False
-    epoch[side, key] = own_epoch
 
 
 @njit(cache=True)
@@ -220,113 +134,216 @@ def _tables_of_keys(rows, keys):
 
 
 @njit(cache=True)
-def _needs_refresh(functions, side, table, operation, cause):
-    """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
-    return functions[2][side, table] and not (operation == DELETE and cause == MISSING)
+def _new_decisions(capacity):
+    return (
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.bool_),
+    )
 
 
 @njit(cache=True)
-def _fold(takes, bounds, rows, functions, keys, capacity):
-    """Walk the takes; returns arrays, their lengths, or -1 for a length if `capacity` is too small."""
-    applier_of, foreign_epoch, own_epoch, own_group, max_replicated = takes
-    local_end, first, last = bounds
-    key_of, _, operation_of, flags_of, _, group_of, _, _, before_of, after_in, after_of = rows
+def _room_for_rows(rows, keys, keeping):
+    """Return where `catch_up` keeps how each row was before its cluster's own changes, if that is wanted."""
+    count = max(len(rows[0][0]), len(rows[0][1])) if keeping else 1
+    return (
+        keeping,
+        np.full((2, keys if keeping else 1), -1, np.int64),
+        np.empty((2, count), np.int64),
+        np.empty((2, count), np.bool_),
+        np.empty((2, count), np.bool_),
+        np.empty((2, count), np.uint64),
+        np.empty((2, count), np.uint64),
+        np.empty((2, count), np.bool_),
+        np.empty((2, count), np.uint64),
+    )
+
+
+@njit(cache=True)
+def _room_for_keys(keys):
+    return (
+        np.empty(keys, np.int64),
+        np.empty(keys, np.int64),
+        np.full(keys, -1, np.int64),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.uint64),
+        np.empty(keys, np.uint64),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.uint64),
+    )
+
+
+@njit(cache=True)
+def _new_log(capacity):
+    return (
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.int32),
+        np.empty(capacity, np.int64),
+        np.empty(capacity, np.int8),
+        np.empty(capacity, np.bool_),
+        np.empty(capacity, np.bool_),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.uint64),
+        np.empty(capacity, np.int64),
+    )
+
+
+@njit(cache=True)
+def _put_entry(log, sent, here, key, take, operation, refresh, row, decision):
+    l_cluster, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_lacks, l_decision = log
+    l_cluster[sent], l_key[sent], l_take[sent], l_operation[sent] = here, key, take, operation
+    l_refresh[sent], l_given[sent], l_value[sent], l_lacks[sent] = refresh, row[0], row[1], row[2]
+    l_decision[sent] = decision
+    return sent + 1
+
+
+@njit(cache=True)
+def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, start, stop):
+    """
+    Log what the other side must hear of a take: one entry per row, reflected ones first.
+
+    Returns the number of entries, or -1 if there is no room.
+    """
+    applier_of, own_epoch, _, _ = takes
+    exists, local, epoch, value, given, lacks = state
+    marked, pending, written = work
+    l_key, l_operation = log[1], log[3]
+    _, d_source, d_verdict, d_cause, _, _, d_existed = decisions
+    here = applier_of[take]
+    refreshes = 0
+    for refreshing in (True, False):  # a refresh of a row wins over its reflected changes
+        for decision in range(start, stop):
+            if d_verdict[decision] != (REJECTED if refreshing else APPLIED):
+                continue
+            source = d_source[decision]
+            key = rows[0][1 - here][source] if source >= 0 else l_key[-1 - source]
+            table = table_of_key[key]
+            if refreshing:
+                operation = rows[2][1 - here][source] if source >= 0 else l_operation[-1 - source]
+                wanted = needs_refresh(functions[2][here, table], operation, d_cause[decision])
+            else:
+                wanted = functions[4][here, table]
+            if not wanted or marked[here, key] == take:
+                continue
+            marked[here, key] = take
+            existed, stays = d_existed[decision], exists[here, key]
+            if refreshing:
+                pending[refreshes] = decision
+                refreshes += 1
+            elif existed or stays:
+                if sent >= len(l_key):
+                    return -1
+                kind = (UPDATE if existed else WRITE) if stays else DELETE
+                part = kind == UPDATE and not functions[5][here, table]
+                row = (stays and given[here, key], value[here, key], written[1][key] if part else lacks[here, key])
+                sent = _put_entry(log, sent, here, key, take, kind, False, row, decision)
+    for place in range(refreshes):
+        if sent >= len(l_key):
+            return -1
+        decision = pending[place]
+        source = d_source[decision]
+        key = rows[0][1 - here][source] if source >= 0 else l_key[-1 - source]
+        stays = exists[here, key]
+        row = (stays and given[here, key], value[here, key], lacks[here, key])
+        sent = _put_entry(log, sent, here, key, take, WRITE if stays else DELETE, True, row, decision)
+        if stays:
+            local[here, key], epoch[here, key] = True, own_epoch[take]
+    return sent
+
+
+@njit(cache=True)
+def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
+    """Walk the takes; returns arrays and their lengths, -1 for the first length if `capacity` is too small."""
+    applier_of = takes[0]
+    local_end, first, last, first_cause, last_cause, judged_end, open_start = bounds
+    offsets, groups, judged = conflicts
     state = (
         np.zeros((2, keys), np.bool_),
         np.zeros((2, keys), np.bool_),
         np.zeros((2, keys), np.uint64),
         np.zeros((2, keys), np.uint64),
+        np.zeros((2, keys), np.bool_),
+        np.zeros((2, keys), np.uint64),
     )
-    exists, local, epoch, value = state
+    saved = (
+        np.empty(keys, np.int32),
+        np.full(keys, -1, np.int64),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.uint64),
+        np.empty(keys, np.uint64),
+        np.empty(keys, np.bool_),
+        np.empty(keys, np.uint64),
+    )
+    written = (np.full(keys, -1, np.int64), np.zeros(keys, np.uint64))  # the last pass, and what it has not written
     table_of_key = _tables_of_keys(rows, keys)
-    marked = np.full((2, keys), -1, np.int64)  # the last take that refreshed a row
-    decisions = (
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.bool_),
-    )
-    d_take, d_source, d_verdict, d_cause, d_incoming, d_stored, d_existed = decisions
-    refreshes = (
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.bool_),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.int64),
-    )
-    r_cluster, r_key, r_take, r_exists, r_value, r_decision = refreshes
-    queue = np.empty((2, capacity), np.int64)  # refreshes that each cluster has logged, in order
-    head, tail, done = np.zeros(2, np.int64), np.zeros(2, np.int64), np.zeros(2, np.int64)
+    marked = np.full((2, keys), -1, np.int64)  # the last take that logged a row
+    decisions, tracked, log = _new_decisions(capacity), _new_decisions(capacity), _new_log(capacity)
+    pending = np.empty(capacity, np.int64)
+    work = (marked, pending, written)
+    queue = np.empty((2, capacity), np.int64)  # what each cluster has logged, in order
+    tail, done = np.zeros(2, np.int64), np.zeros(2, np.int64)
+    queue_start, queue_stop = np.zeros(len(applier_of), np.int64), np.zeros(len(applier_of), np.int64)
     unexplained = np.zeros(2, np.int64)
-    made, sent = 0, 0
+    # Only where transactions are in conflict does it matter how rows were before their cluster's own changes.
+    keeping = len(groups) > 0
+    candidates, trial = np.zeros(capacity, np.int64), _new_decisions(capacity if keeping else 1)
+    before = _room_for_rows(rows, keys, keeping)
+    open_work = _room_for_keys(keys if keeping else 1)
+    made, seen, sent = 0, 0, 0
+    full = (-1, -1, -1)
 
     for take in range(len(applier_of)):
         here = applier_of[take]
-        there = 1 - here
         # 1. The applier's own changes that come before.
-        _catch_up(state, rows, here, done[here], local_end[take], unexplained)
-        done[here] = max(done[here], local_end[take])
+        catch_up(state, rows, functions[6], here, done[here], judged_end[take], unexplained, before)
+        done[here] = max(done[here], judged_end[take])
 
-        # 2. The foreign epoch: rows and refreshes in the order of its log.
-        while head[there] < tail[there] and own_epoch[r_take[queue[there, head[there]]]] < foreign_epoch[take]:
-            head[there] += 1  # of an epoch that was never taken
-        started, row = made, first[take]
-        while True:
-            refresh = queue[there, head[there]] if head[there] < tail[there] else np.int64(-1)
-            has_refresh = refresh >= 0 and own_epoch[r_take[refresh]] == foreign_epoch[take]
-            has_row = row < last[take]
-            if not has_row and not has_refresh:
-                break
-            if made >= capacity:
-                return decisions, refreshes, -1, sent, unexplained
-            before, given, reads = np.uint64(0), True, False
-            if has_refresh and (not has_row or own_group[r_take[refresh]] < group_of[there][row]):
-                head[there] += 1
-                key, after = r_key[refresh], r_value[refresh]
-                operation = WRITE if r_exists[refresh] else DELETE
-                d_source[made] = -1 - refresh
-            else:
-                key, after, operation = key_of[there][row], after_of[there][row], operation_of[there][row]
-                before, given = before_of[there][row], after_in[there][row] != 0
-                reads = (flags_of[there][row] & READ) != 0
-                d_source[made] = row
-                row += 1
-            table = table_of_key[key]
-            d_take[made], d_existed[made] = take, exists[here, key]
-            d_verdict[made], d_cause[made], d_incoming[made], d_stored[made] = _decide(
-                functions[0][here, table], functions[1][here, table], operation,
-                exists[here, key], local[here, key], epoch[here, key], value[here, key],
-                before, after, max_replicated[take],
+        # 2. The foreign epoch, in the order of its log.
+        queued, queue_end = 0, 0
+        if first_cause[take] >= 0:
+            queued, queue_end = queue_start[first_cause[take]], queue_stop[last_cause[take]]
+        where = (first[take], last[take], queued, queue_end)
+        started = seen
+        if offsets[take] < offsets[take + 1] or judged[take]:
+            seen, kept = decide_pass(
+                take, where, takes, state, rows, functions, table_of_key, log, queue,
+                (groups, 0, 0), (tracked, seen), written, (True, saved),
             )  # fmt: skip
-            if d_verdict[made] == APPLIED and not reads:
-                _apply(state, here, key, operation, given, after, own_epoch[take])
-            made += 1
+            if seen < 0:
+                return decisions, tracked, candidates, log, full, unexplained
+            restore(saved, state, here, kept)
+        catch_up(state, rows, functions[6], here, done[here], local_end[take], unexplained, before)
+        done[here] = max(done[here], local_end[take])
+        if offsets[take] < offsets[take + 1]:
+            try_others(
+                take, where, takes, state, rows, functions, table_of_key, log, queue, groups,
+                (tracked, started, seen, candidates, open_start[take], judged[take], trial),
+                written, saved, open_work, before,
+            )  # fmt: skip
+        started = made
+        made, _ = decide_pass(
+            take, where, takes, state, rows, functions, table_of_key, log, queue,
+            (groups, offsets[take], offsets[take + 1]), (decisions, made), written, (False, saved),
+        )  # fmt: skip
+        if made < 0:
+            return decisions, tracked, candidates, log, full, unexplained
 
-        # 3. Refreshes, one per row in conflict.
-        for decision in range(started, made):
-            if d_verdict[decision] != REJECTED:
-                continue
-            source = d_source[decision]
-            key = key_of[there][source] if source >= 0 else r_key[-1 - source]
-            operation = operation_of[there][source] if source >= 0 else (WRITE if r_exists[-1 - source] else DELETE)
-            if marked[here, key] == take:
-                continue
-            if not _needs_refresh(functions, here, table_of_key[key], operation, d_cause[decision]):
-                continue
-            if sent >= capacity:
-                return decisions, refreshes, -1, sent, unexplained
-            marked[here, key] = take
-            r_cluster[sent], r_key[sent], r_take[sent], r_decision[sent] = here, key, take, decision
-            r_exists[sent], r_value[sent] = exists[here, key], value[here, key]
-            if exists[here, key]:
-                local[here, key], epoch[here, key] = True, own_epoch[take]
-            queue[here, tail[here]] = sent
+        # 3. What the other side must hear of it.
+        entries = sent
+        sent = _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, started, made)
+        if sent < 0:
+            return decisions, tracked, candidates, log, full, unexplained
+        queue_start[take] = tail[here]
+        for entry in range(entries, sent):
+            queue[here, tail[here]] = entry
             tail[here] += 1
-            sent += 1
+        queue_stop[take] = tail[here]
     for side in range(2):
-        _catch_up(state, rows, side, done[side], len(key_of[side]), unexplained)
-    return decisions, refreshes, made, sent, unexplained
+        catch_up(state, rows, functions[6], side, done[side], len(rows[0][side]), unexplained, before)
+    return decisions, tracked, candidates, log, (made, seen, sent), unexplained

@@ -16,6 +16,7 @@ from conflict.configuration import Configuration
 from conflict.conformance.judge import FAIL, NOT_YET, PASS
 from conflict.conformance.judge import Verdict as CaseVerdict
 from conflict.decision import Cause, Decision, Verdict, explain
+from conflict.evidence import Reading, Settled
 from conflict.functions import Argument
 from conflict.pipeline import Run
 from conflict.resolution import Stop
@@ -77,13 +78,16 @@ def _table(title: str, texts: Sequence[str], figures: Sequence[str]) -> Table:
 
 def _outcomes(run: Run) -> Table:
     """One row per applier and table that had anything to do."""
+    used = {name for _, _, each in _counts(run) for name, times in each.items() if times}
+    rare = ["ignored", *(name for name in ("discarded", "skipped") if name in used)]
     table = _table(
         "What the appliers did",
         ["applier", "table"],
-        ["changes", "applied", "ignored", "conflicts", "refreshed"],
+        ["changes", "applied", *rare, "conflicts", "refreshed"],
     )
     for cluster, name, each in _counts(run):
-        figures = (_taken(each), each["applied"], each["ignored"], each["rejected"], each["refreshes"])
+        others = [each.get(verdict, 0) for verdict in rare]
+        figures = (_taken(each), each["applied"], *others, each["rejected"], each["refreshes"])
         table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
     return table
 
@@ -111,7 +115,7 @@ def _counts(run: Run) -> list[tuple[str, str, dict[str, int]]]:
 
 
 def _taken(each: Mapping[str, int]) -> int:
-    return each["applied"] + each["ignored"] + each["rejected"]
+    return sum(each.get(verdict.name.lower(), 0) for verdict in Verdict)
 
 
 def _rows(configuration: Configuration, run: Run) -> Table:
@@ -165,6 +169,7 @@ def _print_findings(console: Console, configuration: Configuration, run: Run) ->
                 f"[yellow]{name} itself changed {unexplained:,} rows that should not be there:[/yellow] they are older "
                 "than the binlogs, or another function was in force when these were written."
             )
+    _print_open_questions(console, run)
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
     for name, epochs in run.epochs_left_out.items():
@@ -179,6 +184,39 @@ def _print_findings(console: Console, configuration: Configuration, run: Run) ->
             f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}. "
             f"Every epoch before that is resolved; {left_out:,} row operations of an unfinished one are left out."
         )
+
+
+def _print_open_questions(console: Console, run: Run) -> None:
+    """Say what the binlogs do not tell."""
+    summary = run.summary
+    for each in run.settled:
+        console.print(f"[yellow]Cannot be told from the order of the binlogs alone:[/yellow] {explain_settled(each)}")
+    for name, undecided in summary.undecided.items():
+        if undecided:
+            console.print(
+                f"[yellow]Cannot be told:[/yellow] whether {undecided:,} operations that {name} rejected with their "
+                f"transactions were in conflict themselves, for {name} changed their rows meanwhile. No row depends "
+                f"on it; {_ranges(summary.counter_ranges.get(name, {}))}."
+            )
+
+
+def explain_settled(settled: Settled) -> str:
+    """Say what a binlog leaves open, and what was concluded from what it shows."""
+    if settled.reading is Reading.NOT_TAKEN:
+        return (
+            f"whether {settled.cluster} took epoch {settled.foreign_epoch} of the other cluster, the first without a "
+            "trace at the end. It would have changed rows, and the binlog shows none of that, so it was not taken."
+        )
+    return (
+        f"when {settled.cluster} judged epoch {settled.foreign_epoch}: its own changes came between. Of "
+        f"{settled.candidates} moments the latest is chosen that explains the {settled.rows:,} rows that the "
+        "binlog shows otherwise."
+    )
+
+
+def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
+    texts = [f"{counter} is between {least:,} and {most:,}" for counter, (least, most) in ranges.items()]
+    return ", ".join(texts) if texts else "no counter does either"
 
 
 def stop_place(stop: Stop) -> str:

@@ -97,6 +97,43 @@ class TestForms:
         row = table.row(record(UPDATE, image(k=3), image(k=3, x=8, v=-1), cause=Cause.ROW_DOES_NOT_EXIST))
         assert row == (1, 2, 77, 5, "UPDATE_ROW", 3, "ROW_DOES_NOT_EXIST", -1, 8)
 
+    @pytest.mark.parametrize("columns", ["v INT, k INT NOT NULL", "k INT NOT NULL, v INT", "v INT"])
+    def test_columns_in_any_order(self, columns: str):
+        """With the prefixes, the key can stand anywhere, or nowhere."""
+        table, warning = find(columns)
+        assert table is not None
+        assert warning is None
+        names = [column.name for column in table.table.columns[4:]]
+        row = table.row(record(WRITE, None, image(k=3, v=8)))
+        assert row[4:] == tuple({"k": 3, "v": 8}[name] for name in names)
+
+    def test_a_longer_text_is_the_same_type(self):
+        """Lengths do not count in the extended form."""
+        table, warning = find("w VARCHAR(255) CHARACTER SET latin1")
+        assert table is not None
+        assert warning is None
+
+    def test_any_names_for_the_first_four(self):
+        """Only the prefix counts, in any case."""
+        fixed = EXTENDED.replace("NDB$server_id", "ndb$a").replace("NDB$source_epoch", "Ndb$x")
+        table, warning = find("k INT NOT NULL", fixed)
+        assert table is not None
+        assert warning is None
+
+    def test_the_key_in_another_order(self):
+        """The order of the four in the key does not matter."""
+        table, warning = find("k INT NOT NULL", BASIC.replace("(a, b, c, d)", "(d, c, b, a)"))
+        assert table is not None
+        assert warning is None
+
+    def test_a_malformed_one_in_capitals_hides_the_other(self):
+        """The server takes the first that there is, and looks no further."""
+        both = f"CREATE TABLE `t$EX` (a INT PRIMARY KEY); CREATE TABLE `t$ex` (k INT NOT NULL, {BASIC});"
+        assert find_exceptions_table(parse_schema(MAIN + both, database="d"), TABLE) == (
+            None,
+            "exceptions table t$EX has wrong definition (initial 4 columns)",
+        )
+
     def test_former_names(self):
         """Tables of older versions say master for source."""
         table, warning = find("k INT NOT NULL", EXTENDED.replace("source", "master"))
@@ -120,7 +157,8 @@ class TestForms:
 
     def test_capitals_come_first(self):
         """If both exist, the one in capitals is used."""
-        both = "".join(f"CREATE TABLE `{name}` ({BASIC});" for name in ("t$ex", "t$EX"))
+        basic = BASIC.replace(", PRIMARY", ", k INT NOT NULL, PRIMARY")
+        both = "".join(f"CREATE TABLE `{name}` ({basic});" for name in ("t$ex", "t$EX"))
         table, _ = find_exceptions_table(parse_schema(MAIN + both, database="d"), TABLE)
         assert table is not None
         assert (table.table.name, table.replicated) == ("t$EX", False)
@@ -161,25 +199,73 @@ class TestMalformed:
             (
                 "k$OLD INT, k$NEW INT",
                 5,
-                "Old or new values of primary key columns cannot be referenced, column k$NEW",
+                (
+                    "Old or new values of primary key columns cannot be referenced since primary keys cannot be "
+                    "updated, column k$NEW in table t$EX"
+                ),
             ),
             (
                 "k INT NOT NULL, v$OLD INT NOT NULL",
                 5,
-                "Old or new column reference v$OLD is not nullable and has no default value",
+                "Old or new column reference v$OLD in table t$EX is not nullable and doesn't have a default value",
             ),
-            ("v$NEW INT NOT NULL", 4, "Old or new column reference v$NEW is not nullable and has no default value"),
-            ("v INT NOT NULL", 4, "Data column v is not nullable and doesn't have a default value"),
-            ("other INT NOT NULL", 4, "Extra column other is not nullable and doesn't have a default value"),
-            ("k BIGINT NOT NULL", 4, "Column k has the name of a column of t, but another type"),
-            ("k INT UNSIGNED NOT NULL", 4, "Column k has the name of a column of t, but another type"),
-            ("v$OLD BIGINT", 4, "Column v$OLD has the name of a column of t, but another type"),
+            (
+                "v$NEW INT NOT NULL",
+                4,
+                "Old or new column reference v$NEW in table t$EX is not nullable and doesn't have a default value",
+            ),
+            (
+                "other$NEW INT NOT NULL",
+                4,
+                "Old or new column reference other$NEW in table t$EX is not nullable and doesn't have a default value",
+            ),
+            ("v INT NOT NULL", 4, "Data column v in table t$EX is not nullable and doesn't have a default value"),
+            (
+                "other INT NOT NULL, k INT NOT NULL",
+                4,
+                "Extra column other in table t$EX is not nullable and doesn't have a default value",
+            ),
+            (
+                "$OLD INT NOT NULL",
+                4,
+                "Extra column $OLD in table t$EX is not nullable and doesn't have a default value",
+            ),
+            (
+                "w TIMESTAMP NOT NULL DEFAULT CURRENT_TIMESTAMP",
+                4,
+                "Column w has matching name to column w for table t, but wrong type, 33 versus 15",
+            ),
+            ("k BIGINT NOT NULL", 4, "Column k has matching name to column k for table t, but wrong type, 9 versus 7"),
+            (
+                "K INT UNSIGNED NOT NULL",
+                4,
+                "Column K has matching name to column k for table t, but wrong type, 8 versus 7",
+            ),
+            ("v$OLD BIGINT", 4, "Column v$OLD has matching name to column v for table t, but wrong type, 9 versus 7"),
+            (
+                "w VARCHAR(256) CHARACTER SET latin1",
+                4,
+                "Column w has matching name to column w for table t, but wrong type, 23 versus 15",
+            ),
+            (
+                "w VARCHAR(64) CHARACTER SET utf8mb4",
+                4,
+                "Column w has matching name to column w for table t, but wrong type, 23 versus 15",
+            ),
             ("k INT", 4, "Pk column k not declared not null in both tables"),
-            ("NDB$OP_TYPE VARCHAR(20)", 4, "incorrect type varchar(20) for NDB$OP_TYPE"),
-            ("NDB$OP_TYPE INT", 4, "incorrect type int for NDB$OP_TYPE"),
-            ("NDB$CFT_CAUSE BIGINT UNSIGNED", 4, "incorrect type bigint unsigned for NDB$CFT_CAUSE"),
-            ("NDB$ORIG_TRANSID INT UNSIGNED", 4, "incorrect type int unsigned for NDB$ORIG_TRANSID"),
-            ("NDB$ORIG_TRANSID BIGINT", 4, "incorrect type bigint for NDB$ORIG_TRANSID"),
+            # Of several faults the last column's is named.
+            (
+                "k INT, v INT NOT NULL",
+                5,
+                "Data column v in table t$EX is not nullable and doesn't have a default value",
+            ),
+            ("NDB$OP_TYPE VARCHAR(20)", 4, "Table t$EX has incorrect type 15 for NDB$OP_TYPE"),
+            ("NDB$OP_TYPE INT", 4, "Table t$EX has incorrect type 7 for NDB$OP_TYPE"),
+            ("NDB$OP_TYPE BINARY(1)", 4, "Table t$EX has incorrect type 16 for NDB$OP_TYPE"),
+            ("NDB$CFT_CAUSE BIGINT UNSIGNED", 4, "Table t$EX has incorrect type 10 for NDB$CFT_CAUSE"),
+            ("NDB$CFT_CAUSE TINYINT UNSIGNED", 4, "Table t$EX has incorrect type 2 for NDB$CFT_CAUSE"),
+            ("ndb$orig_transid INT UNSIGNED", 4, "Table t$EX has incorrect type 8 for NDB$ORIG_TRANSID"),
+            ("NDB$ORIG_TRANSID BIGINT", 4, "Table t$EX has incorrect type 9 for NDB$ORIG_TRANSID"),
         ],
     )
     def test_other_columns(self, columns: str, place: int, fault: str):
@@ -189,15 +275,92 @@ class TestMalformed:
     def test_a_prefix_that_is_missing(self):
         """If one column has the prefix, the first four must have it."""
         table, warning = find(f"NDB$OP_TYPE {OP_TYPES}", EXTENDED.replace("NDB$count", "count"))
-        fault = "(column 3): mandatory column count lacks the 'NDB$' prefix"
+        fault = "(column 4): mandatory column count doesn't have the 'NDB$' prefix"
         assert (table, warning) == (None, f"exceptions table t$EX has wrong definition {fault}")
 
     def test_an_unknown_column_is_only_suspicious(self):
         """One that can be left at its default is kept there, and warned of."""
         table, warning = find("other INT, more INT NOT NULL DEFAULT 7")
         assert table is not None
-        assert warning == "exceptions table t$EX has suspicious definition: Column other not found in t"
+        fault = "Column other in extension table t$EX not found in t"
+        assert warning == f"exceptions table t$EX has suspicious definition ((column 4): {fault}"
         assert table.row(record(WRITE, None, image(k=1)))[4:] == (None, 7)
+
+    @pytest.mark.parametrize("place", range(4))
+    def test_every_one_of_the_first_four_needs_the_prefix(self, place: int):
+        """The server names the column after the one that lacks it."""
+        name = ["NDB$server_id", "NDB$source_server_id", "NDB$source_epoch", "NDB$count"][place]
+        plain = EXTENDED.replace(name, name.removeprefix("NDB$"))
+        table, warning = find(f"k INT NOT NULL, NDB$OP_TYPE {OP_TYPES}", plain)
+        assert table is None
+        fault = f"mandatory column {name.removeprefix('NDB$')} doesn't have the 'NDB$' prefix"
+        assert warning == f"exceptions table t$EX has wrong definition (column {place + 1}): {fault}"
+
+    def test_a_prefix_that_nothing_asks_for(self):
+        """The server goes from the last column to the first: it has met no prefix when it comes to the fourth."""
+        table, warning = find("k INT NOT NULL", EXTENDED.replace("NDB$count", "count"))
+        assert table is not None
+        assert warning is None
+
+
+MAIN_OF_TWO = "CREATE TABLE t (v INT, b INT NOT NULL, a INT NOT NULL, c INT NOT NULL, PRIMARY KEY (a, b));"
+BASIC_4 = "wrong definition (column 4): mandatory column d doesn't have the 'NDB$' prefix"
+
+
+class TestBasicForm:
+    """Without prefixes the key has to follow in the order of the table, and nothing else is filled in."""
+
+    def find(self, columns: str, fixed: str = BASIC) -> tuple[ExceptionsTable | None, str | None]:
+        """Return the exceptions table of a table with the key (a, b), which stand in the order b, a."""
+        head, _, key = fixed.replace("a INT", "s INT").replace("b INT", "t INT").partition(", PRIMARY KEY")
+        key = key.replace("(a, b,", "(s, t,")
+        definition = f"CREATE TABLE `t$EX` ({head}, {columns}, PRIMARY KEY{key})"
+        schema = parse_schema(MAIN_OF_TWO + definition, database="d")
+        return find_exceptions_table(schema, schema.tables[0])
+
+    @pytest.mark.parametrize("columns", ["b INT NOT NULL, a INT NOT NULL", "B INT NOT NULL, A INT NOT NULL, v INT"])
+    def test_usable(self, columns: str):
+        """In the order of the table's columns, not of its key."""
+        table, warning = self.find(columns)
+        assert table is not None
+        assert warning is None
+
+    @pytest.mark.parametrize(
+        "columns",
+        [
+            "a INT NOT NULL, b INT NOT NULL",
+            "b INT NOT NULL",
+            "b INT NOT NULL, v INT, a INT NOT NULL",
+            "b INT NOT NULL, v INT",
+            "v INT, b INT NOT NULL, a INT NOT NULL",
+            "other INT, b INT NOT NULL, a INT NOT NULL",
+        ],
+        ids=["order of the key", "half a key", "one between", "another instead", "data first", "unknown first"],
+    )
+    def test_anything_else_is_the_extended_form(self, columns: str):
+        """And the extended form needs its prefixes."""
+        assert self.find(columns) == (None, f"exceptions table t$EX has {BASIC_4}")
+
+    def test_without_key(self):
+        """Not even the first key column."""
+        assert find("", BASIC) == (None, f"exceptions table t$EX has {BASIC_4}")
+
+    def test_other_columns_keep_their_defaults(self):
+        """A column of the main table, or one that nobody knows, is neither filled in nor warned of."""
+        table, warning = find("k INT NOT NULL, v INT, x$OLD INT UNSIGNED DEFAULT 4, other INT", BASIC)
+        assert table is not None
+        assert warning is None
+        row = table.row(record(UPDATE, image(k=3, x=1, v=1), image(k=3, x=2, v=2)))
+        assert row == (1, 2, 77, 5, 3, None, 4, None)
+
+    def test_a_reference_before_the_key(self):
+        """The server has two messages for one fault: it looks for a key column on the way to the column."""
+        fault = "column v$NEW in table t$EX is not nullable and doesn't have a default value"
+        fixed = "b INT NOT NULL, a INT NOT NULL, v$NEW INT NOT NULL"
+        assert self.find(fixed) == (None, f"exceptions table t$EX has wrong definition (column 6): Data {fault}")
+        fixed = "b INT NOT NULL, a INT NOT NULL, c$NEW INT NOT NULL"
+        reference = fault.replace("column v$NEW", "Old or new column reference c$NEW")
+        assert self.find(fixed) == (None, f"exceptions table t$EX has wrong definition (column 6): {reference}")
 
 
 class TestExtensionColumns:
@@ -233,6 +396,16 @@ class TestExtensionColumns:
         """A read under an exclusive lock is logged as an update, and reported as a read."""
         what = record(UPDATE, image(k=1), image(k=1), read=True)
         assert filled(f"NDB$OP_TYPE {kind}", what) == (expected,)
+
+    def test_a_long_enum(self):
+        """One of more than 255 members is kept in two bytes."""
+        members = ",".join(f"'m{number}'" for number in range(1, 300))
+        assert filled(f"NDB$OP_TYPE ENUM({members})", record(DELETE, image(k=1), None)) == ("m3",)
+
+    @pytest.mark.parametrize(("kind", "value"), [("CHAR(1)", "\x03"), ("SET('one','two','four')", "one,two")])
+    def test_other_bytes(self, kind: str, value: str):
+        """The server takes whatever NDB keeps as CHAR, and writes the number into it."""
+        assert filled(f"NDB$OP_TYPE {kind} CHARACTER SET latin1", record(DELETE, image(k=1), None)) == (value,)
 
     def test_a_member_that_is_not_there(self):
         """An ENUM without that member shows the empty error value."""
@@ -310,6 +483,24 @@ class TestDataColumns:
     def test_key_of_the_before_image(self):
         """An update that has the key in its before image only still names its row."""
         assert filled("k INT NOT NULL", record(UPDATE, image(k=-7), image(x=1))) == (-7,)
+
+    def test_key_of_the_after_image(self):
+        """A key that changed its letters alone is shown as it is now; a delete shows it as it was."""
+        main = "CREATE TABLE t (k VARCHAR(9) CHARACTER SET latin1 PRIMARY KEY);"
+        head, _, key = EXTENDED.partition(", PRIMARY KEY")
+        schema = parse_schema(
+            f"{main}CREATE TABLE `t$EX` ({head}, k VARCHAR(9) CHARACTER SET latin1 NOT NULL, PRIMARY KEY{key})"
+        )
+        table, _ = find_exceptions_table(schema, schema.tables[0])
+        assert table is not None
+        layout = layout_of_types(schema.tables[0], (WireType(ColumnCode.VARCHAR, 9),))
+        old, new = (RowImage(layout, (0,), (layout.codecs[0].encode(text),)) for text in ("abc", "ABC"))
+        assert table.row(record(UPDATE, old, new))[4] == "ABC"
+        assert table.row(record(DELETE, old, None))[4] == "abc"
+
+    def test_new_value_of_a_delete(self):
+        """It is NULL, also where the column has a default."""
+        assert filled("v$NEW INT DEFAULT 9", record(DELETE, image(k=1, v=4), None)) == (None,)
 
     def test_new_value_at_its_default(self):
         """What an operation did not write is the default of the exceptions table's column."""

@@ -1,6 +1,10 @@
 """The conflict functions: how their texts are read, and what they decide."""
 
+import ctypes
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.errors import ConfigurationError
@@ -137,6 +141,18 @@ class TestParse:
             ("NDB$EPOCH(x)", 0),
             ("NDB$EPOCH(12x)", 12),
             ("NDB$EPOCH(007)", 7),
+            # What strtoul makes of it, in 32 bits.
+            ("NDB$EPOCH(+7)", 7),
+            ("NDB$EPOCH(010)", 8),
+            ("NDB$EPOCH(08)", 0),
+            ("NDB$EPOCH(0x1F)", 31),
+            ("NDB$EPOCH(0x)", 0),
+            ("NDB$EPOCH(--7)", 0),
+            ("NDB$EPOCH(\t7)", 7),
+            ("NDB$EPOCH(4294967296)", 0),
+            ("NDB$EPOCH(4294967302)", 6),
+            ("NDB$EPOCH(-4294967290)", 6),
+            ("NDB$EPOCH(-18446744073709551615)", 1),
         ],
     )
     def test_bits(self, text: str, bits: int):
@@ -160,12 +176,19 @@ class TestParse:
             ("NDB$MAX x", "NDB$MAX x, missing '(' at 'x'"),
             ("NDB$NOSUCH(x)", "NDB$NOSUCH(x), unknown conflict resolution function at 'NDB$NOSUCH(x)'"),
             ("ndb$max(x)", "ndb$max(x), unknown conflict resolution function at 'ndb$max(x)'"),
-            ("NDB$MAXI(x)", "NDB$MAXI(x), unknown conflict resolution function at 'NDB$MAXI(x)'"),
+            ("NDB$MAXI(x)", "NDB$MAXI(x), missing '(' at 'I(x)'"),
+            ("NDB$MAX_DELETE(x)", "NDB$MAX_DELETE(x), missing '(' at '_DELETE(x)'"),
+            ("NDB$EPOCH2_TRANSX", "NDB$EPOCH2_TRANSX, missing '(' at 'X'"),
+            ("NDB$EPOCH(-1)", "NDB$EPOCH(-1), Too many extra Gci bits at ')'"),
+            ("NDB$EPOCH(0x20 )", "NDB$EPOCH(0x20 ), Too many extra Gci bits at ' )'"),
+            ("NDB$EPOCH(18446744073709551616)", "NDB$EPOCH(18446744073709551616), Too many extra Gci bits at ')'"),
+            ("NDB$EPOCH(-99999999999999999999)", "NDB$EPOCH(-99999999999999999999), Too many extra Gci bits at ')'"),
             ("NDB$EPOCH", "NDB$EPOCH, missing '(' at ''"),
             ("NDB$EPOCH(1 2)", "NDB$EPOCH(1 2), missing ')' at '2)'"),
             ("NDB$EPOCH(40)", "NDB$EPOCH(40), Too many extra Gci bits at ')'"),
             ("NDB$EPOCH_TRANS(32)", "NDB$EPOCH_TRANS(32), Too many extra Gci bits at ')'"),
-            (" NDB$EPOCH", "NDB$EPOCH, missing '(' at ''"),
+            (" NDB$EPOCH", " NDB$EPOCH, missing '(' at ''"),
+            ("  NDB$OTHER", "  NDB$OTHER, unknown conflict resolution function at 'NDB$OTHER'"),
             ("", ", unknown conflict resolution function at ''"),
         ],
     )
@@ -269,3 +292,18 @@ class TestEpoch:
         """A row changed here in an epoch later than the last one known to be there is in conflict; M itself is not."""
         row = RowState(True, local, epoch)
         assert decide_epoch(row, IncomingOperation(operation, max_replicated_epoch=known)) == expected
+
+
+@given(argument=st.text("0123456789xXabfF+-\t", min_size=1, max_size=24))
+@example("18446744073709551615")
+@example("-18446744073709551616")
+def test_extra_gci_bits_are_what_strtoul_makes_of_them(argument: str):
+    """Against the C library of this machine: the low 32 bits of ``strtoul`` with base 0."""
+    library = ctypes.CDLL(None)
+    library.strtoul.restype = ctypes.c_ulong
+    expected = library.strtoul(argument.encode(), None, 0) % 2**32
+    if expected > 31:
+        with pytest.raises(ConfigurationError, match="Too many extra Gci bits"):
+            parse_conflict_function(f"NDB$EPOCH({argument})")
+    else:
+        assert parse_conflict_function(f"NDB$EPOCH({argument})").gci_bits == expected

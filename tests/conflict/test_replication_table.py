@@ -1,6 +1,8 @@
 """mysql.ndb_replication: which row counts."""
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
 
@@ -106,3 +108,101 @@ def test_a_better_row_settles_an_ambiguity():
     """Only the best quality has to be unique."""
     best = ReplicationRow("shop", "o%", 3)
     assert best_match([ReplicationRow("shop", "o%"), ReplicationRow("shop", "%s"), best], "shop", "orders", 3) is best
+
+
+@pytest.mark.parametrize(
+    ("pattern", "name"),
+    [("CAFÉ", "cafe"), ("caf_", "CAFÉ"), ("%É", "cafe"), ("straSe", "straße"), ("ö%", "OH")],
+)
+def test_accents(pattern: str, name: str):
+    """Names compare by utf8mb3_general_ci, to which an accent is nothing."""
+    assert matches(ReplicationRow("shop", pattern), table=name)
+
+
+def test_an_accent_is_still_exact():
+    """A row that names the table in other letters that compare equal is an exact match, better than a pattern."""
+    exact, pattern = ReplicationRow("shop", "CAFÉ"), ReplicationRow("shop", "caf%")
+    assert best_match([pattern, exact], "shop", "cafe", 1) is exact
+
+
+def test_an_escaped_name_is_a_pattern():
+    """A backslash makes it one, although it fits one name alone; so it is worse than the name itself."""
+    escaped, exact = ReplicationRow("shop", r"a\_b"), ReplicationRow("shop", "a_b")
+    assert best_match([escaped, exact], "shop", "a_b", 1) is exact
+    assert best_match([escaped, ReplicationRow("shop", "a%", 1)], "shop", "a_b", 1) == ReplicationRow("shop", "a%", 1)
+
+
+def test_the_warning_names_the_candidates():
+    """As recorded."""
+    rows = (ReplicationRow("cft", "t%"), ReplicationRow("cft", "t_"))
+    match = best_match(rows, "cft", "t1", 1)
+    assert isinstance(match, AmbiguousMatch)
+    assert match.warning("cft", "t1", 1) == (
+        "Ambiguous matches in mysql.ndb_replication for cft.t1 (1).Candidates : cft.t% (0), cft.t_ (0)."
+    )
+
+
+def like(pattern: str, name: str) -> bool:
+    """LIKE as one would say it: what the first of the pattern takes, and then the rest."""
+    if not pattern:
+        return not name
+    if pattern[0] == "%":
+        return any(like(pattern[1:], name[taken:]) for taken in range(len(name) + 1))
+    if pattern[0] == "_":
+        return name != "" and like(pattern[1:], name[1:])
+    if pattern[0] == "\\" and len(pattern) > 1:
+        pattern = pattern[1:]
+    return name[:1].lower() == pattern[0].lower() and like(pattern[1:], name[1:])
+
+
+NAMES = st.text("abAB_%\\", min_size=1, max_size=6)
+ROWS = st.lists(
+    st.builds(
+        ReplicationRow,
+        st.one_of(st.sampled_from(["%", "a%", "_b"]), NAMES),
+        st.one_of(st.sampled_from(["%", "a%", "_b"]), NAMES),
+        st.integers(0, 2),
+    ),
+    max_size=6,
+    unique=True,
+)
+
+
+@settings(max_examples=500)
+@given(pattern=NAMES, name=NAMES)
+def test_wildcards_fit_as_like_says(pattern: str, name: str):
+    """Against LIKE written down as it is defined."""
+    assert matches(ReplicationRow("shop", pattern), table=name) is (
+        like(pattern, name) or pattern.lower() == name.lower()
+    )
+
+
+def test_many_wildcards_take_no_time():
+    """No pattern takes longer than its length times the name's."""
+    assert not matches(ReplicationRow("shop", "%a" * 31 + "%b"), table="a" * 63)
+
+
+@settings(max_examples=300)
+@given(rows=ROWS, database=NAMES, table=NAMES, server=st.integers(1, 2), data=st.data())
+def test_laws_of_the_best_match(
+    rows: list[ReplicationRow], database: str, table: str, server: int, data: st.DataObject
+):
+    """The order of rows does not count, nor do rows that do not fit; a row of all three names wins over all."""
+    found = best_match(rows, database, table, server)
+    shuffled = best_match(data.draw(st.permutations(rows)), database, table, server)
+    if isinstance(found, AmbiguousMatch):
+        assert isinstance(shuffled, AmbiguousMatch)
+        assert len(found.rows) > 1
+        assert set(found.rows) == set(shuffled.rows)
+    else:
+        assert shuffled == found
+    fitting = [row for row in rows if best_match([row], database, table, server) is not None]
+    assert best_match(fitting, database, table, server) == found
+    assert (found is None) is (not fitting)
+    if isinstance(found, ReplicationRow):
+        assert found in fitting
+        # Without it, what is left is no better: putting it back brings it back.
+        assert best_match([*(row for row in rows if row is not found), found], database, table, server) == found
+    exact = ReplicationRow(database, table, server)
+    others = [row for row in rows if (row.db.lower(), row.table_name.lower()) != (database.lower(), table.lower())]
+    assert best_match([*others, exact], database, table, server) is exact

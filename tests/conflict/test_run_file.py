@@ -61,6 +61,20 @@ class TestLoad:
         assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
         assert second.files == (folder / "b.000001",)
 
+    def test_logging_options(self, folder: Path):
+        """Those that count where the type is 0 have the server's defaults; transaction ids may be unknown."""
+        text = CLUSTERS.replace(
+            "[clusters.B]",
+            """ndb_log_update_as_write = "OFF"
+            ndb_log_transaction_id = "ON"
+            [clusters.B]""",
+        )
+        first, second = load(folder, HEAD + text).configuration.clusters
+        assert (first.options.ndb_log_update_as_write, first.transaction_ids) == (False, True)
+        assert (second.options.ndb_log_update_as_write, second.transaction_ids) == (True, None)
+        text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
+        assert "ndb_log_transaction_id is 'MAYBE'; it can be ON or OFF" in refusal(folder, HEAD + text)
+
     def test_several_patterns_stay_in_order(self, folder: Path):
         """Patterns are expanded one after the other, also absolute ones."""
         patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
@@ -100,6 +114,12 @@ class TestLoad:
             ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),
             ReplicationRow("%", "t", 0, None, None),
         )
+
+    def test_a_file_with_replication_rows(self, folder: Path):
+        """A dump of the table beside the run file."""
+        (folder / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('shop', '%', 1, 7, 'NDB$MAX(x)')")
+        loaded = load(folder, 'ndb_replication = "rows.sql"\n' + HEAD + CLUSTERS)
+        assert loaded.configuration.replication == (ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),)
 
 
 class TestRefused:
@@ -161,7 +181,10 @@ class TestRefused:
             (
                 "role =",
                 "rolle =",
-                "[clusters.B] has unknown entries rolle; known are binlogs, role, server_id",
+                (
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                ),
             ),
             (
                 "[clusters.A]",
@@ -181,12 +204,12 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("row", "complaint"),
         [
-            ('db = "shop"', "table_name is missing, or is not of type str"),
-            ('db = 1\ntable_name = "t"', "db is missing, or is not of type str"),
+            ('db = "shop"', "table_name is missing; it must be a name or a pattern"),
+            ('db = 1\ntable_name = "t"', "db is 1; a text is needed"),
             (
                 'db = "shop"\ntable_name = "t"\nfunction = "NDB$MAX(x)"',
                 (
-                    "a row of [[ndb_replication]] has unknown entries function; known are "
+                    "unknown entries function; known are binlog_row_slice_count, binlog_row_slice_id, "
                     "binlog_type, conflict_fn, db, server_id, table_name"
                 ),
             ),
@@ -194,7 +217,15 @@ class TestRefused:
     )
     def test_replication_rows(self, folder: Path, row: str, complaint: str):
         """A row needs both names, and has no other columns."""
-        assert refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row) == f"run.toml: {complaint}"
+        message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
+        assert message == f"run.toml: row 1 of [[ndb_replication]]: {complaint}"
+
+    @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
+    def test_replication_rows_of_another_kind(self, folder: Path, given: str):
+        """They are tables, or the name of one file."""
+        message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
+        tables = "ndb_replication must be tables [[ndb_replication]]"
+        assert message == f"run.toml: {tables}, or the name of a file with the rows"
 
     @pytest.mark.parametrize(
         ("schedule", "complaint"),

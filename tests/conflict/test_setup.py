@@ -136,6 +136,26 @@ class TestRefusal:
         setup = set_up_t(columns, with_function(text), exceptions=EXCEPTIONS.format(KEY))
         assert (setup.refusal, setup.function, setup.exceptions) == (refusal, None, None)
 
+    def test_updates_as_writes(self):
+        """EPOCH2 cannot judge updates that arrive as writes; that comes before a look at the columns."""
+        refusal = set_up_t("c TEXT", ReplicationRow("d", "t", 0, 2, "NDB$EPOCH2()")).refusal
+        message = "Table d.t configured to log updates as writes.  Not suitable for NDB$EPOCH2."
+        assert refusal == Refusal(RefusalKind.UPDATES_AS_WRITES, 1005, None, message)
+
+    @pytest.mark.parametrize(
+        ("text", "shown"),
+        [
+            ("NDB$MAX(nosuch)", "Could not find resolve column nosuch."),
+            ("NDB$MAX()", "NDB$MAX(), missing function argument at ')'"),
+            ("NDB$NOSUCH(x)", "NDB$NOSUCH(x), unknown conflict resolution function at 'NDB$NOSU"),
+        ],
+    )
+    def test_what_show_warnings_gives(self, text: str, shown: str):
+        """Recorded: 64 characters of the message and no more."""
+        refusal = set_up_t("x INT UNSIGNED", with_function(text)).refusal
+        assert refusal is not None
+        assert refusal.warning == f"Error in parsing conflict function. Message: {shown}"
+
     def test_blobs_do_not_disturb_functions_of_a_column(self):
         """Only EPOCH* refresh rows, which blobs cannot be."""
         assert set_up_t("x INT UNSIGNED, c TEXT", with_function("NDB$MAX(x)")).refusal is None
@@ -153,7 +173,11 @@ class TestWarnings:
         rows = [ReplicationRow("d", "t%", 0, 7, "NDB$MAX(x)"), ReplicationRow("d", "%t", 0, 7, "NDB$OLD(x)")]
         setup = set_up_t("x INT UNSIGNED", *rows)
         assert (setup.function, setup.refusal) == (None, None)
-        assert setup.warnings == ("2 rows of mysql.ndb_replication match equally well (1625); none is used",)
+        (warning,) = setup.warnings
+        assert warning == (
+            "Bad schema for mysql.ndb_replication table. Message: Ambiguous matches in mysql.ndb_replication for "
+            "d.t (1).Candidates : d.t% (0), d.%t (0)."
+        )
 
     def test_malformed_exceptions_table(self):
         """The function works all the same, and nothing is written down."""

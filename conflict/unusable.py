@@ -1,0 +1,231 @@
+"""
+Operations that an applier cannot handle: its epoch is undone, and it takes no more.
+
+Most can be told from the rows alone (`first_unusable`). What the other applier logs can be unusable too, and so can
+a transaction in conflict that touches blobs; that takes a fold (`unusable_decisions`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+import attrs
+import numpy as np
+import pyarrow.compute as pc
+
+from conflict.bucket import Bucket
+from conflict.decision import Cause
+from conflict.functions import FunctionCode, Image
+from conflict.history import Role
+from conflict.kernels.arrays import Bool, Logged, Presence, TakeArrays
+from conflict.kernels.event_masks import reflects
+from conflict.kernels.fold import Folded
+from conflict.kernels.operations import Operations, place_of
+from conflict.setup import TableSetup
+from conflict.sites import Site, applied_function
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Phase", "Unusable", "can_log_unusable", "first_unusable", "unusable_decision", "unusable_decisions"]
+
+BEFORE, AFTER = 0, 1
+
+
+class Phase(IntEnum):
+    """When an operation stops its applier."""
+
+    JUDGE = 0
+    REJECT = 1
+    COMMIT = 2
+
+
+@attrs.frozen(order=True)
+class Unusable:
+    """
+    An operation that stops an applier; the earliest comes first.
+
+    Attributes:
+        take: Number of the take among those of the applier.
+        phase: When it does: all operations are judged before transactions are rejected.
+        place: Its place in the foreign epoch (see `place_of`).
+        table: Number of its table.
+        operation: `Operation`.
+        foreign_epoch: The epoch.
+        file: Number of its binlog file; -1 for what an applier logged, or what was made up.
+        position: Position of its event.
+        row: Number of the row in the event.
+    """
+
+    take: int
+    phase: Phase
+    place: tuple[int, ...]
+    table: int
+    operation: int
+    foreign_epoch: int
+    file: int
+    position: int
+    row: int
+
+
+@attrs.frozen
+class _Rules:
+    """
+    What stops one applier, by table.
+
+    Attributes:
+        refused: It does not have the table. Shape (tables,).
+        no_role: The function needs a role. Shape (tables,).
+        identified: The function needs transaction ids. Shape (tables,).
+        needs: The image must hold the resolve column. Shape (tables, operations, images).
+        column_in_key: The resolve column is part of the primary key, which every image holds. Shape (tables,).
+        blobs: The table has blobs. Shape (tables,).
+    """
+
+    refused: Bool
+    no_role: Bool
+    identified: Bool
+    needs: Bool
+    column_in_key: Bool
+    blobs: Bool
+
+
+def _rules(site: Site) -> _Rules:
+    count = len(site.setups)
+    flags = np.zeros((5, count), np.bool_)
+    rules = _Rules(flags[0], flags[1], flags[2], np.zeros((count, 4, 2), np.bool_), flags[3], flags[4])
+    for number, setup in enumerate(site.setups):
+        rules.refused[number] = setup.refusal is not None
+        rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
+        if setup.function is None or applied_function(setup, site.role) is FunctionCode.NONE:
+            continue
+        spec, column = setup.function.spec, setup.function.column
+        rules.no_role[number] = spec.uses_role and site.role is Role.NONE
+        rules.identified[number] = spec.transactional
+        rules.column_in_key[number] = column is not None and column in setup.table.primary_key
+        for operation, image in spec.needs.items():
+            rules.needs[number, operation, BEFORE if image is Image.BEFORE else AFTER] = True
+    return rules
+
+
+def can_log_unusable(sites: Sequence[Site]) -> bool:
+    """Whether what an applier logs could stop the other one."""
+    for logging, taking in ((sites[0], sites[1]), (sites[1], sites[0])):
+        rules = _rules(taking)
+        every = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
+        logs = np.array([every or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
+        if np.any(logs & (rules.refused | rules.no_role | rules.needs.any(axis=(1, 2)))):
+            return True
+    return False
+
+
+def _logs(setup: TableSetup, role: Role) -> bool:
+    return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
+
+
+def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Bool:
+    """Return which of the source's rows an applier cannot handle. Shape (rows,)."""
+    rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
+    unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
+    empty = (rows.operation == Operation.UPDATE_ROW) & (rows.after_presence == Presence.NO_COLUMNS)
+    needs = rules.needs[rows.table, rows.operation]
+    lacking = (needs[:, BEFORE] & (rows.before_presence != Presence.PRESENT)) | (
+        needs[:, AFTER] & (rows.after_presence != Presence.PRESENT)
+    )
+    judged = rules.no_role[rows.table] | (rules.identified[rows.table] & unidentified) | lacking
+    return np.asarray(rules.refused[rows.table] | (~empty & judged))
+
+
+def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
+    """Return which entries of the appliers' logs an applier could not handle. Shape (entries,)."""
+    needs = rules.needs[table, logged.operation]
+    lacks_before = needs[:, BEFORE] & ~rules.column_in_key[table]
+    lacking = lacks_before | (needs[:, AFTER] & ~logged.given)
+    return np.asarray(rules.refused[table] | rules.no_role[table] | lacking)
+
+
+def first_unusable(bucket: Bucket, sites: Sequence[Site], taken: Sequence[np.ndarray]) -> dict[str, Unusable]:
+    """
+    Return, per applying site, the first row operation of the other one that stops it.
+
+    Args:
+        bucket: A bucket; its images are not needed.
+        sites: Both sites.
+        taken: Per applying site, the foreign epochs that it takes, in that order.
+    """
+    found = {}
+    for number, site in enumerate(sites):
+        epochs, first = np.unique(taken[number], return_index=True)
+        rows = bucket.rows[1 - number]
+        bad = np.flatnonzero(_unusable_rows(bucket, number, _rules(site)) & np.isin(rows.epoch, epochs))
+        if len(bad):
+            take = first[np.searchsorted(epochs, rows.epoch[bad])]
+            earliest = take == take.min()
+            found[site.name] = min(
+                _unusable_row(bucket, number, int(row), int(take.min())) for row in bad[earliest].tolist()
+            )
+    return found
+
+
+def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable:
+    change = bucket.changes[1 - applier].slice(row, 1).to_pylist()[0]
+    return Unusable(
+        take,
+        phase=Phase.JUDGE,
+        place=(change["group"], 0, change["ordinal"]),
+        table=change["table"],
+        operation=change["operation"],
+        foreign_epoch=change["epoch"],
+        file=change["file"],
+        position=change["position"],
+        row=change["row"],
+    )
+
+
+def unusable_decisions(
+    bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, folded: Folded, operations: Operations
+) -> dict[str, Unusable]:
+    """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
+    found = {}
+    decisions, logged = folded.decisions, folded.logged
+    own = decisions.source >= 0
+    for number, site in enumerate(sites):
+        rules = _rules(site)
+        mine = operations.applier == number
+        bad = np.zeros(len(decisions), np.bool_)
+        from_rows, from_log = mine & own, mine & ~own
+        bad[from_rows] = _unusable_rows(bucket, number, rules)[decisions.source[from_rows]]
+        entries = _unusable_entries(logged, bucket.key_table[logged.key], rules)
+        bad[from_log] = entries[-1 - decisions.source[from_log]]
+        blob = mine & (decisions.cause == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table]
+        candidates = [
+            (int(decisions.take[place[0]]), phase, int(place[0]))
+            for phase, mask in ((Phase.JUDGE, bad), (Phase.REJECT, blob))
+            if len(place := np.flatnonzero(mask))
+        ]
+        if candidates:
+            _, phase, decision = min(candidates)
+            found[site.name] = unusable_decision(bucket, takes, folded, operations, decision, phase)
+    return found
+
+
+def unusable_decision(
+    bucket: Bucket, takes: TakeArrays, folded: Folded, operations: Operations, decision: int, phase: Phase
+) -> Unusable:
+    """Return a decision as the one that stops its applier."""
+    decisions = folded.decisions
+    take, source = int(decisions.take[decision]), int(decisions.source[decision])
+    number = int(takes.number[take])
+    if source >= 0:
+        found = _unusable_row(bucket, int(operations.applier[decision]), source, number)
+        return attrs.evolve(found, phase=phase)
+    return Unusable(
+        number,
+        phase=phase,
+        place=place_of(decision, decisions, folded.logged, takes, bucket.rows),
+        table=int(operations.table[decision]),
+        operation=int(operations.operation[decision]),
+        foreign_epoch=int(takes.foreign_epoch[take]),
+        file=-1,
+        position=0,
+        row=0,
+    )

@@ -1,0 +1,299 @@
+"""Conflict functions that users write."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.metadata import EntryPoint, EntryPoints
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from typer.testing import CliRunner
+
+from conflict import cli, user_functions
+from conflict.counters import COUNTERS, add_counters, zero_counters
+from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.errors import ConfigurationError
+from conflict.functions import (
+    FUNCTIONS,
+    Argument,
+    FunctionCode,
+    FunctionSpec,
+    decide_max,
+    decide_max_ins,
+    parse_conflict_function,
+)
+from conflict.jobs.shipping import ship_by_value
+from conflict.replication_table import ReplicationRow
+from conflict.setup import RefusalKind, set_up
+from conflict.user_functions import by_numbers, load_functions, user_function
+from examples.at_least import at_least
+from ndb_formats.create_table import parse_schema
+from ndb_formats.events.rows_event import Operation
+
+ROOT = Path(__file__).parents[2]
+DEMO = ROOT / "tests" / "recordings" / "demo"
+WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
+HERE, GONE = RowState(exists=True, value=5), RowState(exists=False)
+APPLIED = Decision(Verdict.APPLIED)
+
+
+def always(answer: object) -> Callable[[RowState, IncomingOperation], object]:
+    """Return a rule that returns this, whatever it is asked."""
+    return lambda row, incoming: answer
+
+
+def message_of(action: Callable[[], object]) -> str:
+    """Return what is refused."""
+    with pytest.raises(ConfigurationError) as caught:
+        action()
+    return str(caught.value)
+
+
+class TestLoading:
+    """From a name to a function."""
+
+    def test_a_function(self):
+        """A plain function takes a column, and counts in a counter of its own."""
+        spec = load_functions(["examples.at_least:at_least"])[-1]
+        assert (spec.name, spec.counter, spec.argument) == (
+            "at_least",
+            "Ndb_conflict_fn_at_least",
+            Argument.COLUMN,
+        )
+        assert (spec.code, dict(spec.needs), spec.refreshes) == (FunctionCode.USER, {}, False)
+        assert spec.decide(HERE, IncomingOperation(UPDATE, after=5)) == APPLIED
+
+    def test_the_functions_of_the_server_stay(self):
+        """They come first."""
+        assert load_functions([]) == FUNCTIONS
+        assert load_functions(["examples.at_least:at_least"])[:-1] == FUNCTIONS
+
+    def test_a_spec(self):
+        """A whole spec keeps what it says, but for its number in the kernels; its rule is checked like any other."""
+        given = FunctionSpec("MY$FN", "my_counter", Argument.GCI_BITS, decide_max, FunctionCode.MAX, refreshes=True)
+        spec = user_function("anything", given)
+        assert (spec.name, spec.counter, spec.argument, spec.refreshes) == (
+            "MY$FN",
+            "my_counter",
+            Argument.GCI_BITS,
+            True,
+        )
+        assert spec.code is FunctionCode.USER
+        wrong = user_function("x", attrs.evolve(given, decide=always(None)))
+        assert "function MY$FN, update" in message_of(lambda: wrong.decide(HERE, IncomingOperation(UPDATE)))
+
+    def test_a_module_of_the_working_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+        """It need not be installed; names with dots are followed."""
+        (tmp_path / "own_rules.py").write_text("class Rules:\n    @staticmethod\n    def late(row, incoming): ...\n")
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setattr(sys, "path", list(sys.path))
+        assert load_functions(["own_rules:Rules.late"])[-1].name == "late"
+
+    def test_an_entry_point(self, monkeypatch: pytest.MonkeyPatch):
+        """A name without a colon is one of the group."""
+        points = EntryPoints([EntryPoint("mine", "examples.at_least:at_least", user_functions.ENTRY_POINTS)])
+        monkeypatch.setattr(user_functions, "entry_points", points.select)
+        assert load_functions(["mine"])[-1].name == "at_least"
+        assert message_of(lambda: load_functions(["other"])) == (
+            "function other: give it as module:name; entry points of the group ndb_conflict.functions are mine"
+        )
+
+    @pytest.mark.parametrize(
+        ("reference", "complaint"),
+        [
+            ("no_such_module:f", "module no_such_module cannot be imported (ModuleNotFoundError: No module named"),
+            ("examples.at_least:nothing", "there is no nothing in examples.at_least"),
+            ("examples.at_least:", "there is no  in examples.at_least"),
+            ("conflict.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
+            ("conflict.functions:parse_conflict_function.__name__", "'__name__' is str"),
+            ("math:sqrt", "sqrt must take two values, a RowState and an IncomingOperation"),
+            ("nothing", "give it as module:name; entry points of the group ndb_conflict.functions are none"),
+        ],
+    )
+    def test_not_usable(self, reference: str, complaint: str):
+        """What is wrong is said, with the name that was given."""
+        message = message_of(lambda: load_functions([reference]))
+        assert message.startswith(f"function {reference}: ")
+        assert complaint.replace("'", "") in message.replace("'", "")
+
+    @pytest.mark.parametrize("name", ["", "a b", "a(b", "<lambda>", "1a"])
+    def test_names_that_cannot_be_called(self, name: str):
+        """A name has to stand before a parenthesis."""
+        assert "cannot stand in conflict_fn" in message_of(lambda: user_function(name, at_least))
+
+    def test_names_that_clash(self):
+        """With the server's functions, or with each other."""
+        twice = ["examples.at_least:at_least"] * 2
+        assert message_of(lambda: load_functions(twice)) == (
+            "function examples.at_least:at_least: at_least (counter Ndb_conflict_fn_at_least) is a function given "
+            "before; give it another name"
+        )
+
+    def test_a_spec_named_as_a_function_of_the_server(self, monkeypatch: pytest.MonkeyPatch):
+        """Neither its name nor its counter can be taken."""
+        for name, counter in (("NDB$MAX", "mine"), ("MINE", "Ndb_conflict_fn_max")):
+            spec = FunctionSpec(name, counter, Argument.COLUMN, decide_max, FunctionCode.USER)
+            monkeypatch.setattr("examples.at_least.at_least", spec)
+            message = message_of(lambda: load_functions(["examples.at_least:at_least"]))
+            assert "NDB$MAX (counter Ndb_conflict_fn_max) is a function of the server" in message
+
+
+class TestAnswers:
+    """What a rule returns."""
+
+    @pytest.mark.parametrize(
+        ("row", "operation", "answer"),
+        [
+            (HERE, WRITE, APPLIED),
+            (GONE, WRITE, APPLIED),
+            (HERE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 2**64 - 1, 0)),
+            (GONE, DELETE, Decision(Verdict.IGNORED)),
+            (GONE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST)),
+        ],
+    )
+    def test_usable(self, row: RowState, operation: Operation, answer: Decision):
+        """It is passed on as it is."""
+        assert user_function("f", always(answer)).decide(row, IncomingOperation(operation)) is answer
+
+    @pytest.mark.parametrize(
+        ("row", "operation", "answer", "complaint"),
+        [
+            (HERE, UPDATE, None, "function f, update of a row that exists: it returned None; a conflict.decision."),
+            (HERE, WRITE, 1, "function f, write of a row that exists: it returned 1"),
+            (HERE, UPDATE, Decision(Verdict.SKIPPED), "the verdict must be APPLIED, REJECTED or IGNORED"),
+            (HERE, UPDATE, Decision(Verdict.DISCARDED), "the verdict must be"),
+            (HERE, UPDATE, Decision(Verdict.REJECTED), "a cause belongs to what is rejected"),
+            (HERE, UPDATE, Decision(Verdict.APPLIED, Cause.ROW_IN_CONFLICT), "a cause belongs to what is rejected"),
+            (GONE, UPDATE, APPLIED, "function f, update of a row that does not exist"),
+            (GONE, DELETE, APPLIED, "what is not there cannot be changed"),
+            (HERE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, -1, 0), "whole numbers from 0 to 2^64"),
+            (HERE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 0, 2**64), "whole numbers"),
+        ],
+    )
+    def test_refused(self, row: RowState, operation: Operation, answer: object, complaint: str):
+        """Function, operation and the answer are named."""
+        spec = user_function("f", always(answer))
+        assert complaint in message_of(lambda: spec.decide(row, IncomingOperation(operation)))
+
+    def test_a_rule_that_fails(self):
+        """Its error is named, with the operation."""
+
+        def divide(row: RowState, incoming: IncomingOperation) -> Decision:
+            return Decision(Verdict.APPLIED, stored=(incoming.after or 1) // (row.value or 0))
+
+        spec = user_function("divide", divide)
+        assert message_of(lambda: spec.decide(GONE, IncomingOperation(DELETE))) == (
+            "function divide, delete of a row that does not exist: it failed with ZeroDivisionError: "
+            "integer division or modulo by zero"
+        )
+
+    @given(
+        operation=st.sampled_from([WRITE, UPDATE, DELETE]),
+        exists=st.booleans(),
+        local=st.booleans(),
+        numbers=st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5),
+    )
+    def test_numbers(self, operation: Operation, exists: bool, local: bool, numbers: list[int]):
+        """On numbers it decides as on values."""
+        epoch, value, before, after, back = numbers
+        spec = user_function("max_ins", decide_max_ins)
+        function = parse_conflict_function("max_ins(x)", [spec])
+        row = RowState(exists, local, epoch, value) if exists else GONE
+        made = decide_max_ins(row, IncomingOperation(operation, before, after, back))
+        found = by_numbers(function)(int(operation), exists, local, epoch, value, before, after, back)
+        assert found == (made.verdict, made.cause, made.incoming or 0, made.stored or 0)
+
+
+class TestSetUp:
+    """Where such a function is used."""
+
+    def set_up(self, text: str):
+        """Return the set-up of a table with this conflict_fn."""
+        schema = parse_schema("CREATE TABLE t (k INT PRIMARY KEY, x INT UNSIGNED, y DATETIME)", database="d")
+        functions = load_functions(["examples.at_least:at_least"])
+        return set_up(schema, [ReplicationRow("d", "t", 0, 7, text)], 1, None, functions)["d.t"]
+
+    def test_found(self):
+        """By its name, with its column."""
+        function = self.set_up(" at_least ( x ) ").function
+        assert str(function) == "at_least(x)"
+
+    @pytest.mark.parametrize(
+        ("text", "kind"),
+        [
+            ("at_least(z)", RefusalKind.NO_COLUMN),
+            ("at_least(y)", RefusalKind.WRONG_TYPE),
+            ("at_least()", RefusalKind.PARSE),
+            ("AT_LEAST(x)", RefusalKind.PARSE),
+        ],
+    )
+    def test_refused(self, text: str, kind: RefusalKind):
+        """As any function of a column."""
+        refusal = self.set_up(text).refusal
+        assert refusal is not None
+        assert refusal.kind is kind
+
+    def test_the_longest_name_counts(self):
+        """One name may begin another."""
+        specs = [user_function(name, at_least) for name in ("late", "later")]
+        assert parse_conflict_function("later(x)", specs).spec.name == "later"
+        assert parse_conflict_function("late(x)", specs).spec.name == "late"
+
+    def test_counters(self):
+        """Those of the server first; a counter that nobody announced is counted from 0."""
+        counters = zero_counters(load_functions(["examples.at_least:at_least"]))
+        assert list(counters) == [*COUNTERS, "Ndb_conflict_fn_at_least"]
+        assert set(counters.values()) == {0}
+        assert add_counters([{"mine": 2}, {"mine": 3}])["mine"] == 5
+
+
+def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The reference engine runs it; on Spark it is refused."""
+    monkeypatch.chdir(ROOT)
+    for file in DEMO.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    run = tmp_path / "run.toml"
+    run.write_text(run.read_text().replace("NDB$EPOCH()", "at_least(x)"))
+    own = ["--function", "examples.at_least:at_least"]
+    arguments = ["resolve", str(run), "--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(cli.app, [*arguments, *own, "--engine", "reference"])
+    assert (done.exit_code, done.exception) == (0, None)
+    counters = json.loads((tmp_path / "out" / "counters.json").read_text())
+    assert {name: each["Ndb_conflict_fn_at_least"] for name, each in counters.items()} == {"A": 22, "B": 0}
+    spark = CliRunner().invoke(cli.app, [*arguments[:-1], str(tmp_path / "other"), *own, "--engine", "spark"])
+    assert spark.exit_code == cli.REFUSED
+    assert "does not run on Spark yet; use --engine reference" in spark.output
+
+
+def test_it_can_be_sent_to_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With its code, to a process that does not have its module."""
+    (tmp_path / "far_away.py").write_text(
+        "from conflict.decision import Decision, Verdict\n\n\n"
+        "def far(row, incoming):\n    return Decision(Verdict.IGNORED, stored=LIMIT)\n\n\nLIMIT = 3\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    functions = load_functions(["far_away:far"])
+    ship_by_value(functions)
+    from pyspark import cloudpickle  # noqa: PLC0415  # as the jobs do it
+
+    (tmp_path / "far_away.py").unlink()
+    code = (
+        "import pickle, sys; from conflict.decision import *; from conflict.functions import Operation; "
+        "spec = pickle.loads(sys.stdin.buffer.read()); "
+        "print(spec.name, spec.decide(RowState(True), IncomingOperation(Operation.UPDATE_ROW)).stored)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], input=cloudpickle.dumps(functions[-1]), capture_output=True, cwd=ROOT, check=False
+    )
+    assert (done.stdout.decode(), done.stderr.decode()) == ("far 3\n", "")
+
+
+def test_the_example_is_the_one_in_the_pages() -> None:
+    """What docs/adding.md shows is what stands in the file."""
+    _, shown = (ROOT / "examples" / "at_least.py").read_text().split("\n\n", maxsplit=1)
+    assert shown in (ROOT / "docs" / "adding.md").read_text()
