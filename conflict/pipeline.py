@@ -17,7 +17,7 @@ from conflict.configuration import ClusterHints, Configuration, Reading, history
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.evidence import Contradiction, Settled, contradictions, settle
-from conflict.functions import Argument, FunctionCode, FunctionSpec
+from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
 from conflict.history import Cluster
 from conflict.ingest import BinlogEpoch
@@ -128,14 +128,6 @@ def check_built(configuration: Configuration) -> None:
             raise NotBuiltError(f"{message}; that is not built yet")
 
 
-def _refuse_user_functions(configuration: Configuration) -> None:
-    for setups in configuration.setups().values():
-        for name, setup in setups.items():
-            if setup.function is not None and setup.function.spec.code is FunctionCode.USER:
-                message = f"{setup.function.spec.name}, which table {name} uses, does not run on Spark yet"
-                raise NotBuiltError(f"{message}; use --engine reference")
-
-
 def run_reference(
     configuration: Configuration,
     out: Folder,
@@ -157,7 +149,12 @@ def run_reference(
 
     def run(clusters: Sequence[Cluster]) -> Resolution:
         changed = attrs.evolve(history, clusters=tuple(clusters))
-        return resolve(changed, setups, lambda done: progress("resolving", done, items))
+        return resolve(
+            changed,
+            setups,
+            lambda done: progress("resolving", done, items),
+            skip_missing=configuration.skip_missing,
+        )
 
     def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
         resolution = run(clusters)
@@ -208,10 +205,11 @@ def run_spark(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Run:
     """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only these modules need pyspark
+    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415
 
     check_built(configuration)
-    _refuse_user_functions(configuration)
+    ship_by_value(configuration.functions)
     history = out.below("history")
     manifest = run_ingest(configuration, history, hints_of, progress)
     summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
