@@ -4,26 +4,44 @@ What appliers were found to do to a bucket's rows, against what their binlogs sh
 
 from __future__ import annotations
 
-from collections import Counter
-
+import attrs
 import numpy as np
 
 from conflict.bucket_result import BucketResult
 from conflict.decision import Verdict
+from conflict.kernels.bounds import bounds_of
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Differing", "compare_effects"]
+__all__ = ["Differing", "compare_effects", "where_different"]
 
 DELETE, APPLIED = int(Operation.DELETE_ROW), int(Verdict.APPLIED)
-# Per cluster by number, own epoch and group of a take: on how many rows the two differ.
-Differing = Counter[tuple[int, int, int]]
+Place = tuple[int, int, int]
 
 
-def compare_effects(result: BucketResult) -> tuple[int, Differing]:
-    """Return how many rows per take were compared, and where the binlogs show something else."""
+@attrs.define
+class Differing:
+    """
+    What is different at one place of a binlog.
+
+    Attributes:
+        rows: How many rows.
+        changed_at: Where the cluster itself changed one of them since the take before, as (epoch, group).
+    """
+
+    rows: int = 0
+    changed_at: set[tuple[int, int]] = attrs.field(factory=set)
+
+
+def compare_effects(result: BucketResult) -> tuple[int, list[np.ndarray]]:
+    """
+    Compare what the appliers did with what their binlogs show.
+
+    Returns:
+        How many rows per take were compared; and per cluster those that differ, as (own epoch, group + 1, key).
+    """
     compared = 0
-    differing: Differing = Counter()
+    differing = []
     for number in range(len(result.sites)):
         found = _effects(result, number)
         shown = result.bucket.consequences[number]
@@ -31,10 +49,31 @@ def compare_effects(result: BucketResult) -> tuple[int, Differing]:
         columns[1] = columns[1] + 1
         recorded = np.stack([column.astype(np.uint64) for column in columns], axis=1)
         together, times = np.unique(np.concatenate([found, np.unique(recorded, axis=0)]), axis=0, return_counts=True)
-        contradicted = np.unique(together[times == 1][:, :3], axis=0)
-        differing.update((number, epoch, group - 1) for epoch, group, _ in contradicted.tolist())
+        differing.append(np.unique(together[times == 1][:, :3], axis=0))
         compared += len(np.unique(together[:, :3], axis=0))
     return compared, differing
+
+
+def where_different(result: BucketResult) -> dict[Place, Differing]:
+    """Return what differs, by cluster, own epoch and group of the take."""
+    takes = result.takes
+    bounds = bounds_of(takes, result.bucket.rows)
+    places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
+    traced = {place: take for take, place in enumerate(places) if takes.traced[take]}
+    found: dict[Place, Differing] = {}
+    for number, rows in enumerate(compare_effects(result)[1]):
+        own = result.bucket.rows[number]
+        for epoch, group, key in rows.tolist():
+            place = (number, epoch, group - 1)
+            different = found.setdefault(place, Differing())
+            different.rows += 1
+            take = traced.get(place)
+            if take is not None:
+                between = np.arange(bounds.open_start[take], bounds.local_end[take])
+                changes = between[own.key[between] == key]
+                pairs = zip(own.epoch[changes].tolist(), own.group[changes].tolist(), strict=True)
+                different.changed_at.update(pairs)
+    return found
 
 
 def _effects(result: BucketResult, number: int) -> np.ndarray:

@@ -112,7 +112,7 @@ def resolve_bucket(
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
     _write_rows(result, out, summary)
     summary.compared, differing = compare_effects(result)
-    summary.contradicted = sum(differing.values())
+    summary.contradicted = sum(len(rows) for rows in differing)
     return summary, tracked_rows(result)
 
 

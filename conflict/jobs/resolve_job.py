@@ -5,15 +5,14 @@ A History on disk to a result on disk: the bucket-partitioned resolve job.
 2. The driver orders all takes once (see `conflict.plan`).
 3. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
    folded in rounds until both are known (see `conflict.jobs.rounds`).
-4. Where appliers end with epochs without a trace, what is found is compared with what the binlogs show (see
-   `conflict.evidence`); epochs that were not taken are left out.
-5. One task per bucket folds it in one pass and writes its part of the result.
-6. The driver numbers the rows of the exceptions tables and adds up the summaries.
+4. One task per bucket folds it in one pass and writes its part of the result.
+5. The driver numbers the rows of the exceptions tables and adds up the summaries.
+6. Where the binlogs show something else, an order of takes is looked for that agrees with them (see
+   `conflict.evidence`), and the result is made again.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ import numpy as np
 
 from conflict import evidence
 from conflict.bucket import Bucket, load_bucket
-from conflict.bucket_effects import Differing, compare_effects
+from conflict.bucket_effects import Differing, where_different
 from conflict.bucket_result import BucketResult
 from conflict.bucket_task import BucketSummary, resolve_bucket
 from conflict.bucketing import TableNumbers
@@ -48,6 +47,7 @@ from conflict.unusable import Unusable, can_log_unusable, first_unusable
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
+RESULTS = ("outcomes", "exceptions", "rows", "undecided")
 
 
 @attrs.frozen
@@ -88,7 +88,8 @@ def resolve_history(
         configuration: The run.
         history: A History that `ingest` made for that run.
         out: Where the result goes.
-        use_evidence: Leave out epochs that the binlogs show not to have been taken (see `conflict.evidence`).
+        use_evidence: Where the binlogs show something else than is found, look for an order of takes that agrees with
+            them (see `conflict.evidence`).
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -99,10 +100,15 @@ def resolve_history(
     job = _Job(run, _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers)), progress)
     clusters: Sequence[Cluster] = _clusters(history, manifest)
     answers: Sequence[evidence.Settled] = ()
-    if use_evidence and _ends_without_trace(clusters):
-        clusters, answers = evidence.settle(clusters, job.contradictions)
     settled = job.settle(clusters)
     summaries = job.resolve(settled)
+    if use_evidence and any(summary.contradicted for summary in summaries):
+        clusters, answers = evidence.settle(clusters, job.contradictions)
+    if answers:
+        for folder in RESULTS:
+            out.delete(folder)
+        settled = job.settle(clusters)
+        summaries = job.resolve(settled)
     sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
@@ -164,14 +170,24 @@ class _Job:
         """Return where binlogs show something else than is found with these clusters, causes first."""
         settled = self.settle(clusters)
         parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
-        rows: Differing = sum(parts, Counter())
+        found: dict[tuple[int, int, int], Differing] = {}
+        for part in parts:
+            for place, different in part.items():
+                whole = found.setdefault(place, Differing())
+                whole.rows += different.rows
+                whole.changed_at |= different.changed_at
         takes = plan_takes(clusters)
         places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
         order = {place: number for number, place in enumerate(places)}
-        ordered = sorted(rows, key=lambda place: (order.get(place, len(order)), place))
         return [
-            evidence.Contradiction(clusters[side].name, epoch, group, rows[side, epoch, group])
-            for side, epoch, group in ordered
+            evidence.Contradiction(
+                clusters[side].name,
+                epoch,
+                group,
+                found[side, epoch, group].rows,
+                tuple(sorted(found[side, epoch, group].changed_at)),
+            )
+            for side, epoch, group in sorted(found, key=lambda place: (order.get(place, len(order)), place))
         ]
 
     def resolve(self, settled: Settled) -> list[BucketSummary]:
@@ -181,12 +197,6 @@ class _Job:
         tracked = [each for _, each in results]
         number_exceptions(base.out, base.sites, takes, conflicts, base.manifest.buckets, tracked)
         return [summary for summary, _ in results]
-
-
-def _ends_without_trace(clusters: Sequence[Cluster]) -> bool:
-    """Whether an applier took epochs at the end of which its binlog tells nothing."""
-    takes = [[item for item in cluster.timeline if isinstance(item, Take)] for cluster in clusters]
-    return any(each and not each[-1].traced for each in takes)
 
 
 def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, ...]:
@@ -235,13 +245,12 @@ def _unique_states(task: _BucketTask) -> list[UniqueState]:
     return unique_states(task.load(images=True), task.sites, task.takes, task.conflicts)
 
 
-def _differing(task: _BucketTask) -> Differing:
+def _differing(task: _BucketTask) -> dict[tuple[int, int, int], Differing]:
     assert task.takes is not None
     assert task.conflicts is not None
     bucket = task.load(images=False)
     folded = fold(task.takes, bucket.rows, function_arrays(task.sites), task.conflicts, len(bucket.keys))
-    _, differing = compare_effects(BucketResult(bucket, task.sites, task.takes, task.conflicts, folded))
-    return differing
+    return where_different(BucketResult(bucket, task.sites, task.takes, task.conflicts, folded))
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows]:
