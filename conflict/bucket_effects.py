@@ -43,27 +43,8 @@ class Difference:
 Differing = Mapping[Place, Difference]
 
 
-@attrs.define
-class Differing:
-    """
-    What is different at one place of a binlog.
-
-    Attributes:
-        rows: How many rows.
-        changed_at: Where the cluster itself changed one of them since the take before, as (epoch, group).
-    """
-
-    rows: int = 0
-    changed_at: set[tuple[int, int]] = attrs.field(factory=set)
-
-
-def compare_effects(result: BucketResult) -> tuple[int, list[np.ndarray]]:
-    """
-    Compare what the appliers did with what their binlogs show.
-
-    Returns:
-        How many rows per take were compared; and per cluster those that differ, as (own epoch, group + 1, key).
-    """
+def compare_effects(result: BucketResult) -> tuple[int, Differing]:
+    """Return how many rows per take were compared, and where the binlogs show something else."""
     compared = 0
     differing: dict[Place, Difference] = {}
     for number in range(len(result.sites)):

@@ -47,7 +47,6 @@ from conflict.unusable import Unusable, can_log_unusable, first_unusable
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
-RESULTS = ("outcomes", "exceptions", "rows", "undecided")
 
 
 @attrs.frozen
@@ -240,7 +239,7 @@ def _unique_states(task: _BucketTask) -> list[UniqueState]:
     return unique_states(task.load(images=True), task.sites, task.takes, task.conflicts)
 
 
-def _differing(task: _BucketTask) -> dict[tuple[int, int, int], Differing]:
+def _differing(task: _BucketTask) -> Differing:
     assert task.takes is not None
     assert task.conflicts is not None
     bucket = task.load(images=False)
