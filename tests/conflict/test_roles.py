@@ -198,6 +198,18 @@ class TestDeleteDelete:
         assert (rows(found, "A"), rows(found, "B")) == ([(1, 7, None)], [])
         assert found.differing_rows == {"d.t": 1}
 
+    def test_an_insert_that_was_rejected_makes_the_next_delete_one(self):
+        """A took B's first delete, but not the insert after it; its refresh takes away what B inserts last."""
+        text = (
+            "A:i1=1,i2=1@1 B:<1@11 A:<11@2 A:u2=1>5@3 B:d1=1@12 B:i1=7,u2=1>9@12 B:d1=7@13 B:i1=8@13 "
+            "A:<12@4 A:<13@5 B:<3@14 B:<4@15 B:<5@16"
+        )
+        found = resolved(text, EPOCH_TRANS)
+        assert counters(found, "A")["epoch_delete_delete_count"] == 1
+        assert (rows(found, "A"), rows(found, "B")) == ([(1, 8, None), (2, 5, None)], [(2, 5, None)])
+        found = resolved(text, EPOCH2_TRANS, EPOCH2_TRANS, roles=ROLES)
+        assert rows(found, "A") == rows(found, "B") == [(2, 5, None)]
+
     def test_what_the_transaction_is_called(self):
         """An operation rejected with its transaction says so, whatever it met itself."""
         text = BASE + "A:d1=1@3 B:d1=1@12 A:<12@4"
