@@ -15,6 +15,7 @@ import numpy as np
 from conflict.bucket import Bucket
 from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
+from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.bucket_undecided import write_undecided
 from conflict.counters import (
@@ -29,10 +30,10 @@ from conflict.decision import Cause, Verdict
 from conflict.exceptions_numbering import TrackedRows
 from conflict.grid import Folder
 from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
-from conflict.kernels.fold import Folded, fold
+from conflict.kernels.fold import Folded
 from conflict.kernels.operations import Operations
 from conflict.outputs import OUTCOMES, outcome_arrays
-from conflict.sites import Site, function_arrays
+from conflict.sites import Site
 from conflict.transactions import row_conflicts
 from conflict.typed_rows import row_schema, rows_to_arrow
 from ndb_formats.default_values import default_value
@@ -97,7 +98,7 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold(takes, bucket.rows, function_arrays(sites), conflicts, len(bucket.keys))
+    folded = fold_bucket(bucket, sites, takes, conflicts)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):

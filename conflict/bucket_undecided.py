@@ -7,6 +7,7 @@ See `conflict.engine.open_decisions`, which the kernels follow.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import attrs
 import numpy as np
@@ -18,7 +19,7 @@ from conflict.grid import Folder
 from conflict.kernels.arrays import Int64
 from conflict.kernels.open_decisions import outcome_bit
 from conflict.outputs import UNDECIDED
-from conflict.undecided import decision_text, moved_counters
+from conflict.undecided import counts_differ, decision_text, moved_counters
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Slack", "write_undecided"]
@@ -51,7 +52,7 @@ def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
     slacks = {}
     for number, site in enumerate(result.sites):
         slacks[site.name] = slack = Slack()
-        rows = [_row(result, place, slack) for place in _open(result, number).tolist()]
+        rows = [row for place in _several(result, number).tolist() for row in _rows(result, place, slack)]
         if rows:
             columns = zip(*rows, strict=True)
             arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
@@ -60,31 +61,32 @@ def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
     return slacks
 
 
-def _open(result: BucketResult, number: int) -> Int64:
-    """Return the decisions of pass TRACK of one applier that are open, of transactions in conflict alone."""
+def _several(result: BucketResult, number: int) -> Int64:
+    """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
     candidates, about, take = result.folded.candidates, result.tracked, result.folded.tracked.take
     several = np.flatnonzero((candidates & (candidates - 1)) & -(about.applier == number).astype(np.int64))
     rejected = [about.group[place] in result.conflicts.of(int(take[place])) for place in several.tolist()]
     return several[np.array(rejected, np.bool_)]
 
 
-def _row(result: BucketResult, place: int, slack: Slack) -> tuple[object, ...]:
-    """Return an open decision as `UNDECIDED` has it, and add up what it means."""
+def _rows(result: BucketResult, place: int, slack: Slack) -> Iterator[tuple[object, ...]]:
+    """Yield a decision as `UNDECIDED` has it if it matters, and add up what it means."""
     tracked, about = result.folded.tracked, result.tracked
     table = result.bucket.numbers.tables[int(about.table[place])]
     operation = Operation(int(about.operation[place]))
     decided = Decision(Verdict(int(tracked.verdict[place])), Cause(int(tracked.cause[place])))
     bits = int(result.folded.candidates[place])
     candidates = [outcome for bit, outcome in _OUTCOMES.items() if bits & bit]
-    slack.undecided += 1
     function = result.sites[int(about.applier[place])].setups[int(about.table[place])].function
-    if function is not None:
-        now = moved_counters(function.spec, operation, decided)
-        moved = [moved_counters(function.spec, operation, candidate) for candidate in candidates]
-        for counter in {*now, *(name for each in moved for name in each)}:
-            slack.less[counter] += now[counter] - min(each[counter] for each in moved)
-            slack.more[counter] += max(each[counter] for each in moved) - now[counter]
-    return (
+    if function is None or not counts_differ(function.spec, operation, candidates):
+        return
+    slack.undecided += 1
+    now = moved_counters(function.spec, operation, decided)
+    moved = [moved_counters(function.spec, operation, candidate) for candidate in candidates]
+    for counter in {*now, *(name for each in moved for name in each)}:
+        slack.less[counter] += now[counter] - min(each[counter] for each in moved)
+        slack.more[counter] += max(each[counter] for each in moved) - now[counter]
+    yield (
         int(result.takes.foreign_epoch[tracked.take[place]]),
         table.full_name,
         result.key_texts[int(about.key[place])],

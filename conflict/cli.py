@@ -58,11 +58,22 @@ class Engine(StrEnum):
     SPARK = "spark"
 
 
+class OnMissing(StrEnum):
+    """What becomes of an operation that lacks the value that its function compares."""
+
+    STOP = "stop"
+    SKIP = "skip"
+
+
 RunFileArgument = Annotated[Path, typer.Argument(help="The run file (TOML).", exists=True, dir_okay=False)]
 EngineOption = Annotated[Engine, typer.Option(help="Which engine resolves.")]
 FunctionOption = Annotated[
     list[str] | None,
     typer.Option("--function", metavar="MODULE:NAME", help="A conflict function of your own; can be given repeatedly."),
+]
+MissingOption = Annotated[
+    OnMissing,
+    typer.Option(help="Where an operation lacks the value to compare: stop its applier, as servers do, or skip it."),
 ]
 PolicyOption = Annotated[Policy, typer.Option(help="Which functions go with which binlog types.")]
 
@@ -74,12 +85,14 @@ def resolve(
     engine: EngineOption = Engine.SPARK,
     function: FunctionOption = None,
     policy: PolicyOption = Policy.MANUAL,
+    on_missing: MissingOption = OnMissing.STOP,
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
         loaded = load_run_file(run_file)
         functions = load_functions(function or ())
-        configuration = attrs.evolve(loaded.configuration, functions=functions)
+        skip = on_missing is OnMissing.SKIP
+        configuration = attrs.evolve(loaded.configuration, functions=functions, skip_missing=skip)
         check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)

@@ -64,12 +64,14 @@ class Configuration:
         schema: All tables, exceptions tables among them.
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The conflict functions that there are: the server's, and a user's own.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
     schema: Schema
     replication: tuple[ReplicationRow, ...]
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
+    skip_missing: bool = False
 
     @property
     def data_schema(self) -> Schema:

@@ -17,21 +17,30 @@ from conflict.configuration import ClusterHints, Configuration, Reading, history
 from conflict.engine.replay import resolve
 from conflict.errors import NotBuiltError
 from conflict.evidence import Contradiction, Settled, contradictions, settle
-from conflict.functions import Argument, FunctionCode, FunctionSpec
+from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
-from conflict.history import Cluster
+from conflict.history import Cluster, History
 from conflict.ingest import BinlogEpoch
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import StageProgress
 from conflict.manifest import Manifest
 from conflict.resolution import Resolution
-from conflict.result_files import summarize_resolution, write_resolution
+from conflict.result_files import Recorded, summarize_resolution, write_resolution
 from conflict.schedule import Summary
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
 
-__all__ = ["ENGINES", "Run", "check_built", "run_ingest", "run_reference", "run_spark", "whole_or_not_at_all"]
+__all__ = [
+    "ENGINES",
+    "Run",
+    "check_built",
+    "resolve_settled",
+    "run_ingest",
+    "run_reference",
+    "run_spark",
+    "whole_or_not_at_all",
+]
 
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
@@ -128,14 +137,6 @@ def check_built(configuration: Configuration) -> None:
             raise NotBuiltError(f"{message}; that is not built yet")
 
 
-def _refuse_user_functions(configuration: Configuration) -> None:
-    for setups in configuration.setups().values():
-        for name, setup in setups.items():
-            if setup.function is not None and setup.function.spec.code is FunctionCode.USER:
-                message = f"{setup.function.spec.name}, which table {name} uses, does not run on Spark yet"
-                raise NotBuiltError(f"{message}; use --engine reference")
-
-
 def run_reference(
     configuration: Configuration,
     out: Folder,
@@ -151,22 +152,17 @@ def run_reference(
     summaries = usable_epochs(configuration, readings)
     history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
     setups = configuration.setups()
-    items = sum(len(cluster.timeline) for cluster in history.clusters)
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: _recorded(own) for name, own in epochs.items()}
-
-    def run(clusters: Sequence[Cluster]) -> Resolution:
-        changed = attrs.evolve(history, clusters=tuple(clusters))
-        return resolve(changed, setups, lambda done: progress("resolving", done, items))
-
-    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
-        resolution = run(clusters)
-        effects = {name: result.effects for name, result in resolution.clusters.items()}
-        return contradictions(clusters, effects, recorded)
-
-    clusters, settled = settle(history.clusters, find)
-    resolution = run(clusters)
-    write_resolution(out, attrs.evolve(history, clusters=tuple(clusters)), setups, resolution)
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    history, resolution, settled = resolve_settled(
+        history,
+        setups,
+        recorded,
+        lambda done: progress("resolving", done, items),
+        skip_missing=configuration.skip_missing,
+    )
+    write_resolution(out, history, setups, resolution)
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
@@ -176,6 +172,43 @@ def run_reference(
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
     )
+
+
+def resolve_settled(
+    history: History,
+    setups: Mapping[str, dict[str, TableSetup]],
+    recorded: Recorded,
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    skip_missing: bool = False,
+) -> tuple[History, Resolution, list[Settled]]:
+    """
+    Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
+
+    Args:
+        history: What happened.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, what its binlog shows of its applier's work.
+        progress: Called with the number of timeline items done so far.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
+
+    Returns:
+        The History with its takes as they were, the result, and what was chosen.
+    """
+    kept: list[tuple[Sequence[Cluster], Resolution]] = []
+
+    def run(clusters: Sequence[Cluster]) -> Resolution:
+        if not kept or kept[-1][0] is not clusters:
+            changed = attrs.evolve(history, clusters=tuple(clusters))
+            kept[:] = [(clusters, resolve(changed, setups, progress, skip_missing=skip_missing))]
+        return kept[-1][1]
+
+    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
+        effects = {name: result.effects for name, result in run(clusters).clusters.items()}
+        return contradictions(clusters, effects, recorded)
+
+    clusters, settled = settle(history.clusters, find)
+    return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 
 def _recorded(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
@@ -208,10 +241,11 @@ def run_spark(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Run:
     """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
+    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only these modules need pyspark
+    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415
 
     check_built(configuration)
-    _refuse_user_functions(configuration)
+    ship_by_value(configuration.functions)
     history = out.below("history")
     manifest = run_ingest(configuration, history, hints_of, progress)
     summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)

@@ -138,6 +138,7 @@ class ClusterResult:
         unexplained: Own updates and deletes of rows that should not be there. None in a complete History;
             otherwise rows were there before it starts, or a function other than the recorded one is tried.
         effects: Per own epoch and group of a take, what it did to each row (table, key).
+        versions: Epoch of the last change of every row, and whether it was made in this cluster, by the row.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
     """
@@ -148,6 +149,7 @@ class ClusterResult:
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0
     effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)
+    versions: dict[tuple[str, bytes], tuple[int, bool]] = attrs.field(factory=dict, repr=False)
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
 

@@ -10,13 +10,14 @@ import attrs
 import numpy as np
 
 from conflict.bucket import required_bits
-from conflict.functions import FunctionCode
+from conflict.functions import ConflictFunction, FunctionCode, Image
 from conflict.history import Role
 from conflict.kernels.arrays import Bool, FunctionArrays
 from conflict.kernels.event_masks import EventMasks, event_masks, reflects
 from conflict.setup import TableSetup
+from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Site", "applied_function", "function_arrays", "masks_of", "transactional_tables"]
+__all__ = ["Site", "applied_function", "function_arrays", "masks_of", "transactional_tables", "user_functions"]
 
 
 @attrs.frozen
@@ -29,12 +30,14 @@ class Site:
         server_id: Its server id.
         setups: How it set up each table, in the order of the table numbers.
         role: What it is for the functions that have roles.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping.
     """
 
     name: str
     server_id: int
     setups: tuple[TableSetup, ...]
     role: Role = Role.NONE
+    skip_missing: bool = False
 
 
 def applied_function(setup: TableSetup, role: Role) -> FunctionCode:
@@ -47,10 +50,41 @@ def applied_function(setup: TableSetup, role: Role) -> FunctionCode:
 def function_arrays(sites: Sequence[Site]) -> FunctionArrays:
     """Return which function each site applies to each table, as arrays."""
     rows = [[_facts(setup, site.role) for setup in site.setups] for site in sites]
-    types = (np.int8, np.int8, np.bool_, np.bool_, np.bool_, np.bool_, np.uint64)
+    types = (np.int16, np.int8, np.bool_, np.bool_, np.bool_, np.bool_, np.uint64)
+    columns: list[np.ndarray] = [
+        np.array([[facts[place] for facts in row] for row in rows], kind) for place, kind in enumerate(types)
+    ]
+    for number, function in user_functions(sites).items():
+        users = [[setup.function == function for setup in site.setups] for site in sites]
+        columns[0][np.array(users, np.bool_) & (columns[0] != FunctionCode.NONE)] = number
+    code, gci_bits, refreshes, secondary, sends_back, whole_rows, required = columns
+    before, after = _left_out(sites)
     return FunctionArrays(
-        *(np.array([[facts[place] for facts in row] for row in rows], kind) for place, kind in enumerate(types))
+        code, gci_bits, refreshes, secondary, sends_back, whole_rows, required, needs_before=before, needs_after=after
     )
+
+
+def user_functions(sites: Sequence[Site]) -> dict[int, ConflictFunction]:
+    """Return the functions of users' own by their number in the kernels, the same wherever it is asked."""
+    found: list[ConflictFunction] = []
+    for site in sites:
+        for setup in site.setups:
+            function = setup.function
+            if function is not None and function.spec.code is FunctionCode.USER and function not in found:
+                found.append(function)
+    return dict(enumerate(found, start=int(FunctionCode.USER)))
+
+
+def _left_out(sites: Sequence[Site]) -> tuple[Bool, Bool]:
+    """Return which images must carry the resolve column, or else the operation is left out, per operation."""
+    shape = (len(sites), len(sites[0].setups), len(Operation) + 1)
+    before, after = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+    for number, site in enumerate(sites):
+        for table, setup in enumerate(site.setups):
+            if site.skip_missing and setup.function is not None:
+                for operation, image in setup.function.spec.needs.items():
+                    (before if image is Image.BEFORE else after)[number, table, operation] = True
+    return before, after
 
 
 def _facts(setup: TableSetup, role: Role) -> tuple[int, int, bool, bool, bool, bool, int]:

@@ -15,11 +15,12 @@ import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
+from conflict.bucket_fold import fold_bucket
 from conflict.decision import Cause, Verdict
 from conflict.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
-from conflict.kernels.fold import Folded, fold
+from conflict.kernels.fold import Folded
 from conflict.kernels.operations import Operations, operations_of
-from conflict.sites import Site, function_arrays, transactional_tables
+from conflict.sites import Site, transactional_tables
 from conflict.unusable import Unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
 
@@ -58,7 +59,7 @@ def fold_round(
         conflicts: Transactions in conflict, as far as is known.
         wanted: Whether dependencies are asked for, whatever this bucket finds. Shape (takes,).
     """
-    folded = fold(takes, bucket.rows, function_arrays(sites), conflicts, len(bucket.keys))
+    folded = fold_bucket(bucket, sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
     conflicting = _conflicting(bucket, sites, takes, conflicts, folded, operations)
     asked = wanted.copy()

@@ -14,7 +14,7 @@ from conflict.resolution import Undecided
 from conflict.setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["counter_ranges", "decision_text", "moved_counters"]
+__all__ = ["counter_ranges", "counts_differ", "decision_text", "moved_counters"]
 
 
 def decision_text(decision: Decision) -> str:
@@ -34,6 +34,11 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
     if spec.refreshes and delete_delete:
         moved[DELETE_DELETE] = 1
     return moved
+
+
+def counts_differ(spec: FunctionSpec, operation: Operation, candidates: Iterable[Decision]) -> bool:
+    """Whether it matters to the counters which of several decisions was made."""
+    return len({frozenset(moved_counters(spec, operation, candidate)) for candidate in candidates}) > 1
 
 
 def counter_ranges(

@@ -14,11 +14,11 @@ import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
+from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
-from conflict.kernels.fold import fold
 from conflict.kernels.operations import place_of
-from conflict.sites import Site, function_arrays
+from conflict.sites import Site
 from conflict.unusable import Phase, Unusable, unusable_decision
 from ndb_formats.collation import key_of
 
@@ -67,7 +67,7 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
         takes: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold(takes, bucket.rows, function_arrays(sites), conflicts, len(bucket.keys))
+    folded = fold_bucket(bucket, sites, takes, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
     identities = bucket.keys.column("identity").to_pylist()
     found: dict[tuple[int, _Moment, int], UniqueState] = {}

@@ -102,7 +102,7 @@ def _rules(site: Site) -> _Rules:
         rules.no_role[number] = spec.uses_role and site.role is Role.NONE
         rules.identified[number] = spec.transactional
         rules.column_in_key[number] = column is not None and column in setup.table.primary_key
-        for operation, image in spec.needs.items():
+        for operation, image in () if site.skip_missing else spec.needs.items():
             rules.needs[number, operation, BEFORE if image is Image.BEFORE else AFTER] = True
     return rules
 

@@ -22,7 +22,7 @@ from conflict.errors import ConfigurationError
 from conflict.functions import FUNCTIONS, parse_conflict_function
 from conflict.ingest import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
-from conflict.outputs import OUTCOMES
+from conflict.outputs import OUTCOMES, UNDECIDED
 from conflict.pairing import Policy
 from conflict.replication_table import ReplicationRow
 from conflict.requirements import MARKS, requirements_table
@@ -274,8 +274,10 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 
 def test_outcome_columns() -> None:
-    """The table of outcomes is `OUTCOMES`."""
-    assert [row[:2] for row in table("run-file.md", "column", "type", "meaning")] == arrow_columns(OUTCOMES)
+    """The tables of outcomes and of open decisions are `OUTCOMES` and `UNDECIDED`."""
+    outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
+    assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
+    assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
 
 
 def test_history_columns() -> None:

@@ -15,6 +15,7 @@ from conflict.engine.epoch_log import LoggedChange
 from conflict.engine.epoch_pass import EpochPass, Judged, Stopped
 from conflict.engine.row_store import Row, RowKey, RowStore
 from conflict.resolution import Undecided
+from conflict.undecided import counts_differ
 
 __all__ = ["open_decisions"]
 
@@ -37,16 +38,22 @@ def open_decisions(
         again: A pass to try with; nothing is kept of it.
     """
     found = []
-    decided = {(judged.entry.group, judged.entry.ordinal, _key(judged.entry)): judged for judged in looked.judged}
+    # What an applier logged has no number of its own, so operations are told apart as objects.
+    decided = {id(judged.entry): judged for judged in looked.judged}
     for key, states in earlier.items():
         entries = [entry for entry in changes if _key(entry) == key]
         if not any(entry.group in rejected for entry in entries):
             continue
         tried = [_try(entries, key, state, again) for state in states]
         for place, entry in enumerate(entries):
-            now = decided.get((entry.group, entry.ordinal, key))
+            now = decided.get(id(entry))
             candidates = {each[place] for each in tried if place < len(each)} | ({now.decision} if now else set())
-            if entry.group in rejected and len({(each.verdict, each.cause) for each in candidates}) > 1:
+            function = looked.setups[entry.change.table].function
+            if (
+                entry.group in rejected
+                and function
+                and counts_differ(function.spec, entry.change.operation, candidates)
+            ):
                 found.append(_undecided(looked, entry, now, candidates))
     return found
 

@@ -158,6 +158,7 @@ def _rows_by_key(site: Site) -> dict[RowKey, tuple[Value, ...]]:
 def _collect(site: Site, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
     """Fill in the final rows of a site's tables, and its empty tables."""
     result = site.result
+    result.versions = {key: (row.epoch, row.local) for key, row in site.store.rows.items()}
     for name, setup in site.setups.items():
         if setup.exceptions is not None:
             result.exceptions.setdefault(setup.exceptions.table.full_name, [])

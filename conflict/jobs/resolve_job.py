@@ -23,6 +23,7 @@ import numpy as np
 from conflict import evidence
 from conflict.bucket import Bucket, load_bucket
 from conflict.bucket_effects import Difference, Differing, compare_effects
+from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.bucket_task import BucketSummary, resolve_bucket
 from conflict.bucketing import TableNumbers
@@ -34,10 +35,9 @@ from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, settle
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
-from conflict.kernels.fold import fold
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import plan_takes, without_takes_after
-from conflict.sites import Site, function_arrays, transactional_tables
+from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
 from conflict.transactions import Findings, conflicts_of, fold_round
@@ -200,6 +200,7 @@ def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, .
             cluster.server_id,
             tuple(setups[cluster.name][table.full_name] for table in numbers.tables),
             cluster.role,
+            configuration.skip_missing,
         )
         for cluster in configuration.clusters
     )
@@ -242,7 +243,7 @@ def _differing(task: _BucketTask) -> Differing:
     assert task.takes is not None
     assert task.conflicts is not None
     bucket = task.load(images=False)
-    folded = fold(task.takes, bucket.rows, function_arrays(task.sites), task.conflicts, len(bucket.keys))
+    folded = fold_bucket(bucket, task.sites, task.takes, task.conflicts)
     _, differing = compare_effects(BucketResult(bucket, task.sites, task.takes, task.conflicts, folded))
     return differing
 

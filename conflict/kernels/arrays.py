@@ -131,25 +131,31 @@ class TakeArrays:
 @attrs.frozen
 class FunctionArrays:
     """
-    What each applier does with each table, its role considered. Shape (clusters, tables).
+    What each applier does with each table, its role considered. Shape (clusters, tables) unless said otherwise.
 
     Attributes:
-        code: `FunctionCode` of its conflict function; that of no function under role PASS.
+        code: `FunctionCode` of its conflict function; that of no function under role PASS. Functions of a
+            user's own are numbered from `FunctionCode.USER`.
         gci_bits: Extra GCI bits.
         refreshes: Whether rejected operations make the row be sent again.
         secondary: Whether the role is SECONDARY, and the function heeds it.
         reflects: Whether the role is PRIMARY, and what is applied is logged for the secondary.
         whole_rows: Whether an update is logged with all columns.
         required: Columns that a new row must be given, one bit each; the same for both clusters.
+        needs_before: Whether an operation is left out if its before image lacks the resolve column.
+            Shape (clusters, tables, operations).
+        needs_after: The same of the after image.
     """
 
-    code: Int8
+    code: Int16
     gci_bits: Int8
     refreshes: Bool
     secondary: Bool
     reflects: Bool
     whole_rows: Bool
     required: UInt64
+    needs_before: Bool
+    needs_after: Bool
 
 
 @attrs.frozen

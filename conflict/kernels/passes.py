@@ -119,7 +119,7 @@ def decide_pass(take, where, takes, state, rows, functions, table_of_key, log, q
     applier_of, own_epoch, own_group, max_replicated = takes
     first, last, queued, queue_end = where
     exists, local, epoch, value, _, _ = state
-    key_of, _, operation_of, _, group_of, _, before_of, after_in, after_of, _, after_lacks = rows
+    key_of, _, operation_of, _, group_of, before_in, before_of, after_in, after_of, _, after_lacks = rows
     _, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_lacks, _ = log
     decisions, made = decided
     d_take, d_source, d_verdict, d_cause, d_incoming, d_stored, d_existed = decisions
@@ -135,7 +135,7 @@ def decide_pass(take, where, takes, state, rows, functions, table_of_key, log, q
             return made, kept
         if made >= len(d_take):
             return -1, kept
-        empty, reflected = False, False
+        empty, reflected, before_given = False, False, False
         if entry >= 0 and (row >= last or own_group[l_take[entry]] < group_of[there][row]):
             queued += 1
             key, operation, group = l_key[entry], l_operation[entry], own_group[l_take[entry]]
@@ -145,7 +145,8 @@ def decide_pass(take, where, takes, state, rows, functions, table_of_key, log, q
             d_source[made] = -1 - entry
         else:
             key, operation, group = key_of[there][row], operation_of[there][row], group_of[there][row]
-            before, lacks = before_of[there][row], after_lacks[there][row]
+            before_given, before = before_in[there][row] == PRESENT, before_of[there][row]
+            lacks = after_lacks[there][row]
             given, after = after_in[there][row] == PRESENT, after_of[there][row]
             empty = operation == UPDATE and after_in[there][row] == NO_COLUMNS
             d_source[made] = row
@@ -160,7 +161,8 @@ def decide_pass(take, where, takes, state, rows, functions, table_of_key, log, q
             decision = decide_operation(
                 functions[0][here, table], functions[1][here, table], functions[3][here, table], operation, reflected,
                 exists[here, key], local[here, key], epoch[here, key], value[here, key],
-                before, after, lacks == 0, max_replicated[take],
+                before_given, before, given, after, lacks == 0,
+                functions[7][here, table, operation], functions[8][here, table, operation], max_replicated[take],
             )  # fmt: skip
         d_verdict[made], d_cause[made], d_incoming[made], d_stored[made] = decision
         made += 1

@@ -15,7 +15,7 @@ __all__ = ["decide_operation", "needs_refresh"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-IGNORED, DISCARDED = int(Verdict.IGNORED), int(Verdict.DISCARDED)
+IGNORED, DISCARDED, SKIPPED = int(Verdict.IGNORED), int(Verdict.DISCARDED), int(Verdict.SKIPPED)
 NO_CAUSE, MISSING = int(Cause.NONE), int(Cause.ROW_DOES_NOT_EXIST)
 EXISTS, IN_CONFLICT = int(Cause.ROW_ALREADY_EXISTS), int(Cause.ROW_IN_CONFLICT)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
@@ -90,9 +90,13 @@ def decide_operation(
     local,
     epoch,
     value,
+    before_given,
     before,
+    after_given,
     after,
     complete,
+    needs_before,
+    needs_after,
     max_replicated,
 ):
     """
@@ -108,9 +112,13 @@ def decide_operation(
         local: Whether it was last changed here.
         epoch: Own epoch of its last change.
         value: Its resolve column.
+        before_given: Whether the before image carries the resolve column.
         before: Resolve column in the before image.
+        after_given: Whether the after image carries the resolve column.
         after: Resolve column in the after image.
         complete: Whether the after image carries all columns that a new row must be given.
+        needs_before: Whether the operation is left out if its before image lacks the resolve column.
+        needs_after: Whether the operation is left out if its after image lacks the resolve column.
         max_replicated: Highest own epoch known to have come back.
     """
     if secondary and reflected:
@@ -119,6 +127,8 @@ def decide_operation(
         # Nothing is judged; an update that finds no row makes none, nor does a write of an incomplete one.
         finds = exists or (operation == WRITE and complete)
         return (APPLIED if finds else IGNORED), NO_CAUSE, NOTHING, NOTHING
+    if (needs_before and not before_given) or (needs_after and not after_given):
+        return SKIPPED, NO_CAUSE, NOTHING, NOTHING
     decision = _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated)
     if reflected and decision[0] == REJECTED:
         return DISCARDED, NO_CAUSE, NOTHING, NOTHING

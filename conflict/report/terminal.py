@@ -57,11 +57,6 @@ def _print_setups(console: Console, configuration: Configuration) -> None:
         for table, setup in setups.items():
             if setup.refusal is not None:
                 console.print(f"[red]{cluster}: table {table} is refused:[/red] {escape(setup.refusal.message)}")
-            if setup.table.unique_keys and setup.function is not None:
-                console.print(
-                    f"[yellow]{cluster}: table {table}:[/yellow] unique keys besides the primary key are not checked; "
-                    "where rows collide, the real applier stops with error 1022."
-                )
             for warning in setup.warnings:
                 console.print(f"[yellow]{cluster}: table {table}:[/yellow] {escape(warning)}")
 

@@ -4,6 +4,7 @@ import tempfile
 from collections import Counter
 from typing import Any
 
+import attrs
 import pyarrow.dataset as pads
 import pytest
 from hypothesis import example, given, settings
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
 from conflict.engine.replay import resolve
+from conflict.functions import FUNCTIONS, decide_max_delete_win, decide_max_ins, decide_old
 from conflict.grid import Folder
 from conflict.grid_writer import write_history
 from conflict.history import History, Role
@@ -19,8 +21,10 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
 from conflict.manifest import table_numbers
 from conflict.outputs import exceptions_path
+from conflict.replication_table import ReplicationRow
 from conflict.result_files import read_rows, summarize_resolution, write_resolution
 from conflict.summary import RunSummary
+from conflict.user_functions import user_function
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -64,7 +68,7 @@ def _without_comparison(contents: dict[str, Any]) -> dict[str, Any]:
 def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     """Resolve with the reference engine."""
     setups = run.setups()
-    resolution = resolve(history, setups)
+    resolution = resolve(history, setups, skip_missing=run.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
@@ -90,6 +94,7 @@ RUNS = {
     "setting": st.integers(0, len(SETTINGS) - 1),
     "roles": st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
     "binlog_type": st.sampled_from(BINLOG_TYPES),
+    "skip_missing": st.booleans(),
     "buckets": st.integers(1, 3),
     "epochs_per_run": st.sampled_from([1, 3, 1000]),
 }
@@ -97,7 +102,17 @@ RUNS = {
 
 @given(**RUNS)
 @settings(max_examples=300)
-@example(seed=0, steps=0, complete=True, setting=0, roles=USUAL_ROLES, binlog_type=7, buckets=1, epochs_per_run=1)
+@example(
+    seed=0,
+    steps=0,
+    complete=True,
+    setting=0,
+    roles=USUAL_ROLES,
+    binlog_type=7,
+    skip_missing=False,
+    buckets=1,
+    epochs_per_run=1,
+)
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
     steps: int,
@@ -105,14 +120,44 @@ def test_kernels_agree_with_the_reference_engine(
     setting: int,
     roles: tuple[Role, Role],
     binlog_type: int,
+    skip_missing: bool,
     buckets: int,
     epochs_per_run: int,
 ) -> None:
     """Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut."""
     history = make_history(seed, steps, complete=complete, roles=roles)
-    run = configuration(setting, roles, binlog_type)
+    run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
+
+
+NINE_BY_HAND = {
+    name: user_function(name, rule)
+    for name, rule in (("old", decide_old), ("max_ins", decide_max_ins), ("max_delete_win", decide_max_delete_win))
+}
+
+
+@given(
+    seed=RUNS["seed"],
+    steps=st.integers(0, 60),
+    functions=st.tuples(*[st.sampled_from(["old(x)", "max_ins(x)", "max_delete_win(x)"])] * 2),
+    skip_missing=st.booleans(),
+)
+@settings(max_examples=60)
+def test_functions_of_users_give_the_same_in_both_engines(
+    seed: int, steps: int, functions: tuple[str, str], skip_missing: bool
+) -> None:
+    """The slow path of the kernels decides as the reference engine does, also beside functions of the server."""
+    specs = (*FUNCTIONS, *NINE_BY_HAND.values())
+    rows = (
+        ReplicationRow("db", "judged", 0, 7, functions[0]),
+        ReplicationRow("db", "other", 1, 7, functions[1]),
+        ReplicationRow("db", "other", 2, 7, "NDB$MAX(x)"),
+    )
+    run = attrs.evolve(configuration(0), replication=rows, functions=specs, skip_missing=skip_missing)
+    # A plain rule names no image that it needs, and gets None where the value is absent; these do not expect it.
+    history = make_history(seed, steps, complete=True)
+    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -133,11 +178,12 @@ def test_kernels_agree_with_the_reference_engine_at_length(
     setting: int,
     roles: tuple[Role, Role],
     binlog_type: int,
+    skip_missing: bool,
     buckets: int,
     epochs_per_run: int,
 ) -> None:
     """Outcomes, exceptions, counters and rows are equal on many more Histories."""
     history = make_history(seed, 3 * steps, complete=complete, roles=roles)
-    run = configuration(setting, roles, binlog_type)
+    run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)

@@ -21,6 +21,7 @@ def takes(epochs: list[int]) -> pa.Table:
     """Return takes with these epochs."""
     count = len(epochs)
     columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
+    columns += [[False] * count, epochs, [-1] * count]
     return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
 
 

@@ -162,7 +162,7 @@ class TestCheck:
     def test_a_function_of_a_user(self, changed: Path):
         """The manual has no opinion on it, and what it needs is its author's to say."""
         changed.write_text(changed.read_text().replace("NDB$MAX(x)", "at_least(x)"))
-        code, output = run("check", changed, "--function", "examples.at_least:at_least")
+        code, output = run("check", changed, "--function", "docs.examples.at_least:at_least")
         assert code == 0
         assert "at_least(x)" in output
         assert "does not say which images it needs" in output

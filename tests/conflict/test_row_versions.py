@@ -1,0 +1,64 @@
+"""Epoch and author of every row, against what the data nodes of the recorded clusters hold."""
+
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from conflict.configuration import history_of, read_cluster, usable_epochs
+from conflict.conformance.case import ConflictCase
+from conflict.engine.row_store import stored_precision
+from conflict.functions import DEFAULT_GCI_BITS
+from conflict.pipeline import _recorded, resolve_settled
+from conflict.steps import hints_of_steps
+
+RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
+SHARED = Path(__file__).parents[2].parent / "shared" / "conformance" / "conflict"
+CASES = sorted(path.parent for path in RECORDINGS.glob("epoch*/*/scenario.json"))
+
+
+def check(folder: Path) -> int:
+    """Compare one case; returns how many rows there are."""
+    case = ConflictCase.load(folder)
+    configuration = case.configuration()
+    readings = {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters}
+    summaries = usable_epochs(configuration, readings)
+    history = history_of(configuration, readings, hints_of_steps(case.steps, summaries))
+    recorded = {name: _recorded(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
+    setups = configuration.setups()
+    _, resolution, _ = resolve_settled(history, setups, recorded)
+    rows = 0
+    for side, expected in case.expected.items():
+        for table, shown in expected.get("row_epoch_author", {}).items():
+            name = f"{case.scenario['database']}.{table}"
+            # A table made without a function has no author, and its epochs no extra bits.
+            if any(row["author"] == "NULL" for row in shown):
+                continue
+            function = setups[side][name].function
+            bits = function.gci_bits if function is not None else DEFAULT_GCI_BITS
+            found = Counter(
+                (stored_precision(epoch, bits), "0" if local else "1")
+                for (of, _), (epoch, local) in resolution.clusters[side].versions.items()
+                if of == name
+            )
+            assert found == Counter((row["epoch"], row["author"]) for row in shown), (folder.name, side, table)
+            rows += len(shown)
+    return rows
+
+
+@pytest.mark.parametrize("folder", CASES, ids=lambda folder: f"{folder.parent.name}/{folder.name}")
+def test_epoch_and_author_are_those_of_the_data_nodes(folder: Path) -> None:
+    """What decides the next conflict on a row is right, also where no conflict shows it."""
+    check(folder)
+
+
+def test_some_rows_are_compared() -> None:
+    """The bundled cases hold some."""
+    assert sum(map(check, CASES)) > 300
+
+
+@pytest.mark.slow
+def test_of_the_whole_corpus() -> None:
+    """Where the whole corpus lies beside the project, in all of it."""
+    folders = sorted(path.parent for path in SHARED.glob("epoch*/*/scenario.json")) or CASES
+    assert sum(map(check, folders)) > 300
