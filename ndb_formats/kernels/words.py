@@ -41,16 +41,20 @@ load32 = _load(32, types.uint32)
 load64 = _load(64, types.uint64)
 
 
-@intrinsic
-def store64(_, data, place, word):
-    """Write eight bytes."""
+def _store(bits: int, kind: Any) -> Callable[..., Any]:
+    @intrinsic
+    def store(_, data, place, word):
+        def code(context, builder, signature, arguments):
+            pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], bits)
+            builder.store(arguments[2], pointer).align = 1
+            return context.get_dummy_value()
 
-    def code(context, builder, signature, arguments):
-        pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], 64)
-        builder.store(arguments[2], pointer).align = 1
-        return context.get_dummy_value()
+        return types.none(data, types.int64, kind), code
 
-    return types.none(data, types.int64, types.uint64), code
+    return store
+
+
+store64 = _store(64, types.uint64)
 
 
 @njit(cache=True, inline="always")

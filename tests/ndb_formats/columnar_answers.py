@@ -1,0 +1,103 @@
+"""Row changes as the scalar reader gives them and as the columnar one does, in one form that compares."""
+
+from __future__ import annotations
+
+import struct
+from collections import defaultdict
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from ndb_formats.column_arrays import arrow_value
+from ndb_formats.columnar import read_batches
+from ndb_formats.errors import FormatError
+from ndb_formats.row_image import RowImage
+from ndb_formats.row_reader import LoggedRow, read_rows
+
+# Rows by table, operation, columns of both images and diffs; each row as its own facts and its two images.
+Groups = dict[tuple[Any, ...], list[tuple[Any, ...]]]
+
+
+@attrs.frozen
+class Answer:
+    """What a reader gives: rows, and class, message and place of the error that ended it."""
+
+    groups: Groups
+    error: tuple[Any, ...] | None
+
+
+def _told(error: FormatError) -> tuple[Any, ...]:
+    return type(error), error.message, error.position, error.event, error.table, error.column
+
+
+def plain(value: Any) -> Any:
+    """Return a value so that equal ones compare equal: floats by their bits, and one decimal zero."""
+    if isinstance(value, float):
+        return struct.pack("<d", value)
+    if isinstance(value, Decimal):
+        return (abs(value) if value == 0 else value).as_tuple()
+    return value
+
+
+def _image(image: RowImage | None, columns: set[str] | None) -> dict[str, Any] | None:
+    if image is None:
+        return None
+    names = image.layout.names
+    return {
+        names[place]: plain(arrow_value(image.value(place)))
+        for place in image.present
+        if columns is None or names[place] in columns
+    }
+
+
+def _names(image: RowImage | None) -> tuple[str, ...] | None:
+    return None if image is None else tuple(image.layout.names[place] for place in image.present)
+
+
+def _facts(row: LoggedRow) -> tuple[Any, ...]:
+    flags = None if row.extra is None or row.extra.flags is None else int(row.extra.flags)
+    number = None if row.extra is None else row.extra.transaction_id
+    return row.position, row.row, row.server_id, row.timestamp, row.epoch, number, flags, row.operation.name
+
+
+def scalar_answer(path: Path, columns: set[str] | None = None, **options: Any) -> Answer:
+    """Return what `read_rows` gives."""
+    groups: Groups = defaultdict(list)
+    try:
+        for row in read_rows(path, **options):
+            images = _image(row.before, columns), _image(row.after, columns)
+            diffs = () if row.after is None else tuple(row.after.layout.names[place] for place in row.after.partial)
+            key = (row.database, row.table, row.operation.name, _names(row.before), _names(row.after), diffs)
+            groups[key].append((*_facts(row), *images))
+    except FormatError as error:
+        return Answer(dict(groups), _told(error))
+    return Answer(dict(groups), None)
+
+
+def _plain_image(image: dict[str, Any] | None) -> dict[str, Any] | None:
+    return None if image is None else {name: plain(value) for name, value in image.items()}
+
+
+def columnar_answer(path: Path, columns: set[str] | None = None, **options: Any) -> Answer:
+    """Return what `read_batches` gives."""
+    groups: Groups = defaultdict(list)
+    try:
+        for batch in read_batches(path, columns=columns, **options):
+            batch.records.validate(full=True)
+            key = (batch.database, batch.table, batch.operation.name, batch.before, batch.after, batch.diffs)
+            names = batch.records.schema.names
+            assert (("before" in names), ("after" in names)) == (batch.before is not None, batch.after is not None)
+            found = [column.to_pylist() for column in batch.records.columns]
+            facts = list(zip(*found[:8], strict=True))
+            images = dict(zip(names[8:], found[8:], strict=True))
+            for number, row in enumerate(facts):
+                both = (images[name][number] if name in images else None for name in ("before", "after"))
+                values = (
+                    None if image is None else {key: plain(value) for key, value in image.items()} for image in both
+                )
+                groups[key].append((*row, *values))
+    except FormatError as error:
+        return Answer(dict(groups), _told(error))
+    return Answer(dict(groups), None)
