@@ -136,11 +136,11 @@ class _Facts:
     """What the walker finds out per event; in the order that `walk_rows` takes."""
 
     transaction_ids: npt.NDArray[np.uint64]
-    has_id: npt.NDArray[np.bool_]
+    no_id: npt.NDArray[np.bool_]
     flags: npt.NDArray[np.uint16]
-    has_flags: npt.NDArray[np.bool_]
+    no_flags: npt.NDArray[np.bool_]
     epochs: npt.NDArray[np.uint64]
-    has_epoch: npt.NDArray[np.bool_]
+    no_epoch: npt.NDArray[np.bool_]
 
     @classmethod
     def room(cls, events: int) -> _Facts:
@@ -157,7 +157,7 @@ class _Facts:
     @property
     def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
         """All of them."""
-        return (self.transaction_ids, self.has_id, self.flags, self.has_flags, self.epochs, self.has_epoch)
+        return (self.transaction_ids, self.no_id, self.flags, self.no_flags, self.epochs, self.no_epoch)
 
 
 @attrs.frozen(eq=False)
@@ -185,7 +185,7 @@ class _Reading:
         self._register = register
         self._state = np.zeros(len(Place), np.int64)
         self._epoch = np.zeros(1, np.uint64)
-        numbers = (np.int32, np.int32, np.int32, np.int64)
+        numbers = (np.int64, np.int64, np.int32, np.int64)
         self._rows = tuple(np.empty(batch_rows, kind) for kind in numbers)
         self._cells = np.empty(max(batch_rows * _CELLS_PER_ROW, _MIN_CELLS), np.uint32)
 
@@ -263,16 +263,16 @@ class _Reading:
 
     def _batch(self, take: _Take, stretch: Stretch, facts: _Facts) -> RowBatch:
         shape, rows = take.shape, take.rows
-        events = self._rows[1][rows]
+        events = self._rows[1].take(rows)
         cells = cells_of(self._cells, self._rows[3], rows, shape.width)
         arrays = [
-            pa.array(stretch.positions.astype(np.uint64)[events]),
-            pa.array(self._rows[2][rows]),
-            pa.array(stretch.server_ids[events]),
-            pa.array(stretch.timestamps[events]),
-            pa.array(facts.epochs[events], mask=~facts.has_epoch[events]),
-            pa.array(facts.transaction_ids[events], mask=~facts.has_id[events]),
-            pa.array(facts.flags[events], mask=~facts.has_flags[events]),
+            pa.array(stretch.positions.view(np.uint64).take(events)),
+            pa.array(self._rows[2].take(rows)),
+            pa.array(stretch.server_ids.take(events)),
+            pa.array(stretch.timestamps.take(events)),
+            pa.array(facts.epochs.take(events), mask=facts.no_epoch.take(events)),
+            pa.array(facts.transaction_ids.take(events), mask=facts.no_id.take(events)),
+            pa.array(facts.flags.take(events), mask=facts.no_flags.take(events)),
             pa.DictionaryArray.from_arrays(np.full(len(rows), int(shape.operation), np.int8), _OPERATIONS),
         ]
         fields = list(METADATA)

@@ -61,20 +61,26 @@ EPOCH_PLACE, LOG_NAME_PLACE = 1, 2
 TABLE_ID, QUERY_HEAD = 6, 13
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _table_id(data, place):
     return np.uint64(load32(data, place)) | np.uint64(load16(data, place + 4)) << np.uint64(32)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _same(data, place, other, other_place, length):
-    for byte in range(length):
+    byte = np.int64(0)
+    while byte + 8 <= length:
+        if load64(data, place + byte) != load64(other, other_place + byte):
+            return False
+        byte += 8
+    while byte < length:
         if data[place + byte] != other[other_place + byte]:
             return False
+        byte += 1
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _packed(data, place, end):
     """Return a length-encoded integer and where it ends; -1 if there is none."""
     if place >= end:
@@ -92,7 +98,7 @@ def _packed(data, place, end):
 @njit(cache=True)
 def _extra(data, place, end, event, facts):
     """Read the blocks of extra row info; return whether they can be read."""
-    ids, has_id, flags, has_flags = facts[:4]
+    ids, no_id, flags, no_flags = facts[:4]
     while place < end:
         kind = data[place]
         place += 1
@@ -105,7 +111,7 @@ def _extra(data, place, end, event, facts):
             if stop < place or stop > end:
                 return False
             if form == 0:
-                has_id[event], has_flags[event] = False, False
+                no_id[event], no_flags[event] = True, True
                 if place + 2 > stop:
                     return False
                 present = load16(data, place)
@@ -113,12 +119,12 @@ def _extra(data, place, end, event, facts):
                 if present & 1:
                     if place + 8 > stop:
                         return False
-                    ids[event], has_id[event] = load64(data, place), True
+                    ids[event], no_id[event] = load64(data, place), False
                     place += 8
                 if present & 2:
                     if place + 2 > stop:
                         return False
-                    flags[event], has_flags[event] = load16(data, place), True
+                    flags[event], no_flags[event] = load16(data, place), False
             place = stop
         elif kind == 1:
             return place + 2 <= end
@@ -127,7 +133,7 @@ def _extra(data, place, end, event, facts):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _slot_of(number, ids, slots):
     """Return the slot of a table id; -1 if there is none. The ids are hashed with open addressing."""
     mask = len(ids) - 1
@@ -253,7 +259,7 @@ def _head(data, code, start, end, event, facts, tables, kinds):
     if end - start < 8:
         return FAULT, np.int64(-1), start
     place = start + 8
-    facts[1][event], facts[3][event] = False, False
+    facts[1][event], facts[3][event] = True, True
     if code >= FIRST_V2:
         size = np.int64(load16(data, place)) if place + 2 <= end else np.int64(0)
         if size < 2 or place + size > end or not _extra(data, place + 2, place + size, event, facts):
@@ -274,7 +280,7 @@ def _head(data, code, start, end, event, facts, tables, kinds):
     return (END if kind >= 0 else NEW_KIND), kind, place
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _known_table(data, start, end, tables):
     """Whether a Table_map event says the same as the last one of its table id."""
     ids, id_slots, bodies_at, body_sizes, _, _, bodies = tables
@@ -285,7 +291,7 @@ def _known_table(data, start, end, tables):
     return slot >= 0 and body_sizes[slot] == size and _same(data, start + TABLE_ID, bodies, bodies_at[slot], size)
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _whole_query(data, start, end):
     """Whether a Query event holds what its head says."""
     size = end - start
@@ -354,8 +360,8 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
         columns: Per column of every kind: bytes of the length prefix (-1: fixed width), width, cell (-1: not wanted).
         rows: Per row its batch, event, number and first cell; filled in. Each of shape (most rows,).
         cells: Filled in. Shape (most cells,), uint32.
-        facts: Per event transaction id, whether there is one, conflict flags, whether there are any, NDB epoch,
-            whether there is one; filled in. Each of shape (events,).
+        facts: Per event transaction id, whether it is missing, conflict flags, whether they are missing, NDB epoch,
+            whether it is missing; filled in. Each of shape (events,).
         epochs: The open epoch; changed. Shape (1,), uint64.
 
     Returns:
@@ -382,7 +388,7 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
                             stop = FAULT
                         elif found:
                             state[HAS_EPOCH] = 1
-                    facts[4][event], facts[5][event] = epochs[0], state[HAS_EPOCH] != 0
+                    facts[4][event], facts[5][event] = epochs[0], state[HAS_EPOCH] == 0
                     if mode & MODE_ROWS and stop == END:
                         state[KIND], state[ROW], state[ROW_AT] = kind, 0, place
             if stop == END and state[ROW_AT] >= 0:
