@@ -185,8 +185,12 @@ class _Reading:
         self._register = register
         self._state = np.zeros(len(Place), np.int64)
         self._epoch = np.zeros(1, np.uint64)
-        numbers = (np.int64, np.int64, np.int32, np.int64)
-        self._rows = tuple(np.empty(batch_rows, kind) for kind in numbers)
+        self._rows = (
+            np.empty(batch_rows, np.int64),
+            np.empty(batch_rows, np.int64),
+            np.empty(batch_rows, np.int32),
+            np.empty(batch_rows, np.int64),
+        )
         self._cells = np.empty(max(batch_rows * _CELLS_PER_ROW, _MIN_CELLS), np.uint32)
 
     def batches(self, stretch: Stretch) -> Iterator[RowBatch]:
@@ -211,9 +215,10 @@ class _Reading:
         events = (stretch.types, stretch.starts, stretch.ends)
         while True:
             register = self._register
+            kinds, keys, columns = register.kinds
             stop = Stop(
                 walk_rows(
-                    stretch.data, stretch.base, events, self._state, register.tables, register.kinds, register.columns,
+                    stretch.data, stretch.base, events, self._state, register.tables, kinds, keys, columns,
                     self._rows, self._cells, facts.arrays, self._epoch,
                 )
             )  # fmt: skip
@@ -222,8 +227,7 @@ class _Reading:
                 if stop == Stop.TABLE_MAP:
                     register.add_table(stretch.body(event))
                 elif stop == Stop.KIND:
-                    diffs = int(self._state[Place.DIFFS]) & (1 << 64) - 1
-                    register.add_kind(int(stretch.types[event]), stretch.body(event), diffs)
+                    register.add_kind(int(stretch.types[event]), stretch.body(event), int(self._state[Place.DIFFS]))
                 else:
                     return stop
             except FormatError:

@@ -7,7 +7,7 @@ goes on when it has been added here. Everything the walker reads is an array.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -20,7 +20,7 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.kernels.rows import MODE_EPOCH, MODE_ROWS
+from ndb_formats.kernels.rows import MODE_EPOCH, MODE_ROWS, Kind, Slot, Spec
 from ndb_formats.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.schema import Schema
 from ndb_formats.selection import APPLY_STATUS
@@ -90,38 +90,29 @@ class BatchShape:
         return len(self.before_columns) + len(self.after_columns)
 
 
-class _Rows:
-    """A table of numbers that grows, one array per column."""
+class _Growing:
+    """An array that grows."""
 
-    def __init__(self, *kinds: type) -> None:
-        self._arrays: list[npt.NDArray[Any]] = [np.empty(16, kind) for kind in kinds]
+    def __init__(self, width: int | None, kind: type) -> None:
+        """Make one of rows of `width` numbers, or of numbers."""
+        self._array = np.empty((16, *(() if width is None else (width,))), kind)
         self.count = 0
 
-    def add(self, *numbers: int) -> int:
-        """Add a row and return its number."""
-        if self.count == len(self._arrays[0]):
-            self._arrays = [np.concatenate([array, np.empty_like(array)]) for array in self._arrays]
-        for array, number in zip(self._arrays, numbers, strict=True):
-            array[self.count] = number
-        self.count += 1
-        return self.count - 1
-
-    def extend(self, data: bytes) -> int:
-        """Add bytes to the one column of a table of bytes, and return where they start."""
+    def add(self, *rows: Sequence[int] | bytes) -> int:
+        """Add rows, or numbers, and return where they start."""
         start = self.count
-        while self.count + len(data) > len(self._arrays[0]):
-            self._arrays = [np.concatenate([array, np.empty_like(array)]) for array in self._arrays]
-        self._arrays[0][start : start + len(data)] = np.frombuffer(data, np.uint8)
-        self.count += len(data)
+        for row in rows:
+            new = np.frombuffer(row, np.uint8) if isinstance(row, bytes) else np.array([row], self._array.dtype)
+            while self.count + len(new) > len(self._array):
+                self._array = np.concatenate([self._array, np.empty_like(self._array)])
+            self._array[self.count : self.count + len(new)] = new
+            self.count += len(new)
         return start
 
-    def __getitem__(self, column: int) -> npt.NDArray[Any]:
-        return self._arrays[column]
-
     @property
-    def arrays(self) -> tuple[npt.NDArray[Any], ...]:
-        """All columns, longer than what is in them."""
-        return tuple(self._arrays)
+    def array(self) -> npt.NDArray[Any]:
+        """All of it, longer than what is in it."""
+        return self._array
 
 
 class TableRegister:
@@ -145,27 +136,19 @@ class TableRegister:
         self._slot_of_id: dict[int, int] = {}
         self._hash_ids = np.zeros(16, np.uint64)
         self._hash_slots = np.full(16, _NONE, np.int64)
-        self._slots = _Rows(np.int64, np.int64, np.int64, np.int64)
-        self._bodies, self._keys = _Rows(np.uint8), _Rows(np.uint8)
-        self._kinds = _Rows(*[np.int64] * 5, np.uint64, *[np.int64] * 7)
+        self._slots, self._kinds, self._columns = (_Growing(len(parts), np.int64) for parts in (Slot, Kind, Spec))
+        self._bodies, self._keys = _Growing(None, np.uint8), _Growing(None, np.uint8)
         self._last_kinds: dict[int, int] = {}
-        self._columns = _Rows(np.int64, np.int64, np.int64)
 
     @property
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
         """What `walk_rows` takes as `tables`."""
-        return (self._hash_ids, self._hash_slots, *self._slots.arrays, self._bodies[0])
+        return self._hash_ids, self._hash_slots, self._slots.array, self._bodies.array
 
     @property
-    def kinds(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `walk_rows` takes as `kinds`."""
-        arrays = self._kinds.arrays
-        return (*arrays[:4], self._keys[0], *arrays[5:])
-
-    @property
-    def columns(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `walk_rows` takes as `columns`."""
-        return self._columns.arrays
+    def kinds(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """What `walk_rows` takes as `kinds`, `keys` and `columns`."""
+        return self._kinds.array, self._keys.array, self._columns.array
 
     @property
     def maps(self) -> dict[int, TableMap]:
@@ -184,8 +167,7 @@ class TableRegister:
         if slot is None:
             mode = MODE_ROWS if self._wanted(table_map.full_name) else 0
             mode |= MODE_EPOCH if table_map.full_name == APPLY_STATUS else 0
-            at = self._bodies.extend(body[_TABLE_ID:])
-            slot = self._slots.add(at, len(body) - _TABLE_ID, _NONE, mode)
+            slot = self._slots.add((self._bodies.add(body[_TABLE_ID:]), len(body) - _TABLE_ID, _NONE, mode))
             self._maps.append(table_map)
             self._slot_of_body[body[_TABLE_ID:]] = slot
         self._slot_of_id[table_map.table_id] = slot
@@ -228,18 +210,25 @@ class TableRegister:
         diffs = tuple(place for number, place in enumerate(documents) if diff_mask >> number & 1)
         key = _key_of(EventType(code), body)
         batch = self._batch(slot, layout, event, diffs)
-        kind = self._kinds.add(
-            _NONE, code, self._keys.extend(key), len(key), 0, diff_mask,
-            self._add_columns(layout, event, diffs, self.shapes[batch]),
-            _NONE if event.before is None else len(event.before),
-            _NONE if event.after is None else len(event.after),
-            self.shapes[batch].width, len(documents), batch,
-            self._add_columns(layout, event, diffs, None),
-        )  # fmt: skip
+        row = {
+            Kind.NEXT: _NONE,
+            Kind.TYPE: code,
+            Kind.KEY_AT: self._keys.add(key),
+            Kind.KEY_SIZE: len(key),
+            Kind.DIFFS: diff_mask,
+            Kind.SPEC: self._add_columns(layout, event, diffs, self.shapes[batch]),
+            Kind.BEFORE: _NONE if event.before is None else len(event.before),
+            Kind.AFTER: _NONE if event.after is None else len(event.after),
+            Kind.WIDTH: self.shapes[batch].width,
+            Kind.DOCUMENTS: len(documents),
+            Kind.BATCH: batch,
+            Kind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None),
+        }
+        kind = self._kinds.add([row[part] for part in Kind])
         if slot in self._last_kinds:
-            self._kinds[0][self._last_kinds[slot]] = kind
+            self._kinds.array[self._last_kinds[slot], Kind.NEXT] = kind
         else:
-            self._slots[2][slot] = kind
+            self._slots.array[slot, Slot.KIND] = kind
         self._last_kinds[slot] = kind
 
     def _batch(self, slot: int, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...]) -> int:
@@ -286,7 +275,7 @@ class TableRegister:
             for ordinal in present or ():
                 codec = DIFF_CODEC if image and ordinal in diffs else layout.codecs[ordinal]
                 wanted = ordinal in chosen
-                self._columns.add(codec.width if codec.prefixed else _NONE, codec.width, cell if wanted else _NONE)
+                self._columns.add((codec.width if codec.prefixed else _NONE, codec.width, cell if wanted else _NONE))
                 cell += wanted
         return first
 

@@ -17,7 +17,19 @@ from numba import njit
 from ndb_formats.constants import EventType
 from ndb_formats.kernels.words import little_endian, load16, load32, load64
 
-__all__ = ["MODE_EPOCH", "MODE_ROWS", "NULL_CELL", "Place", "Stop", "by_kind", "cells_of", "walk_rows"]
+__all__ = [
+    "MODE_EPOCH",
+    "MODE_ROWS",
+    "NULL_CELL",
+    "Kind",
+    "Place",
+    "Slot",
+    "Spec",
+    "Stop",
+    "by_kind",
+    "cells_of",
+    "walk_rows",
+]
 
 NULL_CELL = 0xFFFFFFFF
 # What is wanted of a table: its rows, and the epochs that they name.
@@ -47,6 +59,45 @@ class Place(IntEnum):
     DIFFS = 7  # at `Stop.KIND` in a partial update: which of the JSON columns are diffs, else 0
 
 
+class Slot(IntEnum):
+    """What is known of a table as one Table_map event describes it: the columns of the array of slots."""
+
+    BODY_AT = 0  # where the event's body stands, without the table id
+    BODY_SIZE = 1
+    KIND = 2  # its first kind; -1 if it has none
+    MODE = 3
+
+
+class Kind(IntEnum):
+    """What rows events are told apart by: the columns of the array of kinds."""
+
+    NEXT = 0  # the next kind of the same table; -1 if there is none
+    TYPE = 1  # event type
+    KEY_AT = 2  # where its key stands: column count and bitmaps
+    KEY_SIZE = 3
+    DIFFS = 4  # which of the JSON columns are diffs
+    SPEC = 5  # number of its first column
+    BEFORE = 6  # columns of the before image; -1 if there is none
+    AFTER = 7  # columns of the after image; -1 if there is none
+    WIDTH = 8  # cells of a row
+    DOCUMENTS = 9  # JSON columns of the table
+    BATCH = 10
+    EPOCH_SPEC = 11  # number of its first column where only an epoch is looked for
+
+
+class Spec(IntEnum):
+    """How to step over a column of an image: the columns of the array of columns."""
+
+    PREFIX = 0  # bytes of the length; -1 for a fixed width
+    WIDTH = 1
+    CELL = 2  # -1 if it is not wanted
+
+
+BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
+NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
+    int(part) for part in Kind
+)
+PREFIX, BYTES, CELL = (int(part) for part in Spec)
 EVENT, ROW_AT, ROW, KIND, HAS_EPOCH, ROWS, CELLS, DIFFS = (int(place) for place in Place)
 END, FULL, NEW_TABLE_MAP, NEW_KIND, FAULT = (int(stop) for stop in Stop)
 QUERY, XID, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT), int(EventType.TABLE_MAP_EVENT)
@@ -146,42 +197,40 @@ def _slot_of(number, ids, slots):
 
 
 @njit(cache=True)
-def _kind_of(data, event_type, place, length, partial, first, kinds):
-    """Return the kind of a rows event, of those that its table has; -1 if it is new."""
-    following, types, keys_at, key_sizes, keys, partials = kinds[:6]
+def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
+    """Return the kind of a rows event, of those from `first` on; -1 if it is new."""
     kind = np.int64(first)
     while kind >= 0:
         if (
-            types[kind] == event_type
-            and partials[kind] == partial
-            and key_sizes[kind] == length
-            and _same(data, place, keys, keys_at[kind], length)
+            kinds[kind, TYPE] == event_type
+            and kinds[kind, KIND_DIFFS] == diffs
+            and kinds[kind, KEY_SIZE] == length
+            and _same(data, place, keys, kinds[kind, KEY_AT], length)
         ):
             return kind
-        kind = np.int64(following[kind])
+        kind = kinds[kind, NEXT]
     return np.int64(-1)
 
 
 @njit(cache=True)
 def _image(data, place, end, base, first, count, columns, cells, cell):
     """Step over one image, noting where the wanted values start; return where it ends, or -1."""
-    prefixes, widths, outs = columns
     nulls = place
     place += (count + 7) >> 3
     if place > end:
         return np.int64(-1)
     for column in range(count):
         spec = first + column
-        out = outs[spec]
+        out = columns[spec, CELL]
         if data[nulls + (column >> 3)] >> (column & 7) & 1:
             if out >= 0:
                 cells[cell + out] = NULL_CELL
             continue
         if out >= 0:
             cells[cell + out] = place - base
-        prefix = prefixes[spec]
+        prefix = columns[spec, PREFIX]
         if prefix < 0:
-            place += widths[spec]
+            place += columns[spec, BYTES]
         else:
             if place + prefix > end:
                 return np.int64(-1)
@@ -205,90 +254,95 @@ def _partial_mask(data, place, end, documents):
     """Read which JSON columns of an after image hold a diff: a mask and where it ends, or -1."""
     options, place = _packed(data, place, end)
     if options < 0:
-        return np.uint64(0), np.int64(-1)
+        return np.int64(0), np.int64(-1)
     if not options & 1:
-        return np.uint64(0), place
+        return np.int64(0), place
     size = (documents + 7) >> 3
     if place + size > end or documents > 64:
-        return np.uint64(0), np.int64(-1)
+        return np.int64(0), np.int64(-1)
     mask = little_endian(data, place, size)
     if documents < 64:
         mask &= (np.uint64(1) << np.uint64(documents)) - np.uint64(1)
-    return mask, place + size
+    return np.int64(mask), place + size
 
 
 @njit(cache=True)
 def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
     """Look for the epoch that an event names, and make it the open one: 1 found, 0 none, -1 if it cannot be read."""
-    befores, afters, first = kinds[7][kind], kinds[8][kind], kinds[12][kind]
-    prefixes, widths, _ = columns
+    before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
     found = 0
     while place < end:
         start = place
-        if befores >= 0:
-            place = _image(data, place, end, start, first, befores, columns, scratch, 0)
-        if place >= 0 and afters >= 0:
-            after = first + max(befores, 0)
-            place = _image(data, place, end, start, after, afters, columns, scratch, 0)
-            if place >= 0 and afters > LOG_NAME_PLACE:
-                name, named = after + LOG_NAME_PLACE, after + EPOCH_PLACE
+        if before >= 0:
+            place = _image(data, place, end, start, first, before, columns, scratch, 0)
+        if place >= 0 and after >= 0:
+            spec = first + max(before, 0)
+            place = _image(data, place, end, start, spec, after, columns, scratch, 0)
+            if place >= 0 and after > LOG_NAME_PLACE:
+                prefix, width = columns[spec + LOG_NAME_PLACE, PREFIX], columns[spec + EPOCH_PLACE, BYTES]
                 empty = scratch[1] == NULL_CELL
-                if not empty and prefixes[name] >= 0:
-                    empty = little_endian(data, start + np.int64(scratch[1]), min(prefixes[name], 5)) == 0
+                if not empty and prefix >= 0:
+                    empty = little_endian(data, start + np.int64(scratch[1]), min(prefix, 5)) == 0
                 if empty:
                     known = scratch[0] != NULL_CELL
                     at = start + np.int64(scratch[0])
-                    epochs[-1] = little_endian(data, at, min(widths[named], 8)) if known else np.uint64(0)
+                    epochs[0] = little_endian(data, at, min(width, 8)) if known else np.uint64(0)
                     found = 1
         if place < 0:
             return -1
-        if befores <= 0 and afters <= 0:
+        if before <= 0 and after <= 0:
             break
     return found
 
 
 @njit(cache=True)
-def _head(data, code, start, end, event, facts, tables, kinds):
+def _head(data, code, start, end, event, facts, tables, kinds, keys):
     """
     Read what stands before an event's images.
 
     Returns:
-        Why it ended (`END`: it was read), its kind (-1: its rows are stepped over), and where its images start.
+        Why it ended (`END`: it was read), its mode, its kind, and where its images start.
     """
-    ids, id_slots, _, _, first_kinds, modes, _ = tables
+    ids, id_slots, slots, _ = tables
+    nothing = np.int64(-1)
     if end - start < 8:
-        return FAULT, np.int64(-1), start
+        return FAULT, nothing, nothing, start
     place = start + 8
     facts[1][event], facts[3][event] = True, True
     if code >= FIRST_V2:
         size = np.int64(load16(data, place)) if place + 2 <= end else np.int64(0)
-        if size < 2 or place + size > end or not _extra(data, place + 2, place + size, event, facts):
-            return FAULT, np.int64(-1), start
+        if size < 2 or place + size > end:
+            return FAULT, nothing, nothing, start
+        if size > 2 and not _extra(data, place + 2, place + size, event, facts):
+            return FAULT, nothing, nothing, start
         place += size
     key = place
     count, place = _packed(data, place, end)
     if count < 0 or count > 8 * (end - place):
-        return FAULT, np.int64(-1), start
+        return FAULT, nothing, nothing, start
     maps = 2 if code in (UPDATE_V1, UPDATE_V2, PARTIAL) else 1
     place += maps * ((count + 7) >> 3)
     slot = _slot_of(_table_id(data, start), ids, id_slots)
     if place > end or slot < 0:
-        return FAULT, np.int64(-1), start
-    if modes[slot] == 0:
-        return END, np.int64(-1), place
-    kind = _kind_of(data, code, key, place - key, np.uint64(0), first_kinds[slot], kinds)
-    return (END if kind >= 0 else NEW_KIND), kind, place
+        return FAULT, nothing, nothing, start
+    mode = slots[slot, MODE]
+    if mode == 0:
+        return END, mode, nothing, place
+    kind = _kind_of(data, code, key, place - key, 0, slots[slot, FIRST_KIND], kinds, keys)
+    return (END if kind >= 0 else NEW_KIND), mode, kind, place
 
 
 @njit(cache=True, inline="always")
 def _known_table(data, start, end, tables):
     """Whether a Table_map event says the same as the last one of its table id."""
-    ids, id_slots, bodies_at, body_sizes, _, _, bodies = tables
+    ids, id_slots, slots, bodies = tables
     size = end - start - TABLE_ID
     if size < 2:
         return False
     slot = _slot_of(_table_id(data, start), ids, id_slots)
-    return slot >= 0 and body_sizes[slot] == size and _same(data, start + TABLE_ID, bodies, bodies_at[slot], size)
+    if slot < 0 or slots[slot, BODY_SIZE] != size:
+        return False
+    return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
 
 
 @njit(cache=True, inline="always")
@@ -301,40 +355,39 @@ def _whole_query(data, start, end):
 
 
 @njit(cache=True)
-def _rows(data, base, code, end, event, state, kinds, columns, rows, cells):
+def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
     """Walk the rows of one event from the state's place on; return why it ended."""
-    keys_at, key_sizes, keys = kinds[2], kinds[3], kinds[4]
-    specs, befores, afters, widths, documents, batches = kinds[6:12]
     row_batch, row_event, row_number, row_cell = rows
     kind, row_at = state[KIND], state[ROW_AT]
     number, count, cell = state[ROW], state[ROWS], state[CELLS]
-    before, after = befores[kind], afters[kind]
+    before, after, spec, width = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, SPEC], kinds[kind, WIDTH]
     stop = END
     while row_at < end:
-        if count == len(row_batch) or cell + widths[kind] > len(cells):
+        if count == len(row_batch) or cell + width > len(cells):
             stop = FULL
             break
         place, chosen = row_at, kind
         if before >= 0:
-            place = _image(data, place, end, base, specs[kind], before, columns, cells, cell)
+            place = _image(data, place, end, base, spec, before, columns, cells, cell)
         if code == PARTIAL and place >= 0:
             # Which columns are diffs stands between the images, row by row: each set of them is a kind of its own.
-            mask, place = _partial_mask(data, place, end, documents[kind])
-            if place >= 0 and mask:
-                chosen = _kind_of(keys, code, keys_at[kind], key_sizes[kind], mask, kind, kinds)
+            diffs, place = _partial_mask(data, place, end, kinds[kind, DOCUMENTS])
+            if place >= 0 and diffs:
+                chosen = _kind_of(keys, code, kinds[kind, KEY_AT], kinds[kind, KEY_SIZE], diffs, kind, kinds, keys)
                 if chosen < 0:
-                    state[DIFFS] = np.int64(mask)
+                    state[DIFFS] = diffs
                     stop = NEW_KIND
                     break
         if place >= 0 and after >= 0:
-            place = _image(data, place, end, base, specs[chosen] + max(before, 0), after, columns, cells, cell)
+            first = kinds[chosen, SPEC] + max(before, 0)
+            place = _image(data, place, end, base, first, after, columns, cells, cell)
         if place < 0:
             stop = FAULT
             break
-        row_batch[count], row_event[count] = batches[chosen], event
+        row_batch[count], row_event[count] = kinds[chosen, BATCH], event
         row_number[count], row_cell[count] = number, cell
         count += 1
-        cell += widths[kind]
+        cell += width
         number += 1
         # Images of no columns take no bytes: without this the loop would not end.
         row_at = place if before > 0 or after > 0 else end
@@ -343,7 +396,7 @@ def _rows(data, base, code, end, event, state, kinds, columns, rows, cells):
 
 
 @njit(cache=True)
-def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, facts, epochs):
+def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs):
     """
     Walk the events of a stretch from where the state says, until something stops the walk.
 
@@ -352,12 +405,10 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
         base: What cells count from.
         events: Type codes, and where each body starts and ends. Each of shape (events,).
         state: Where the walk stands, by `Place`; changed. Shape (8,), int64.
-        tables: Ids and slots of a hash table (slot -1: empty); per slot where the Table_map's body stands, its
-            size, its first kind (-1: none) and its mode; all bodies.
-        kinds: Per kind the next one of its table (-1: none), event type, where its key stands, the key's size; all
-            keys; per kind partial mask, first column, columns before (-1: no image), columns after, cells, JSON
-            columns, batch, first column for epochs.
-        columns: Per column of every kind: bytes of the length prefix (-1: fixed width), width, cell (-1: not wanted).
+        tables: Ids and slots of a hash table (slot -1: empty); slots by `Slot`; the bodies of their Table_map events.
+        kinds: By `Kind`. Shape (kinds, 12), int64.
+        keys: The keys of the kinds, one after the other. Shape (bytes,), uint8.
+        columns: Columns of every kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
         rows: Per row its batch, event, number and first cell; filled in. Each of shape (most rows,).
         cells: Filled in. Shape (most cells,), uint32.
         facts: Per event transaction id, whether it is missing, conflict flags, whether they are missing, NDB epoch,
@@ -368,7 +419,6 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
         A `Stop`. At `TABLE_MAP`, `KIND` and `FAULT` the state's event is the one that it is about.
     """
     types, starts, ends = events
-    modes, id_slots = tables[5], tables[1]
     scratch = np.empty(2, np.uint32)
     event, stop = state[EVENT], END
     while event < len(types):
@@ -379,9 +429,8 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
         elif FIRST_V2 <= code <= LAST_V2 or FIRST_V1 <= code <= LAST_V1 or code == PARTIAL:
             if state[ROW_AT] < 0:
                 state[DIFFS] = 0
-                stop, kind, place = _head(data, code, start, end, event, facts, tables, kinds)
-                if stop == END and kind >= 0:
-                    mode = modes[_slot_of(_table_id(data, start), tables[0], id_slots)]
+                stop, mode, kind, place = _head(data, code, start, end, event, facts, tables, kinds, keys)
+                if stop == END and mode:
                     if mode & MODE_EPOCH:
                         found = _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs)
                         if found < 0:
@@ -392,7 +441,7 @@ def walk_rows(data, base, events, state, tables, kinds, columns, rows, cells, fa
                     if mode & MODE_ROWS and stop == END:
                         state[KIND], state[ROW], state[ROW_AT] = kind, 0, place
             if stop == END and state[ROW_AT] >= 0:
-                stop = _rows(data, base, code, end, event, state, kinds, columns, rows, cells)
+                stop = _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells)
         elif code in (QUERY, XID):
             if code == QUERY and not _whole_query(data, start, end):
                 stop = FAULT
