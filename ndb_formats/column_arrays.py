@@ -196,7 +196,7 @@ class ColumnReader:
                 value.encode("utf-8")
             except UnicodeEncodeError:
                 message = (
-                    "holds bytes that are no text of its character set; Arrow cannot keep them, read it with text=False"
+                    "bytes that are no text of its character set, which Arrow cannot keep; read it with text=False"
                 )
                 raise CorruptError(message) from None
         if isinstance(value, int) and value > _MAX_UNSIGNED:

@@ -260,7 +260,7 @@ class _Reading:
         cells = cells_of(self._cells, self._rows[3], take.rows, take.shape.width)
         for number, column in enumerate((*take.shape.before_columns, *take.shape.after_columns)):
             try:
-                column.reader.array(stretch.data, stretch.base, cells[number])
+                column.array(stretch.data, stretch.base, cells[number])
             except ColumnFaultError as fault:
                 first = min(first, int(take.rows[fault.row]))
         return first
@@ -335,9 +335,7 @@ class _Reading:
 
 def _image(columns: Sequence[ImageColumn], stretch: Stretch, cells: npt.NDArray[np.uint32], rows: int) -> pa.Array:
     """Return the values of an image as a struct."""
-    arrays = [
-        column.reader.array(stretch.data, stretch.base, chosen) for column, chosen in zip(columns, cells, strict=True)
-    ]
+    arrays = [column.array(stretch.data, stretch.base, chosen) for column, chosen in zip(columns, cells, strict=True)]
     fields = [pa.field(column.name, array.type) for column, array in zip(columns, arrays, strict=True)]
     # A struct of no fields knows its length only this way.
     return pa.Array.from_buffers(pa.struct(fields), rows, [None], 0, children=arrays)

@@ -13,8 +13,9 @@ from typing import Any
 import attrs
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from ndb_formats.column_arrays import ColumnReader
+from ndb_formats.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
@@ -49,14 +50,36 @@ class ImageColumn:
     One wanted column of an image.
 
     Attributes:
+        layout: Its table.
         ordinal: Its position in the table.
-        name: Its name.
-        reader: How its values become an array.
+        text: Whether text is decoded.
+        diff: Whether its values are JSON diffs.
     """
 
+    layout: RowLayout
     ordinal: int
-    name: str
-    reader: ColumnReader
+    text: bool
+    diff: bool
+    _reader: list[ColumnReader] = attrs.field(factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.layout.names[self.ordinal]
+
+    def array(self, data: npt.NDArray[np.uint8], base: int, cells: npt.NDArray[np.uint32]) -> pa.Array:
+        """
+        Return values of it; see `ColumnReader.array`.
+
+        Raises:
+            ColumnFaultError: A value has no place in Arrow; if the whole column has none, that is the first.
+        """
+        if not self._reader:
+            try:
+                self._reader.append(reader_of(self.layout, self.ordinal, text=self.text, diff=self.diff))
+            except FormatError:
+                raise ColumnFaultError(0) from None
+        return self._reader[0].array(data, base, cells)
 
 
 @attrs.frozen(eq=False)
@@ -253,12 +276,11 @@ class TableRegister:
         self, layout: RowLayout, present: Iterable[int], diffs: tuple[int, ...]
     ) -> Iterable[ImageColumn]:
         wanted = wanted_columns(self._columns_wanted, layout.table)
-        for ordinal in present:
-            name = layout.names[ordinal]
-            if not wanted(name):
-                continue
-            reader = reader_of(layout, ordinal, text=self._text, diff=ordinal in diffs)
-            yield ImageColumn(ordinal, name, reader)
+        return (
+            ImageColumn(layout, ordinal, self._text, ordinal in diffs)
+            for ordinal in present
+            if wanted(layout.names[ordinal])
+        )
 
     def _add_columns(
         self, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...], shape: BatchShape | None

@@ -12,7 +12,8 @@ import attrs
 
 from ndb_formats.column_arrays import arrow_value
 from ndb_formats.columnar import read_batches
-from ndb_formats.errors import FormatError
+from ndb_formats.columnar_tables import reader_of
+from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow, read_rows
 
@@ -29,7 +30,7 @@ class Answer:
 
 
 def _told(error: FormatError) -> tuple[Any, ...]:
-    return type(error), error.message, error.position, error.event, error.table, error.column
+    return type(error), error.message, error.position, error.table, error.column
 
 
 def plain(value: Any) -> Any:
@@ -41,15 +42,29 @@ def plain(value: Any) -> Any:
     return value
 
 
+def _value(image: RowImage, place: int) -> Any:
+    """Return a value, or raise what stands for one that Arrow has no place for."""
+    layout = image.layout
+    reader_of(layout, place, text=True, diff=place in image.partial)
+    try:
+        value = arrow_value(image.value(place))
+    except FormatError as error:  # a document is read when its text is asked for, and does not know its place then
+        raise error.located(table=layout.table, column=layout.names[place]) from None
+    if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
+        message = "bytes that are no text of its character set, which Arrow cannot keep; read it with text=False"
+        raise CorruptError(message, table=layout.table, column=layout.names[place])
+    if isinstance(value, int) and value >= 1 << 64:
+        message = f"holds {value}, which does not fit 64 bits"
+        raise UnsupportedError(message, table=layout.table, column=layout.names[place])
+    return plain(value)
+
+
 def _image(image: RowImage | None, columns: set[str] | None) -> dict[str, Any] | None:
     if image is None:
         return None
     names = image.layout.names
-    return {
-        names[place]: plain(arrow_value(image.value(place)))
-        for place in image.present
-        if columns is None or names[place] in columns
-    }
+    wanted = [place for place in image.present if columns is None or names[place] in columns]
+    return {names[place]: _value(image, place) for place in wanted}
 
 
 def _names(image: RowImage | None) -> tuple[str, ...] | None:
@@ -67,7 +82,10 @@ def scalar_answer(path: Path, columns: set[str] | None = None, **options: Any) -
     groups: Groups = defaultdict(list)
     try:
         for row in read_rows(path, **options):
-            images = _image(row.before, columns), _image(row.after, columns)
+            try:
+                images = _image(row.before, columns), _image(row.after, columns)
+            except FormatError as error:
+                raise error.located(position=row.position) from None
             diffs = () if row.after is None else tuple(row.after.layout.names[place] for place in row.after.partial)
             key = (row.database, row.table, row.operation.name, _names(row.before), _names(row.after), diffs)
             groups[key].append((*_facts(row), *images))
