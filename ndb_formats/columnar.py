@@ -18,7 +18,15 @@ import pyarrow as pa
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate, unpacked
 from ndb_formats.column_arrays import ColumnFaultError
-from ndb_formats.columnar_tables import BatchShape, Columns, ImageColumn, TableRegister, reader_of, wanted_columns
+from ndb_formats.columnar_tables import (
+    BatchShape,
+    Columns,
+    ImageColumn,
+    TableRegister,
+    reader_of,
+    table_id_of,
+    wanted_columns,
+)
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.rows import Place, Stop, by_kind, cells_of, walk_rows
@@ -241,7 +249,8 @@ class _Reading:
         except ColumnFaultError:
             first = min(self._first_fault(take, stretch, count) for take in takes)
             yield from [self._batch(take, stretch, facts) for take in self._takes(first)]
-            raise self._reason(stretch, int(self._rows[1][first])) from None
+            shape = self._register.shapes[self._rows[0][first]]
+            raise self._reason(stretch, int(self._rows[1][first]), shape) from None
         yield from batches
 
     def _takes(self, count: int) -> Sequence[_Take]:
@@ -300,10 +309,14 @@ class _Reading:
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
         )
 
-    def _reason(self, stretch: Stretch, number: int) -> FormatError:
+    def _reason(self, stretch: Stretch, number: int, shape: BatchShape | None = None) -> FormatError:
         """Return why an event cannot be read to its end, as the scalar reader says it."""
         event = stretch.event(number)
         state = DecodingState(self._register.maps)
+        if shape is not None:
+            # Its table id may have been given to another table since.
+            table_id = table_id_of(stretch.body(number))
+            state.maps[table_id] = attrs.evolve(shape.table_map, table_id=table_id)
         try:
             with locate(event):
                 for inner in unpacked(event):

@@ -26,7 +26,7 @@ from ndb_formats.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.schema import Schema
 from ndb_formats.selection import APPLY_STATUS
 
-__all__ = ["BatchShape", "Columns", "ImageColumn", "TableRegister", "reader_of", "wanted_columns"]
+__all__ = ["BatchShape", "Columns", "ImageColumn", "TableRegister", "reader_of", "table_id_of", "wanted_columns"]
 
 Columns = Collection[str] | Mapping[str, Collection[str]] | None
 _TABLE_ID = 6
@@ -318,6 +318,11 @@ def reader_of(layout: RowLayout, ordinal: int, *, text: bool, diff: bool) -> Col
         raise CorruptError(message, table=layout.table, column=f"@{ordinal + 1}") from None
     except FormatError as error:
         raise error.located(table=layout.table, column=name) from None
+
+
+def table_id_of(body: bytes) -> int:
+    """Return the table id that a Table_map or rows event starts with."""
+    return Cursor(body).uint(_TABLE_ID)
 
 
 def _key_of(kind: EventType, body: bytes) -> bytes:

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import attrs
+import pyarrow as pa
 
 from ndb_formats.column_arrays import arrow_value
 from ndb_formats.columnar import read_batches
@@ -18,6 +19,7 @@ from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow, read_rows
 
 # Rows by table, operation, columns of both images and diffs; each row as its own facts and its two images.
+Image = tuple[tuple[str, Any], ...]
 Groups = dict[tuple[Any, ...], list[tuple[Any, ...]]]
 
 
@@ -59,12 +61,12 @@ def _value(image: RowImage, place: int) -> Any:
     return plain(value)
 
 
-def _image(image: RowImage | None, columns: set[str] | None) -> dict[str, Any] | None:
+def _image(image: RowImage | None, columns: set[str] | None) -> Image | None:
     if image is None:
         return None
     names = image.layout.names
     wanted = [place for place in image.present if columns is None or names[place] in columns]
-    return {names[place]: _value(image, place) for place in wanted}
+    return tuple((names[place], _value(image, place)) for place in wanted)
 
 
 def _names(image: RowImage | None) -> tuple[str, ...] | None:
@@ -94,8 +96,11 @@ def scalar_answer(path: Path, columns: set[str] | None = None, **options: Any) -
     return Answer(dict(groups), None)
 
 
-def _plain_image(image: dict[str, Any] | None) -> dict[str, Any] | None:
-    return None if image is None else {name: plain(value) for name, value in image.items()}
+def _images(column: pa.Array) -> list[Image]:
+    """Return the images of a struct; pairs, since a damaged event can name two columns alike."""
+    names = [field.name for field in column.type]
+    values = [list(map(plain, array.to_pylist())) for array in column.flatten()]
+    return [tuple(zip(names, row, strict=True)) for row in zip(*values, strict=True)] if values else [()] * len(column)
 
 
 def columnar_answer(path: Path, columns: set[str] | None = None, **options: Any) -> Answer:
@@ -107,15 +112,11 @@ def columnar_answer(path: Path, columns: set[str] | None = None, **options: Any)
             key = (batch.database, batch.table, batch.operation.name, batch.before, batch.after, batch.diffs)
             names = batch.records.schema.names
             assert (("before" in names), ("after" in names)) == (batch.before is not None, batch.after is not None)
-            found = [column.to_pylist() for column in batch.records.columns]
-            facts = list(zip(*found[:8], strict=True))
-            images = dict(zip(names[8:], found[8:], strict=True))
+            facts = zip(*(column.to_pylist() for column in batch.records.columns[:8]), strict=True)
+            images = {name: _images(batch.records.column(name)) for name in names[8:]}
             for number, row in enumerate(facts):
                 both = (images[name][number] if name in images else None for name in ("before", "after"))
-                values = (
-                    None if image is None else {key: plain(value) for key, value in image.items()} for image in both
-                )
-                groups[key].append((*row, *values))
+                groups[key].append((*row, *both))
     except FormatError as error:
         return Answer(dict(groups), _told(error))
     return Answer(dict(groups), None)
