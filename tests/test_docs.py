@@ -31,6 +31,7 @@ from conflict.run_file import load_run_file
 from conflict.setup import RefusalKind, set_up
 from conflict.typed_rows import row_schema
 from ndb_formats.binlog_reader import Event
+from ndb_formats.columnar import METADATA
 from ndb_formats.constants import EventType
 from ndb_formats.create_table import parse_create_table, parse_schema
 from ndb_formats.errors import FormatError, UnsupportedError
@@ -276,6 +277,11 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 def test_outcome_columns() -> None:
     """The table of outcomes is `OUTCOMES`."""
     assert [row[:2] for row in table("run-file.md", "column", "type", "meaning")] == arrow_columns(OUTCOMES)
+
+
+def test_batch_columns() -> None:
+    """The table of what every batch has is the schema of its metadata."""
+    assert [row[:2] for row in table("formats.md", "batch column", "Arrow", "meaning")] == arrow_columns(METADATA)
 
 
 def test_history_columns() -> None:

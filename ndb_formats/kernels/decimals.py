@@ -10,6 +10,7 @@ import numpy as np
 from numba import njit
 
 from ndb_formats.kernels.rows import NULL_CELL
+from ndb_formats.kernels.words import big_endian
 
 __all__ = ["SHORT_DIGITS", "get_decimals", "get_short_decimals"]
 
@@ -18,14 +19,6 @@ SHORT_DIGITS = 18
 POWERS = np.array([10**digits for digits in range(10)], np.uint64)
 BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOW_WORD = np.uint64(0xFFFFFFFF)
-
-
-@njit(cache=True, inline="always")
-def _group(data, place, size, flip):
-    number = np.uint64(0)
-    for byte in range(size):
-        number = number << np.uint64(8) | np.uint64(data[place + byte] ^ flip)
-    return number
 
 
 @njit(cache=True)
@@ -48,12 +41,12 @@ def get_short_decimals(data, base, cells, groups, out):
             continue
         place = base + np.int64(cells[row])
         negative = data[place] < 0x80
-        flip = np.uint8(0xFF if negative else 0)
+        flip = np.uint64(0xFFFFFFFF if negative else 0)
         number = np.int64(0)
         sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[0]] - 1))
         for digits in groups:
             size = BYTES_FOR_DIGITS[digits]
-            group = _group(data, place, size, flip) ^ sign
+            group = big_endian(data, place, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
             sign = np.uint64(0)
             if group >= POWERS[digits]:
                 return False
@@ -87,11 +80,11 @@ def get_decimals(data, base, cells, groups, out):
             continue
         place = base + np.int64(cells[row])
         negative = data[place] < 0x80
-        flip = np.uint8(0xFF if negative else 0)
+        flip = np.uint64(0xFFFFFFFF if negative else 0)
         sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[groups[0]] - 1))
         for digits in groups:
             size = BYTES_FOR_DIGITS[digits]
-            carry = _group(data, place, size, flip) ^ sign
+            carry = big_endian(data, place, size) ^ flip >> np.uint64(32 - 8 * size) ^ sign
             sign = np.uint64(0)
             if carry >= POWERS[digits]:
                 return False

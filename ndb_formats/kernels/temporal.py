@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from ndb_formats.kernels.rows import NULL_CELL
-from ndb_formats.kernels.words import big_endian, load32, load64
+from ndb_formats.kernels.words import big_endian, little_endian, store16
 
 __all__ = [
     "MAX_PRECISION",
@@ -28,52 +28,55 @@ __all__ = [
 MAX_PRECISION = 6
 # The longest text: a date, a blank, a clock, a point and a fraction.
 MAX_TEXT = 19 + 1 + MAX_PRECISION
-MAX_YEAR = 9999
-POWERS = np.array([10**digits for digits in range(10)], np.int64)
+MAX_YEAR = np.uint64(9999)
+POWERS = np.array([10**digits for digits in range(10)], np.uint64)
 ZERO, MINUS, COLON, POINT, BLANK = (ord(character) for character in "0-:. ")
-TENS = np.array([ZERO + number // 10 for number in range(100)], np.uint8)
-ONES = np.array([ZERO + number % 10 for number in range(100)], np.uint8)
-SECONDS_PER_DAY, DAYS_PER_ERA = 86400, 146097
-OLD_DATETIME_LIMIT = 10**14
-
-
-@njit(cache=True, inline="always")
-def _two(out, to, number):
-    out[to] = TENS[number]
-    out[to + 1] = ONES[number]
+# Two digits of text in one word. All arithmetic is unsigned: signed division rounds down in Python, which costs.
+PAIRS = np.array([ZERO + number // 10 | (ZERO + number % 10) << 8 for number in range(100)], np.uint16)
+ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
+TEN_THOUSAND, MILLION = np.uint64(10_000), np.uint64(1_000_000)
+FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
+FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
+MONTHS = np.uint64(13)
+MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
+# Days of the calendar: of a year, of four, of a hundred, of four hundred; from March of year 0 to January of 1970.
+YEAR_DAYS, FOUR_YEARS, CENTURY, ERA, BEFORE_1970 = (np.uint64(days) for days in (365, 1460, 36524, 146097, 719468))
+ERA_YEARS, LAST_DAY_OF_ERA = np.uint64(400), np.uint64(146096)
+FIVE_MONTHS, TWO, THREE, FOUR = np.uint64(153), np.uint64(2), np.uint64(3), np.uint64(4)
+OLD_DATETIME_LIMIT = np.uint64(10**14)
 
 
 @njit(cache=True, inline="always")
 def _date(out, to, year, month, day):
-    _two(out, to, year // 100)
-    _two(out, to + 2, year % 100)
+    store16(out, to, PAIRS[year // HUNDRED])
+    store16(out, to + 2, PAIRS[year % HUNDRED])
     out[to + 4] = MINUS
-    _two(out, to + 5, month)
+    store16(out, to + 5, PAIRS[month])
     out[to + 7] = MINUS
-    _two(out, to + 8, day)
+    store16(out, to + 8, PAIRS[day])
     return to + 10
 
 
 @njit(cache=True, inline="always")
 def _clock(out, to, hour, minute, second):
-    _two(out, to, hour)
+    store16(out, to, PAIRS[hour])
     out[to + 2] = COLON
-    _two(out, to + 3, minute)
+    store16(out, to + 3, PAIRS[minute])
     out[to + 5] = COLON
-    _two(out, to + 6, second)
+    store16(out, to + 6, PAIRS[second])
     return to + 8
 
 
 @njit(cache=True, inline="always")
 def _hours(out, to, hour, minute, second):
     """Write a clock of two to four digits of hours."""
-    if hour >= 1000:
-        out[to] = ZERO + hour // 1000
+    if hour >= THOUSAND:
+        out[to] = np.uint64(ZERO) + hour // THOUSAND
         to += 1
-    if hour >= 100:
-        out[to] = ZERO + hour // 100 % 10
+    if hour >= HUNDRED:
+        out[to] = np.uint64(ZERO) + hour // HUNDRED % TEN
         to += 1
-    return _clock(out, to, hour % 100, minute, second)
+    return _clock(out, to, hour % HUNDRED, minute, second)
 
 
 @njit(cache=True, inline="always")
@@ -83,11 +86,11 @@ def _fraction(out, to, stored, precision):
     digits = (precision + 1) // 2 * 2
     if stored >= POWERS[digits]:
         return np.int64(-1)
-    stored //= POWERS[digits - precision]
     out[to] = POINT
-    for place in range(precision, 0, -1):
-        out[to + place] = ZERO + stored % 10
-        stored //= 10
+    # Pairs of digits from the last on; of an odd precision the last digit is overwritten or left behind.
+    for place in range(digits - 2, -1, -2):
+        store16(out, to + 1 + place, PAIRS[stored % HUNDRED])
+        stored //= HUNDRED
     return to + 1 + precision
 
 
@@ -98,11 +101,10 @@ def date_text(data, base, cells, offsets, out):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            packed = np.int64(data[place]) | np.int64(data[place + 1]) << 8 | np.int64(data[place + 2]) << 16
-            if packed >> 9 > MAX_YEAR:
+            packed = little_endian(data, base + np.int64(cells[row]), 3)
+            if packed >> NINE > MAX_YEAR:
                 return np.int64(-1)
-            to = _date(out, to, packed >> 9, packed >> 5 & 15, packed & 31)
+            to = _date(out, to, packed >> NINE, packed >> FIVE & np.uint64(15), packed & FIVE_BITS)
         offsets[row + 1] = to
     return to
 
@@ -111,19 +113,22 @@ def date_text(data, base, cells, offsets, out):
 def time_text(data, base, cells, precision, offsets, out):
     """Write TIME values."""
     size = (precision + 1) // 2
-    bits = 8 * size
+    bits = np.uint64(8 * size)
+    zero = np.uint64(0x800000) << bits
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            packed = np.int64(big_endian(data, base + np.int64(cells[row]), 3 + size)) - (np.int64(0x800000) << bits)
-            if packed < 0:
-                packed = -packed
+            packed = big_endian(data, base + np.int64(cells[row]), 3 + size)
+            if packed < zero:
+                packed = zero - packed
                 out[to] = MINUS
                 to += 1
+            else:
+                packed -= zero
             whole = packed >> bits
-            to = _hours(out, to, whole >> 12 & 0x3FF, whole >> 6 & 63, whole & 63)
-            to = _fraction(out, to, packed & ((np.int64(1) << bits) - 1), precision)
+            to = _hours(out, to, whole >> HOURS & TEN_BITS, whole >> SIX & SIX_BITS, whole & SIX_BITS)
+            to = _fraction(out, to, packed & ((ONE << bits) - ONE), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -139,14 +144,16 @@ def datetime_text(data, base, cells, precision, offsets, out):
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
             place = base + np.int64(cells[row])
-            packed = np.int64(big_endian(data, place, 5)) - np.int64(0x8000000000)
-            months, rest = packed >> 22, packed & 0x3FFFFF
-            if months < 0 or months // 13 > MAX_YEAR:
+            packed = big_endian(data, place, 5)
+            # What lies below zero wraps around to a year far beyond the last.
+            months = (packed - np.uint64(0x8000000000)) >> np.uint64(22)
+            year = months // MONTHS
+            if year > MAX_YEAR:
                 return np.int64(-1)
-            to = _date(out, to, months // 13, months % 13, rest >> 17)
+            to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
             out[to] = BLANK
-            to = _clock(out, to + 1, rest >> 12 & 31, rest >> 6 & 63, rest & 63)
-            to = _fraction(out, to, np.int64(big_endian(data, place + 5, size)), precision)
+            to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
+            to = _fraction(out, to, big_endian(data, place + 5, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -162,24 +169,25 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
             place = base + np.int64(cells[row])
-            seconds = np.int64(load32(data, place)) if old else np.int64(big_endian(data, place, 4))
-            if seconds == 0:
-                to = _date(out, to, 0, 0, 0)
+            seconds = little_endian(data, place, 4) if old else big_endian(data, place, 4)
+            if seconds == np.uint64(0):
+                to = _date(out, to, seconds, seconds, seconds)
             else:
                 # Years start in March here, so that the leap day is the last of its year; eras have 400 of them.
-                day = seconds // SECONDS_PER_DAY + 719468
-                era = day // DAYS_PER_ERA
-                day %= DAYS_PER_ERA
-                year = (day - day // 1460 + day // 36524 - day // 146096) // 365
-                day -= 365 * year + year // 4 - year // 100
-                month = (5 * day + 2) // 153
-                day -= (153 * month + 2) // 5
-                month = month + 3 if month < 10 else month - 9
-                to = _date(out, to, year + 400 * era + (1 if month <= 2 else 0), month, day + 1)
-            second = seconds % SECONDS_PER_DAY
+                day = seconds // DAY + BEFORE_1970
+                era = day // ERA
+                day -= era * ERA
+                year = (day - day // FOUR_YEARS + day // CENTURY - day // LAST_DAY_OF_ERA) // YEAR_DAYS
+                day -= YEAR_DAYS * year + year // FOUR - year // HUNDRED
+                month = (FIVE * day + TWO) // FIVE_MONTHS
+                day -= (FIVE_MONTHS * month + TWO) // FIVE
+                month = month + THREE if month < TEN else month - NINE
+                year += ERA_YEARS * era + (ONE if month <= TWO else np.uint64(0))
+                to = _date(out, to, year, month, day + ONE)
+            second = seconds % DAY
             out[to] = BLANK
-            to = _clock(out, to + 1, second // 3600, second // 60 % 60, second % 60)
-            to = _fraction(out, to, np.int64(big_endian(data, place + 4, size)), precision)
+            to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
+            to = _fraction(out, to, big_endian(data, place + 4, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -189,17 +197,17 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
 @njit(cache=True)
 def old_time_text(data, base, cells, offsets, out):
     """Write TIME values of before MySQL 5.6."""
+    sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            packed = np.int64(data[place]) | np.int64(data[place + 1]) << 8 | np.int64(np.int8(data[place + 2])) << 16
-            if packed < 0:
-                packed = -packed
+            packed = little_endian(data, base + np.int64(cells[row]), 3)
+            if packed & sign:
+                packed = range_ - packed
                 out[to] = MINUS
                 to += 1
-            to = _hours(out, to, packed // 10000, packed // 100 % 100, packed % 100)
+            to = _hours(out, to, packed // TEN_THOUSAND, packed // HUNDRED % HUNDRED, packed % HUNDRED)
         offsets[row + 1] = to
     return to
 
@@ -211,12 +219,12 @@ def old_datetime_text(data, base, cells, offsets, out):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            packed = load64(data, base + np.int64(cells[row]))
-            if packed >= np.uint64(OLD_DATETIME_LIMIT):
+            packed = little_endian(data, base + np.int64(cells[row]), 8)
+            if packed >= OLD_DATETIME_LIMIT:
                 return np.int64(-1)
-            date, clock = np.int64(packed) // 1000000, np.int64(packed) % 1000000
-            to = _date(out, to, date // 10000, date // 100 % 100, date % 100)
+            date, clock = packed // MILLION, packed % MILLION
+            to = _date(out, to, date // TEN_THOUSAND, date // HUNDRED % HUNDRED, date % HUNDRED)
             out[to] = BLANK
-            to = _clock(out, to + 1, clock // 10000, clock // 100 % 100, clock % 100)
+            to = _clock(out, to + 1, clock // TEN_THOUSAND, clock // HUNDRED % HUNDRED, clock % HUNDRED)
         offsets[row + 1] = to
     return to

@@ -14,7 +14,7 @@ from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
-__all__ = ["big_endian", "little_endian", "load16", "load32", "load64", "store64"]
+__all__ = ["big_endian", "little_endian", "load16", "load32", "load64", "store16", "store64"]
 
 
 def _pointer(context, builder, array_type, array, place, bits):
@@ -54,12 +54,30 @@ def _store(bits: int, kind: Any) -> Callable[..., Any]:
     return store
 
 
+store16 = _store(16, types.uint16)
 store64 = _store(64, types.uint64)
+
+
+def _swap() -> Callable[..., Any]:
+    @intrinsic
+    def swap(_, word):
+        def code(_, builder, signature, arguments):
+            return builder.bswap(arguments[0])
+
+        return types.uint64(types.uint64), code
+
+    return swap
+
+
+_swapped = _swap()
 
 
 @njit(cache=True, inline="always")
 def little_endian(data, place, width):
     """Return an unsigned number of up to 8 bytes, the lowest first."""
+    if width > 0 and place + 8 <= len(data):
+        unwanted = types.uint64(64 - 8 * width)
+        return load64(data, place) << unwanted >> unwanted
     number = types.uint64(0)
     for byte in range(width):
         number |= types.uint64(data[place + byte]) << types.uint64(8 * byte)
@@ -69,6 +87,8 @@ def little_endian(data, place, width):
 @njit(cache=True, inline="always")
 def big_endian(data, place, width):
     """Return an unsigned number of up to 8 bytes, the highest first."""
+    if width > 0 and place + 8 <= len(data):
+        return _swapped(load64(data, place)) >> types.uint64(64 - 8 * width)
     number = types.uint64(0)
     for byte in range(width):
         number = number << types.uint64(8) | types.uint64(data[place + byte])

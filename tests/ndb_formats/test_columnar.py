@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.typed_rows import row_schema
 from ndb_formats.charsets import CHARSET_BY_ID
 from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.columnar import METADATA, RowBatch, read_batches
@@ -93,6 +94,17 @@ class TestRecordings:
         assert [field.name for field in batch.records.schema.field("after").type] == ["id"]
         assert batch.after is not None
         assert len(batch.after) == 39
+
+    def test_types_are_those_of_the_rows_in_parquet(self) -> None:
+        """Every column has the type of `conflict.typed_rows`, ENUM and SET as dictionaries of it."""
+        path = TYPES / "binlog.000001"
+        schema = schema_beside(path)
+        (table,) = (table for table in schema.tables if table.name == "types")
+        batch = next(batch for batch in read_batches(path, schema=schema) if batch.after is not None)
+        assert batch.full_name == "fmt.types"
+        found = {field.name: field.type for field in batch.records.schema.field("after").type}
+        plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in found.items()}
+        assert plain == dict(zip(row_schema(table).names, row_schema(table).types, strict=True))
 
     def test_a_stretch(self) -> None:
         """Start and stop mean the same."""
