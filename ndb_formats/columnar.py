@@ -29,7 +29,8 @@ from ndb_formats.columnar_tables import (
 )
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernels.rows import Place, Stop, by_kind, cells_of, walk_rows
+from ndb_formats.kernels.layout import Place, Stop
+from ndb_formats.kernels.rows import by_kind, cells_of, walk_rows
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import rows_of
 from ndb_formats.schema import Schema

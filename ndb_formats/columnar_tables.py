@@ -21,7 +21,7 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.kernels.rows import MODE_EPOCH, MODE_ROWS, Kind, Slot, Spec
+from ndb_formats.kernels.layout import MODE_EPOCH, MODE_ROWS, Kind, Slot, Spec
 from ndb_formats.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.schema import Schema
 from ndb_formats.selection import APPLY_STATUS

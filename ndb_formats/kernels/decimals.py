@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ndb_formats.kernels.rows import NULL_CELL
+from ndb_formats.kernels.layout import NULL_CELL
 from ndb_formats.kernels.words import big_endian
 
 __all__ = ["SHORT_DIGITS", "get_decimals", "get_short_decimals"]

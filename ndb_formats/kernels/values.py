@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ndb_formats.kernels.rows import NULL_CELL
+from ndb_formats.kernels.layout import NULL_CELL
 from ndb_formats.kernels.words import big_endian, little_endian, load16, load32, load64, store64
 
 __all__ = [
