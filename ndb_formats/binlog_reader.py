@@ -7,6 +7,7 @@ size, checksum. What an event holds is decoded elsewhere, and only if somebody a
 
 from __future__ import annotations
 
+import mmap
 import os
 import zlib
 from collections.abc import Iterator
@@ -32,7 +33,17 @@ from ndb_formats.events.header import (
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 
-__all__ = ["FIRST_POSITION", "Event", "locate", "read_events", "read_headers", "unpacked"]
+__all__ = [
+    "FIRST_POSITION",
+    "Event",
+    "event_at",
+    "first_event",
+    "locate",
+    "map_file",
+    "read_events",
+    "read_headers",
+    "unpacked",
+]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
 
@@ -147,6 +158,55 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
             _, header = _read_header(file, name, position, size, trailer=0)
             yield position, header
             position += header.size
+
+
+def map_file(path: str | Path) -> mmap.mmap | bytes:
+    """
+    Return the bytes of a file without reading them: its pages are read when they are looked at.
+
+    A file may grow meanwhile, as a server's last binlog does; what is added is not seen. It must not be cut.
+    """
+    with open(path, "rb") as file:
+        # An empty file cannot be mapped.
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
+
+
+def first_event(path: str | Path, *, verify: bool | None) -> Event | None:
+    """
+    Return the Format_description event of a file; None if the file holds no event.
+
+    Args:
+        path: The binlog file.
+        verify: Whether to check its checksum; None does not read the event and only looks at the magic bytes.
+
+    Raises:
+        FormatError: As `read_events`.
+    """
+    name = str(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as file:
+        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        if size == FIRST_POSITION or verify is None:
+            return None
+        return _read_description(file, name, size, verify=verify)[0]
+
+
+def event_at(path: str | Path, position: int, description: FormatDescription | None, *, verify: bool) -> Event:
+    """
+    Return the one event at a position.
+
+    Args:
+        path: The binlog file.
+        position: Where the event starts.
+        description: What holds for it; None looks for no checksum.
+        verify: Whether to check its checksum.
+
+    Raises:
+        FormatError: As `read_events`.
+    """
+    with open(path, "rb") as file:
+        file.seek(position)
+        return _read_event(file, str(path), position, os.path.getsize(path), description, verify=verify)
 
 
 def _check_magic(magic: bytes, name: str) -> None:

@@ -30,7 +30,7 @@ from ndb_formats.json_binary import JsonDocument, document_bytes
 from ndb_formats.values import Value
 from ndb_formats.vector import decode_vector, vector_bytes
 
-__all__ = ["Codec", "WireType", "codec_of", "put_wire_types", "read_wire_types"]
+__all__ = ["Codec", "Meaning", "WireType", "codec_of", "put_wire_types", "read_wire_types"]
 
 
 @attrs.frozen
@@ -50,6 +50,24 @@ class WireType:
 
 
 @attrs.frozen
+class Meaning:
+    """
+    What a codec was made of: all that is known of a column's type.
+
+    Attributes:
+        wire: Its type in the Table_map event.
+        unsigned: Whether an integer is UNSIGNED.
+        charset: Character set of its text; None for bytes.
+        members: Strings of an ENUM or SET; none if they are not known.
+    """
+
+    wire: WireType
+    unsigned: bool = False
+    charset: str | None = None
+    members: tuple[str, ...] = ()
+
+
+@attrs.frozen
 class Codec:
     """
     How a column's values stand in an image.
@@ -59,12 +77,14 @@ class Codec:
         prefixed: Whether a length comes first.
         decode: Payload bytes (without the length prefix) to value.
         encode: Value to payload bytes.
+        meaning: What it was made of; None for what is no column's type.
     """
 
     width: int
     prefixed: bool
     decode: Callable[[bytes], Value]
     encode: Callable[[Any], bytes]
+    meaning: Meaning | None = None
 
     def take(self, cursor: Cursor) -> bytes:
         """Step over one value and return its payload."""
@@ -251,6 +271,12 @@ def codec_of(
     Raises:
         UnsupportedError: The layout of the type is not known.
     """
+    meaning = Meaning(wire, unsigned, charset, members)
+    return attrs.evolve(_codec_of(meaning), meaning=meaning)
+
+
+def _codec_of(meaning: Meaning) -> Codec:
+    wire, unsigned, charset, members = meaning.wire, meaning.unsigned, meaning.charset, meaning.members
     if wire.code in _INTEGER_WIDTH:
         return _integer(_INTEGER_WIDTH[wire.code], unsigned)
     if wire.code in _PLAIN:

@@ -12,13 +12,13 @@ from decimal import Decimal
 
 from ndb_formats.errors import CorruptError
 
-__all__ = ["decimal_size", "decode_decimal", "encode_decimal"]
+__all__ = ["decimal_groups", "decimal_size", "decode_decimal", "encode_decimal"]
 
 _DIGITS_PER_GROUP = 9
 _BYTES_FOR_DIGITS = (0, 1, 1, 2, 2, 3, 3, 4, 4, 4)
 
 
-def _groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
+def decimal_groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
     """Return the digits in each group, before and after the point, in the order stored."""
     whole_full, whole_rest = divmod(precision - scale, _DIGITS_PER_GROUP)
     part_full, part_rest = divmod(scale, _DIGITS_PER_GROUP)
@@ -29,7 +29,7 @@ def _groups(precision: int, scale: int) -> tuple[list[int], list[int]]:
 
 def decimal_size(precision: int, scale: int) -> int:
     """Return the bytes of a DECIMAL(precision, scale)."""
-    whole, part = _groups(precision, scale)
+    whole, part = decimal_groups(precision, scale)
     return sum(_BYTES_FOR_DIGITS[digits] for digits in whole + part)
 
 
@@ -45,7 +45,7 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
     if not positive:
         plain = bytes(byte ^ 0xFF for byte in plain)
     digits, offset = "", 0
-    whole, part = _groups(precision, scale)
+    whole, part = decimal_groups(precision, scale)
     for count in whole + part:
         size = _BYTES_FOR_DIGITS[count]
         group = int.from_bytes(plain[offset : offset + size], "big")
@@ -74,7 +74,7 @@ def encode_decimal(value: Decimal, precision: int, scale: int) -> bytes:
     if len(digits) > precision:
         message = f"{value} does not fit DECIMAL({precision},{scale})"
         raise ValueError(message)
-    whole, part = _groups(precision, scale)
+    whole, part = decimal_groups(precision, scale)
     plain, offset = b"", 0
     for count in whole + part:
         plain += int(digits[offset : offset + count]).to_bytes(_BYTES_FOR_DIGITS[count], "big")

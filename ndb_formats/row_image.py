@@ -18,7 +18,7 @@ from ndb_formats.charsets import decode_text
 from ndb_formats.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
-from ndb_formats.errors import FormatError, SchemaError
+from ndb_formats.errors import CorruptError, FormatError, SchemaError
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.events.table_metadata import decode_table_metadata
 from ndb_formats.json_diff import JsonChange
@@ -162,6 +162,7 @@ def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
 
     Raises:
         SchemaError: The definition has other columns than the binlog.
+        CorruptError: The event's metadata names fewer columns than it has.
         UnsupportedError: The layout of a column type is not known.
     """
     if table is None:
@@ -196,6 +197,9 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
     unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
     collations: Sequence[int | None] = table_map.collations or (None,) * count
     names = table_map.names or tuple(f"@{place + 1}" for place in range(count))
+    if len(names) < count:
+        message = f"has {count} columns, and its metadata names {len(names)}"
+        raise CorruptError(message, table=table_map.full_name)
     members = _members(table_map)
     codecs = tuple(
         codec_of(

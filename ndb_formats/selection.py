@@ -16,7 +16,15 @@ from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_ev
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.row_image import layout_of
 
-__all__ = ["APPLY_STATUS", "UNREAD_ROW_EVENTS", "DecodedEvent", "Selection", "select_events"]
+__all__ = [
+    "APPLY_STATUS",
+    "UNREAD_ROW_EVENTS",
+    "DecodedEvent",
+    "DecodingState",
+    "Selection",
+    "decode_event",
+    "select_events",
+]
 
 APPLY_STATUS = "mysql.ndb_apply_status"
 _EPOCH, _LOG_NAME = 1, 2
@@ -86,7 +94,15 @@ class DecodedEvent:
 
 
 @attrs.define
-class _State:
+class DecodingState:
+    """
+    What an event means depends on those before it.
+
+    Attributes:
+        maps: The last Table_map event of each table id.
+        epoch: The open NDB epoch.
+    """
+
     maps: dict[int, TableMap] = attrs.field(factory=dict)
     epoch: int | None = None
 
@@ -103,7 +119,7 @@ def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -
     Raises:
         FormatError: A file cannot be read further; the error names file and position.
     """
-    state = _State()
+    state = DecodingState()
     for number, file in enumerate(files):
         start = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None
@@ -112,7 +128,7 @@ def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -
                 return
             with locate(event):
                 for inner in unpacked(event):
-                    decoded = _decode(inner, state)
+                    decoded = decode_event(inner, state)
                     if event.header.timestamp >= selection.start_time and _wanted(decoded, selection):
                         yield decoded
             if selection.stop_epoch is not None and state.epoch is not None and state.epoch > selection.stop_epoch:
@@ -125,7 +141,17 @@ def _wanted(decoded: DecodedEvent, selection: Selection) -> bool:
     return selection.has_epoch(decoded.epoch)
 
 
-def _decode(event: Event, state: _State) -> DecodedEvent:
+def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
+    """
+    Return an event, decoded as far as it is shown.
+
+    Args:
+        event: Any event, unpacked.
+        state: What the events before it left; changed.
+
+    Raises:
+        FormatError: It cannot be read.
+    """
     kind = event.type
     if kind is EventType.TABLE_MAP_EVENT:
         table_map = decode_table_map(event.body)
@@ -154,7 +180,7 @@ def _decode(event: Event, state: _State) -> DecodedEvent:
     return decoded
 
 
-def _note_epoch(rows: RowsEvent, table_map: TableMap, state: _State) -> None:
+def _note_epoch(rows: RowsEvent, table_map: TableMap, state: DecodingState) -> None:
     """An epoch is named by the first row of `ndb_apply_status`, which has no log name."""
     if table_map.full_name != APPLY_STATUS:
         return

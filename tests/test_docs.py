@@ -31,6 +31,7 @@ from conflict.run_file import load_run_file
 from conflict.setup import RefusalKind, set_up
 from conflict.typed_rows import row_schema
 from ndb_formats.binlog_reader import Event
+from ndb_formats.columnar import METADATA
 from ndb_formats.constants import EventType
 from ndb_formats.create_table import parse_create_table, parse_schema
 from ndb_formats.errors import FormatError, UnsupportedError
@@ -278,6 +279,11 @@ def test_outcome_columns() -> None:
     outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
+
+
+def test_batch_columns() -> None:
+    """The table of what every batch has is the schema of its metadata."""
+    assert [row[:2] for row in table("formats.md", "batch column", "Arrow", "meaning")] == arrow_columns(METADATA)
 
 
 def test_history_columns() -> None:
