@@ -26,5 +26,10 @@ test: check              ## Everything that is fast enough for every commit
 test-all: check          ## Also the long checks
 	$(BIN)/pytest
 
+bench: setup             ## Measure decoding beside its peers; results go to build/bench
+	test -d build/peers || $(BIN)/python -m venv build/peers
+	build/peers/bin/pip install --quiet mysql-replication
+	$(BIN)/python -m benchmarks.decode --size 64 --peer-python build/peers/bin/python --out build/bench/decode.json
+
 clean:                   ## Remove what the other targets made
 	rm -rf $(VENV) build
