@@ -63,7 +63,7 @@ def test_document():
         "contradicted_by_binlogs": 1,
         "unexplained_changes": {"A": 0, "B": 2},
         "undecided": {},
-        "counter_ranges": {},
+        "counter_ranges": {"A": {}, "B": {}},
         "stops": {"B": stop_to_json(STOP)},
     }
 
