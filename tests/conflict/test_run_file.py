@@ -265,21 +265,24 @@ class TestHints:
 
     def test_none(self, folder: Path):
         """Without a schedule nothing is known of either side."""
-        assert load(folder, HEAD + CLUSTERS).hints(SUMMARIES) == {"A": {}, "B": {}}
+        assert load(folder, HEAD + CLUSTERS).hints(SUMMARIES) == {"A": [{}], "B": [{}]}
 
     def test_takes(self, folder: Path):
         """A take after an own epoch comes after its last group, and before the next one's first."""
         schedule = '[[schedule.takes]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
         place = (10, LAST_GROUP)
-        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {"A": {100: Hint(place, place)}, "B": {}}
+        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {
+            "A": [{100: Hint(place, place)}],
+            "B": [{}],
+        }
 
     def test_stopped(self, folder: Path):
         """Epochs after the last one before a stop were not taken."""
         schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
         not_taken = Hint(taken=False)
         assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {
-            "A": {101: not_taken, 102: not_taken},
-            "B": {},
+            "A": [{101: not_taken, 102: not_taken}],
+            "B": [{}],
         }
 
     def test_steps(self, folder: Path):
@@ -291,7 +294,7 @@ class TestHints:
         (folder / "scenario.json").write_text(json.dumps({"steps": steps}))
         loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "scenario.json"')
         hints = loaded.hints({"A": [], "B": SUMMARIES["B"][:1]})
-        assert hints == {"A": {100: Hint(taken=False)}, "B": {}}
+        assert hints == {"A": [{100: Hint(taken=False)}], "B": [{}]}
 
     def test_no_steps_file(self, folder: Path):
         """A file of steps that is missing is named."""
