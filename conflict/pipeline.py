@@ -35,6 +35,7 @@ __all__ = [
     "ENGINES",
     "Run",
     "check_built",
+    "recorded_effects",
     "resolve_settled",
     "run_ingest",
     "run_reference",
@@ -153,7 +154,7 @@ def run_reference(
     history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
-    recorded = {name: _recorded(own) for name, own in epochs.items()}
+    recorded = {name: recorded_effects(own) for name, own in epochs.items()}
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,
@@ -211,7 +212,8 @@ def resolve_settled(
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 
-def _recorded(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
+def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
+    """Return what a cluster's binlog shows of its applier's work: per own epoch and group, row by row."""
     found: dict[tuple[int, int], dict[tuple[str, bytes], Any]] = {}
     for epoch in epochs:
         for group, change in epoch.consequences:

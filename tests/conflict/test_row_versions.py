@@ -9,7 +9,7 @@ from conflict.configuration import history_of, read_cluster, usable_epochs
 from conflict.conformance.case import ConflictCase
 from conflict.engine.row_store import stored_precision
 from conflict.functions import DEFAULT_GCI_BITS
-from conflict.pipeline import _recorded, resolve_settled
+from conflict.pipeline import recorded_effects, resolve_settled
 from conflict.steps import hints_of_steps
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
@@ -24,7 +24,7 @@ def check(folder: Path) -> int:
     readings = {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters}
     summaries = usable_epochs(configuration, readings)
     history = history_of(configuration, readings, hints_of_steps(case.steps, summaries))
-    recorded = {name: _recorded(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
+    recorded = {name: recorded_effects(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
     setups = configuration.setups()
     _, resolution, _ = resolve_settled(history, setups, recorded)
     rows = 0
