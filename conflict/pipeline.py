@@ -244,7 +244,7 @@ def run_spark(
 ) -> Run:
     """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
     from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only these modules need pyspark
-    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415
+    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
 
     check_built(configuration)
     ship_by_value(configuration.functions)

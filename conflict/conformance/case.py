@@ -47,11 +47,6 @@ class ConflictCase:
         """The steps, in the order in which they ran."""
         return list(self.scenario.get("steps", ()))
 
-    @property
-    def concurrent(self) -> bool:
-        """Whether appliers ran while transactions did."""
-        return bool(self.scenario.get("concurrent"))
-
     def configuration(self) -> Configuration:
         """Return the run that the case describes."""
         scenario = self.scenario
