@@ -4,8 +4,9 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
+from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -13,8 +14,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.bucketing import TableNumbers
-from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, part
-from conflict.kernels.arrays import BucketRows, Int16, Int64, UInt64
+from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, keys_part, part
+from conflict.kernels.arrays import BucketRows, Int8, Int16, Int64, Presence, UInt64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
 from ndb_formats.cursor import Cursor
@@ -26,8 +27,7 @@ __all__ = ["Bucket", "load_bucket", "required_bits"]
 
 BITS = 64
 # The fields of BucketRows that are columns of CHANGES.
-_NARROW = tuple(field.name for field in attrs.fields(BucketRows) if field.name in CHANGES.names)
-_COLUMNS_ALONE = pa.schema([field for field in IMAGES if field.name.endswith("_columns")])
+_PLAIN = ("operation", "flags", "epoch", "group", "ordinal")
 
 
 @attrs.define(slots=False)
@@ -41,7 +41,7 @@ class Bucket:
         numbers: The tables.
         layouts: Layout per table number; None for a table that no binlog mentions.
         changes: Per cluster, its `CHANGES` in order.
-        images: Per cluster, the `IMAGES` of the same rows, or which columns they carry alone.
+        images: Per cluster, the `IMAGES` of the same rows; None if they were not read.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
     """
@@ -51,38 +51,71 @@ class Bucket:
     numbers: TableNumbers
     layouts: Sequence[RowLayout | None]
     changes: tuple[pa.Table, ...]
-    images: tuple[pa.Table, ...]
+    images: tuple[pa.Table, ...] | None
     consequences: tuple[pa.Table, ...]
     keys: pa.Table
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
         """The narrow columns as arrays."""
-        lacking = self._lacking()
+        presence, lacks = self._presence(), self._lacking()
         _, images = self.column_sets
         first, second = (
-            BucketRows(
-                *(table.column(name).to_numpy() for name in _NARROW),
-                *(lacking[table.column("table").to_numpy(), numbers] for numbers in (sets.before, sets.after)),
-            )
-            for table, sets in zip(self.changes, images, strict=True)
+            self._rows(table, sets, presence, lacks) for table, sets in zip(self.changes, images, strict=True)
         )
         return first, second
 
-    def _lacking(self) -> UInt64:
+    def _rows(self, changes: pa.Table, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
+        key = changes.column("key").to_numpy()
+        table = self.key_table[key]
+        plain = {name: changes.column(name).to_numpy() for name in _PLAIN}
+        values = {name: changes.column(name).to_numpy() for name in ("before_value", "after_value")}
+        return BucketRows(
+            key=key,
+            table=table,
+            **plain,
+            before_presence=presence[table, sets.before],
+            after_presence=presence[table, sets.after],
+            **values,
+            before_lacks=lacks[table, sets.before],
+            after_lacks=lacks[table, sets.after],
+        )
+
+    def _members(self) -> Iterator[tuple[int, set[int]]]:
+        """Yield the sets of columns by number."""
+        sets, _ = self.column_sets
+        for number, (start, stop) in enumerate(pairwise(sets.offsets.tolist())):
+            yield number, set(sets.columns[start:stop].tolist())
+
+    def _presence(self) -> Int8:
         """
-        Return the required columns that each set of columns lacks, one bit each; the last set is none at all.
+        Return the `Presence` of the resolve column in images that carry a set of columns; the last set is no image.
 
         Shape (tables, sets + 1).
         """
         sets, _ = self.column_sets
-        count = len(sets.offsets) - 1
-        lacking = np.zeros((len(self.numbers.tables), count + 1), np.uint64)
+        presence = np.full((len(self.numbers.tables), len(sets.offsets)), Presence.ABSENT, np.int8)
+        ordinals = [self.numbers.resolve_ordinal(table.full_name) for table in self.numbers.tables]
+        for number, carried in self._members():
+            for table, ordinal in enumerate(ordinals):
+                if ordinal in carried:
+                    presence[table, number] = Presence.PRESENT
+            if not carried:
+                presence[:, number] = Presence.NO_COLUMNS
+        return presence
+
+    def _lacking(self) -> UInt64:
+        """
+        Return the required columns that each set of columns lacks, one bit each; the last set is no image.
+
+        Shape (tables, sets + 1).
+        """
+        sets, _ = self.column_sets
+        lacking = np.zeros((len(self.numbers.tables), len(sets.offsets)), np.uint64)
         for number, table in enumerate(self.numbers.tables):
             bit_of = required_bits(table)
-            lacking[number, count] = _word(bit_of.values())
-            for place in range(count):
-                carried = set(sets.columns[sets.offsets[place] : sets.offsets[place + 1]].tolist())
+            lacking[number, -1] = _word(bit_of.values())
+            for place, carried in self._members():
                 lacking[number, place] = _word(bit for column, bit in bit_of.items() if column not in carried)
         return lacking
 
@@ -90,6 +123,11 @@ class Bucket:
     def key_table(self) -> Int16:
         """Table number of each key. Shape (keys,)."""
         return np.asarray(self.keys.column("table").to_numpy())
+
+    @cached_property
+    def key_texts(self) -> pa.StringArray:
+        """Each key for people to read. Shape (keys,)."""
+        return self.keys.column("text").combine_chunks()
 
     @cached_property
     def slots(self) -> Int64:
@@ -101,26 +139,23 @@ class Bucket:
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
         """The different sets of columns, and which one each image has."""
         names = ("before_columns", "after_columns")
-        chunks = pa.chunked_array(
-            [chunk for side in self.images for name in names for chunk in side.column(name).chunks]
-        )
-        encoded = (
-            chunks.combine_chunks().dictionary_encode()
-            if len(chunks)
-            else pa.array([], pa.binary()).dictionary_encode()
-        )
-        members = [_positions(bitmap.as_py()) for bitmap in encoded.dictionary]
+        joined = pa.chunked_array(
+            [chunk for side in self.changes for name in names for chunk in side.column(name).chunks],
+            CHANGES.field(names[0]).type,
+        ).unify_dictionaries()
+        bitmaps = joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else []
+        members = [_positions(bitmap) for bitmap in bitmaps]
         offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
         columns = np.array([place for positions in members for place in positions], np.int32)
-        numbers = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int32)
-        first, second = (len(side) for side in self.images)
+        numbers = np.concatenate([np.zeros(0, np.int32), *(_indices(chunk) for chunk in joined.chunks)])
+        first, second = (len(side) for side in self.changes)
         parts = np.split(numbers, np.cumsum([first, first, second]))
         return ColumnSets(offsets, columns), (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
 
     def image(self, number: int) -> RowImage:
         """Return an image by its number (see `FinalRows`)."""
         row, after = divmod(number, 2)
-        first = len(self.images[0])
+        first = len(self.changes[0])
         side, row = (0, row) if row < first else (1, row - first)
         image = self.row_image(side, row, "after" if after else "before")
         assert image is not None
@@ -128,12 +163,13 @@ class Bucket:
 
     def row_image(self, side: int, row: int, which: str) -> RowImage | None:
         """Return the before or after image of a cluster's row."""
+        assert self.images is not None
         data = self.images[side].column(which)[row].as_py()
         if data is None:
             return None
         layout = self.layouts[self.rows[side].table[row]]
         assert layout is not None
-        present = tuple(_positions(self.images[side].column(f"{which}_columns")[row].as_py()))
+        present = tuple(_positions(self.changes[side].column(f"{which}_columns")[row].as_py()))
         return take_image(Cursor(data), layout, present)
 
 
@@ -150,6 +186,11 @@ def required_bits(table: Table) -> dict[int, int]:
 
 def _word(numbers: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(numbers))
+
+
+def _indices(chunk: pa.DictionaryArray) -> np.ndarray:
+    """Return the numbers of a dictionary's values; -1 for NULL."""
+    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
 
 
 def _positions(bitmap: bytes) -> list[int]:
@@ -174,17 +215,18 @@ def load_bucket(
         manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
-        images: Whether to read the images too, and not only which columns they carry.
+        images: Whether to read the images too.
     """
     parts = [_read_cluster(history, number, manifest, cluster, images=images) for cluster in manifest.clusters]
     changes, pictures, consequences = zip(*parts, strict=True)
-    keys = history.read_table(f"keys/bucket={number:05d}.parquet", KEYS)
-    return Bucket(number, tuple(manifest.clusters), numbers, layouts, changes, pictures, consequences, keys)
+    keys = history.read_tables((keys_part(number, batch) for batch in range(manifest.batches)), KEYS)
+    found = pictures if images else None
+    return Bucket(number, tuple(manifest.clusters), numbers, layouts, changes, found, consequences, keys)
 
 
 def _read_cluster(
     history: Folder, bucket: int, manifest: Manifest, cluster: str, *, images: bool
-) -> tuple[pa.Table, pa.Table, pa.Table]:
+) -> tuple[pa.Table, pa.Table | None, pa.Table]:
     """Return a cluster's changes, images and consequences in a bucket, up to the last epoch that can be resolved."""
 
     def read(kind: str, schema: pa.Schema) -> pa.Table:
@@ -192,11 +234,12 @@ def _read_cluster(
         return history.read_tables((part(kind, cluster, run, bucket) for run in runs), schema)
 
     changes, consequences = read("changes", CHANGES), read("consequences", CONSEQUENCES)
-    pictures = read("images", IMAGES if images else _COLUMNS_ALONE)
+    pictures = read("images", IMAGES) if images else None
     if manifest.epochs_left_out.get(cluster):
         last = pa.scalar(manifest.last_epochs[cluster], pa.uint64())
         # Rows are in order, so what is left out is the end of both tables.
         length = pc.sum(pc.less_equal(changes.column("epoch"), last)).as_py() or 0
-        changes, pictures = changes.slice(0, length), pictures.slice(0, length)
+        changes = changes.slice(0, length)
+        pictures = None if pictures is None else pictures.slice(0, length)
         consequences = consequences.filter(pc.less_equal(consequences.column("epoch"), last))
     return changes, pictures, consequences

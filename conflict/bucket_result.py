@@ -14,7 +14,6 @@ from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.fold import Folded
 from conflict.kernels.operations import operations_of
 from conflict.kernels.provenance import ABSENT_IMAGE, FinalRows, trace_images
-from conflict.outputs import key_texts
 from conflict.sites import Site, masks_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_image import RowImage
@@ -37,7 +36,6 @@ class BucketResult:
         operations: What each of its decisions was about.
         tracked: What each decision of pass TRACK was about.
         final: Where the columns of rows and of logged events come from.
-        key_texts: Each key for people to read.
     """
 
     def __init__(
@@ -60,7 +58,6 @@ class BucketResult:
             operations_of(decisions, folded.logged, takes, bucket.rows, bucket.key_table)
             for decisions in (folded.decisions, folded.tracked)
         )
-        self.key_texts = key_texts(bucket)
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -103,7 +103,7 @@ def resolve_bucket(
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
         source = sites[1 - number].name
-        table = outcome_arrays(bucket, number, takes, folded, source, result.key_texts, files[source])
+        table = outcome_arrays(bucket, number, takes, folded, source, files[source])
         path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
         out.write_table(path, table.cast(OUTCOMES))
     write_exceptions(result, out)

@@ -89,7 +89,7 @@ def _rows(result: BucketResult, place: int, slack: Slack) -> Iterator[tuple[obje
     yield (
         int(result.takes.foreign_epoch[tracked.take[place]]),
         table.full_name,
-        result.key_texts[int(about.key[place])],
+        result.bucket.key_texts[int(about.key[place])].as_py(),
         operation.name,
         decision_text(decided),
         sorted({decision_text(candidate) for candidate in candidates}),

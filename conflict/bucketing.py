@@ -13,7 +13,6 @@ import pyarrow as pa
 from conflict.grid import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history import RowChange
 from conflict.ingest import BinlogEpoch
-from conflict.kernels.arrays import Presence
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.extra_row_info import ConflictFlag
@@ -118,15 +117,17 @@ class PartBuilder:
                 epoch,
                 group,
                 ordinal,
-                *_resolve_value(change.before, resolve),
-                *_resolve_value(change.after, resolve),
+                *_columns_and_value(change.before, resolve),
+                *_columns_and_value(change.after, resolve),
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
                 0 if origin is None else origin.position,
                 0 if origin is None else origin.row,
             )
         )
-        part.images.append((*_image_bytes(change.before), *_image_bytes(change.after)))
+        part.images.append(
+            tuple(None if image is None else put_image(image) for image in (change.before, change.after))
+        )
 
     def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
@@ -147,22 +148,14 @@ class PartBuilder:
         return self._table_numbers[name]
 
 
-def _resolve_value(image: RowImage | None, ordinal: int | None) -> tuple[int, int]:
-    if image is not None and not image.present:
-        return int(Presence.NO_COLUMNS), 0
-    value = ABSENT if image is None or ordinal is None else image.value(ordinal)
-    if value is ABSENT:
-        return int(Presence.ABSENT), 0
-    if not isinstance(value, int) or value < 0:
-        return int(Presence.PRESENT), 0  # NULL counts as 0; signed columns are refused before anything is resolved
-    return int(Presence.PRESENT), value
-
-
-def _image_bytes(image: RowImage | None) -> tuple[bytes | None, bytes | None]:
+def _columns_and_value(image: RowImage | None, ordinal: int | None) -> tuple[bytes | None, int]:
+    """Return which columns an image carries, as a bitmap, and the value of its resolve column."""
     if image is None:
-        return None, None
-    present = sum(1 << ordinal for ordinal in image.present)
-    return present.to_bytes((len(image.layout.codecs) + 7) // 8, "little"), put_image(image)
+        return None, 0
+    columns = sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+    value = ABSENT if ordinal is None else image.value(ordinal)
+    # NULL counts as 0; signed columns are refused before anything is resolved.
+    return columns, value if isinstance(value, int) and value > 0 else 0
 
 
 def _to_table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

@@ -1,15 +1,16 @@
 """
 A History on disk: Parquet by run of epochs and by key bucket.
 
-    history.json                                    clusters, runs, tables, what could not be read
-    takes.parquet                                   when each cluster took which epoch
-    keys/bucket=00000.parquet                       dense key number -> table, identity
+    history.json                                           clusters, runs, tables, what could not be read
+    takes.parquet                                          when each cluster took which epoch
+    keys/bucket=00000/batch=00000.parquet                  dense key number -> table, identity, text
     changes/cluster=A/run=00000/bucket=00000.parquet       narrow columns that decide, rows in order
     images/cluster=A/run=00000/bucket=00000.parquet        before and after image of the same rows
     consequences/cluster=A/run=00000/bucket=00000.parquet  what the binlog shows of its applier's work
 
-A run is a stretch of consecutive epochs of one cluster's binlog. Rows of `changes` and `images` stand
-at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which Spark reads as DECIMAL(20, 0).
+A run is a stretch of consecutive epochs of one cluster's binlog, a batch what was ingested at one time.
+Rows of `changes` and `images` stand at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which
+Spark reads as DECIMAL(20, 0).
 """
 
 from __future__ import annotations
@@ -32,9 +33,12 @@ __all__ = [
     "STAGED_CHANGES",
     "TAKES",
     "Folder",
+    "keys_part",
     "part",
 ]
 
+# A bitmap of columns; there are few different ones, so they are read as numbers of a dictionary.
+_COLUMNS = pa.dictionary(pa.int32(), pa.binary())
 _DECISION: list[tuple[str, pa.DataType]] = [
     ("table", pa.int16()),
     ("operation", pa.int8()),
@@ -42,9 +46,9 @@ _DECISION: list[tuple[str, pa.DataType]] = [
     ("epoch", pa.uint64()),
     ("group", pa.int32()),
     ("ordinal", pa.int32()),
-    ("before_presence", pa.int8()),
+    ("before_columns", _COLUMNS),
     ("before_value", pa.uint64()),
-    ("after_presence", pa.int8()),
+    ("after_columns", _COLUMNS),
     ("after_value", pa.uint64()),
     ("transaction_id", pa.uint64()),
     ("file", pa.int16()),
@@ -62,15 +66,8 @@ STAGED_CHANGES = pa.schema([("identity", pa.binary()), *_DECISION])
 CHANGES = pa.schema([("key", pa.int32()), *_DECISION])
 STAGED_CONSEQUENCES = pa.schema([("identity", pa.binary()), *_EFFECT])
 CONSEQUENCES = pa.schema([("key", pa.int32()), *_EFFECT])
-IMAGES = pa.schema(
-    [
-        ("before_columns", pa.binary()),
-        ("before", pa.binary()),
-        ("after_columns", pa.binary()),
-        ("after", pa.binary()),
-    ]
-)
-KEYS = pa.schema([("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary())])
+IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+KEYS = pa.schema([("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string())])
 TAKES = pa.schema(
     [
         ("applier", pa.string()),
@@ -89,6 +86,11 @@ TAKES = pa.schema(
 def part(kind: str, cluster: str, run: int, bucket: int) -> str:
     """Return the path of one part below the History."""
     return f"{kind}/cluster={cluster}/run={run:05d}/bucket={bucket:05d}.parquet"
+
+
+def keys_part(bucket: int, batch: int) -> str:
+    """Return the path of the keys that one batch added to a bucket."""
+    return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
 
 
 @attrs.frozen

@@ -4,17 +4,30 @@ Rows, keys and takes to the parts of a grid, and a whole History made in memory.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import attrs
 import pyarrow as pa
 
 from conflict.bucketing import PartBuilder, TableNumbers
-from conflict.grid import CHANGES, CONSEQUENCES, KEYS, STAGED_CHANGES, STAGED_CONSEQUENCES, TAKES, Folder, part
+from conflict.grid import (
+    CHANGES,
+    CONSEQUENCES,
+    KEYS,
+    STAGED_CHANGES,
+    STAGED_CONSEQUENCES,
+    TAKES,
+    Folder,
+    keys_part,
+    part,
+)
 from conflict.history import History, Take, Transaction
 from conflict.ingest import BinlogEpoch
 from conflict.manifest import Manifest, RunFacts
+from ndb_formats.collation import key_text
+from ndb_formats.column_types import WireType
+from ndb_formats.row_image import layout_of_types
 
 __all__ = ["KeyTask", "number_keys", "takes_table", "write_history", "write_parts"]
 
@@ -28,11 +41,15 @@ class KeyTask:
         history: Folder of the History.
         bucket: The bucket.
         runs: How many runs each cluster has.
+        numbers: The tables.
+        types: Wire types of the columns of each table that the runs mention.
     """
 
     history: Folder
     bucket: int
     runs: dict[str, int]
+    numbers: TableNumbers
+    types: Mapping[str, tuple[WireType, ...]]
 
 
 def number_keys(task: KeyTask) -> None:
@@ -56,9 +73,27 @@ def number_keys(task: KeyTask) -> None:
             history.write_table(path, pa.table(columns, schema=final))
         start += len(table)
     values = encoded.dictionary
-    tables = pa.array([int.from_bytes(value.as_py()[:2], "little") for value in values], pa.int16())
-    numbers = pa.array(range(len(values)), pa.int32())
-    history.write_table(f"keys/bucket={bucket:05d}.parquet", pa.table([numbers, tables, values], schema=KEYS))
+    tables = [int.from_bytes(value.as_py()[:2], "little") for value in values]
+    texts = _key_texts(task, tables, values.to_pylist())
+    columns = [range(len(values)), tables, values, texts]
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, KEYS, strict=True)]
+    history.write_table(keys_part(bucket, 0), pa.table(arrays, schema=KEYS))
+
+
+def _key_texts(task: KeyTask, tables: Sequence[int], identities: Sequence[bytes]) -> list[str]:
+    """Return keys for people to read."""
+    layouts = {
+        number: layout_of_types(table, task.types[table.full_name])
+        for number, table in enumerate(task.numbers.tables)
+        if table.full_name in task.types
+    }
+    texts = []
+    for number, identity in zip(tables, identities, strict=True):
+        definition, codecs = task.numbers.tables[number], layouts[number].codecs
+        ordinals = definition.key_ordinals
+        columns = [definition.columns[ordinal] for ordinal in ordinals]
+        texts.append(key_text(columns, [codecs[ordinal] for ordinal in ordinals], identity[2:]))
+    return texts
 
 
 def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
@@ -95,17 +130,19 @@ def write_history(
             _write_run(folder, cluster.name, number, run, PartBuilder(numbers, buckets, ()))
             for number, run in enumerate(runs)
         )
+    types = {name: layout.types for name, layout in history.layouts.items()}
     runs_of = {name: len(runs) for name, runs in facts.items()}
     for bucket in range(buckets):
-        number_keys(KeyTask(folder, bucket, runs_of))
+        number_keys(KeyTask(folder, bucket, runs_of, numbers, types))
     folder.delete("staged")
     folder.write_table("takes.parquet", takes_table(takes))
     manifest = Manifest(
         buckets=buckets,
+        batches=1,
         clusters={cluster.name: cluster.server_id for cluster in history.clusters},
         files={cluster.name: () for cluster in history.clusters},
         runs=facts,
-        types={name: layout.types for name, layout in history.layouts.items()},
+        types=types,
         resolve_columns=dict(numbers.resolve_columns),
         errors={},
         left_out={},

@@ -17,7 +17,7 @@ from ndb_formats.row_image import RowLayout, layout_of_types
 
 __all__ = ["Manifest", "RunFacts", "resolve_columns", "table_numbers"]
 
-FORMAT = 1
+FORMAT = 2
 
 
 @attrs.frozen
@@ -49,6 +49,7 @@ class Manifest:
 
     Attributes:
         buckets: Into how many buckets keys are divided.
+        batches: How many times binlogs were ingested.
         clusters: Server id of each cluster, in order.
         files: Binlog files per cluster, by number.
         runs: Runs per cluster, in order.
@@ -63,6 +64,7 @@ class Manifest:
     """
 
     buckets: int
+    batches: int
     clusters: dict[str, int]
     files: dict[str, tuple[str, ...]]
     runs: dict[str, tuple[RunFacts, ...]]

@@ -19,10 +19,9 @@ from conflict.bucket import Bucket
 from conflict.decision import Cause, Verdict
 from conflict.kernels.arrays import TakeArrays
 from conflict.kernels.fold import Folded
-from ndb_formats.collation import key_text
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OUTCOMES", "UNDECIDED", "exceptions_path", "key_texts", "outcome_arrays", "staged_exceptions_path"]
+__all__ = ["OUTCOMES", "UNDECIDED", "exceptions_path", "outcome_arrays", "staged_exceptions_path"]
 
 OUTCOMES = pa.schema(
     [
@@ -64,25 +63,12 @@ def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
-def key_texts(bucket: Bucket) -> list[str]:
-    """Return each key of a bucket for people to read."""
-    texts = []
-    for table, identity in zip(bucket.key_table.tolist(), bucket.keys.column("identity").to_pylist(), strict=True):
-        definition, layout = bucket.numbers.tables[table], bucket.layouts[table]
-        assert layout is not None
-        ordinals = definition.key_ordinals
-        columns = [definition.columns[ordinal] for ordinal in ordinals]
-        texts.append(key_text(columns, [layout.codecs[ordinal] for ordinal in ordinals], identity[2:]))
-    return texts
-
-
 def outcome_arrays(
     bucket: Bucket,
     applier: int,
     takes: TakeArrays,
     folded: Folded,
     source: str,
-    texts: Sequence[str],
     files: Sequence[str],
 ) -> pa.Table:
     """
@@ -94,7 +80,6 @@ def outcome_arrays(
         takes: All takes.
         folded: What the kernel returned.
         source: Name of the other cluster.
-        texts: Each key for people to read.
         files: Binlog files of the other cluster by number.
     """
     decisions, logged = folded.decisions, folded.logged
@@ -129,7 +114,7 @@ def outcome_arrays(
             pick(rows.ordinal, nothing - 1).astype(np.int32),
             takes.epoch[take],
             _labels(bucket.key_table[key], names),
-            _labels(key, texts),
+            pa.DictionaryArray.from_arrays(pa.array(key), bucket.key_texts).cast(pa.string()),
             _labels(operation - 1, [each.name for each in Operation]),
             pick(np.zeros(len(rows), np.bool_), logged.refresh),
             _labels(decisions.verdict[mine], [each.name for each in Verdict]),

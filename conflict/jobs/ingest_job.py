@@ -94,7 +94,8 @@ def ingest(
     results = run(_read_run, tasks, partial(progress, "reading binlogs"))
     kept = {cluster.name: _kept(results, cluster.name) for cluster in configuration.clusters}
     runs = {name: len(found) for name, found in kept.items()}
-    numbering = [KeyTask(history, bucket, runs) for bucket in range(buckets)]
+    types = {name: wires for found in kept.values() for result in found for name, wires in result.types.items()}
+    numbering = [KeyTask(history, bucket, runs, numbers, types) for bucket in range(buckets)]
     run(number_keys, numbering, partial(progress, "numbering keys"))
     history.delete("staged")
     for result in results:
@@ -112,10 +113,11 @@ def ingest(
     history.write_table("takes.parquet", takes_table(takes))
     manifest = Manifest(
         buckets=buckets,
+        batches=1,
         clusters={cluster.name: cluster.server_id for cluster in configuration.clusters},
         files={cluster.name: tuple(str(file) for file in cluster.files) for cluster in configuration.clusters},
         runs={name: tuple(result.facts for result in found) for name, found in kept.items()},
-        types={name: types for found in kept.values() for result in found for name, types in result.types.items()},
+        types=types,
         resolve_columns=dict(numbers.resolve_columns),
         errors={name: str(found[-1].error) for name, found in kept.items() if found and found[-1].error},
         left_out={name: found[-1].left_out for name, found in kept.items() if found and found[-1].left_out},

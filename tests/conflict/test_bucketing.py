@@ -15,7 +15,6 @@ from ndb_formats.extra_row_info import ConflictFlag
 from ndb_formats.row_image import RowImage, take_image
 from tests.conflict.histories import TABLES, change, image, key, layouts
 
-ABSENT, PRESENT = 0, 1
 NUMBERS = TableNumbers(parse_schema(TABLES, database="d").tables, {"d.t": "x"})
 
 
@@ -71,40 +70,40 @@ def built(*changes: RowChange, numbers: TableNumbers = NUMBERS) -> tuple[list[di
     return narrow.to_pylist(), images.to_pylist()
 
 
-class TestPresence:
+class TestResolveColumn:
     """The resolve column among the narrow columns."""
 
     @pytest.mark.parametrize(
         ("text", "before", "after"),
         [
-            ("i1=5", (ABSENT, 0), (PRESENT, 5)),
-            ("i1=0", (ABSENT, 0), (PRESENT, 0)),
-            ("i1=N", (ABSENT, 0), (PRESENT, 0)),
-            ("i1", (ABSENT, 0), (ABSENT, 0)),
-            (f"i1={2**64 - 1}", (ABSENT, 0), (PRESENT, 2**64 - 1)),
-            (f"u1={2**63}>9", (PRESENT, 2**63), (PRESENT, 9)),
-            ("u1=9", (ABSENT, 0), (PRESENT, 9)),
-            ("u1=N>9", (PRESENT, 0), (PRESENT, 9)),
-            ("u1=/3", (ABSENT, 0), (ABSENT, 0)),
-            ("d1=7", (PRESENT, 7), (ABSENT, 0)),
-            ("d1", (ABSENT, 0), (ABSENT, 0)),
+            ("i1=5", (None, 0), (b"\x03", 5)),
+            ("i1=0", (None, 0), (b"\x03", 0)),
+            ("i1=N", (None, 0), (b"\x03", 0)),
+            ("i1", (None, 0), (b"\x01", 0)),
+            (f"i1={2**64 - 1}", (None, 0), (b"\x03", 2**64 - 1)),
+            (f"u1={2**63}>9", (b"\x03", 2**63), (b"\x03", 9)),
+            ("u1=9", (b"\x01", 0), (b"\x03", 9)),
+            ("u1=N>9", (b"\x03", 0), (b"\x03", 9)),
+            ("u1=/3", (b"\x01", 0), (b"\x05", 0)),
+            ("d1=7", (b"\x03", 7), (None, 0)),
+            ("d1", (b"\x01", 0), (None, 0)),
         ],
     )
-    def test_values(self, text: str, before: tuple[int, int], after: tuple[int, int]):
+    def test_values(self, text: str, before: tuple[bytes | None, int], after: tuple[bytes | None, int]):
         """Absent, NULL (which counts as 0) and a value are three things; no image has no column."""
         ((row,), _) = built(change(text))
-        assert (row["before_presence"], row["before_value"]) == before
-        assert (row["after_presence"], row["after_value"]) == after
+        assert (row["before_columns"], row["before_value"]) == before
+        assert (row["after_columns"], row["after_value"]) == after
 
     def test_a_table_without_a_resolve_column(self):
         """Nothing is compared, so nothing is kept."""
         ((row,), _) = built(change("un1=5>6"))
-        assert [row[name] for name in ("before_presence", "before_value", "after_presence", "after_value")] == [0] * 4
+        assert (row["before_value"], row["after_value"]) == (0, 0)
 
     def test_a_resolve_column_that_does_not_exist(self):
         """A refused function compares nothing either."""
         ((row,), _) = built(change("i1=5"), numbers=TableNumbers(NUMBERS.tables, {"d.t": "nosuch"}))
-        assert row["after_presence"] == ABSENT
+        assert (row["after_columns"], row["after_value"]) == (b"\x03", 0)
 
 
 class TestRows:
@@ -125,9 +124,9 @@ class TestRows:
             "epoch": 2**64 - 1,
             "group": 2,
             "ordinal": 0,
-            "before_presence": ABSENT,
+            "before_columns": b"\x01",
             "before_value": 0,
-            "after_presence": PRESENT,
+            "after_columns": b"\x03",
             "after_value": 5,
             "transaction_id": 2**63,
             "file": 1,
@@ -142,8 +141,8 @@ class TestRows:
 
     def test_image_bytes(self):
         """A bitmap of the columns that are there, and the bytes of a row event: null bits, then values."""
-        _, (row,) = built(change("u1=5/N>6"))
-        assert (row["before_columns"], row["after_columns"]) == (b"\x07", b"\x03")
+        (narrow,), (row,) = built(change("u1=5/N>6"))
+        assert (narrow["before_columns"], narrow["after_columns"]) == (b"\x07", b"\x03")
         # Null bits beyond the columns that are there mean nothing.
         assert (row["before"][0] & 0b111, row["after"][0] & 0b11) == (0b100, 0b00)
         assert row["before"][1:] == bytes.fromhex("01000000 0500000000000000")
@@ -151,9 +150,9 @@ class TestRows:
 
     def test_no_image(self):
         """An operation without an image keeps none."""
-        _, (inserted, deleted) = built(change("i1"), change("d1"))
-        assert (inserted["before_columns"], inserted["before"]) == (None, None)
-        assert (deleted["after_columns"], deleted["after"]) == (None, None)
+        narrow, (inserted, deleted) = built(change("i1"), change("d1"))
+        assert (narrow[0]["before_columns"], inserted["before"]) == (None, None)
+        assert (narrow[1]["after_columns"], deleted["after"]) == (None, None)
         assert inserted["after"][1:] == deleted["before"][1:] == bytes.fromhex("01000000")
 
     @pytest.mark.parametrize(
@@ -162,8 +161,8 @@ class TestRows:
     def test_images_come_back(self, values: dict[int, int | None]):
         """Absent columns, NULLs and values survive."""
         written = image("t", values)
-        _, (row,) = built(RowChange("d.t", key(1), Operation.WRITE_ROW, None, written))
-        present = tuple(place for place in range(3) if row["after_columns"][0] >> place & 1)
+        (narrow,), (row,) = built(RowChange("d.t", key(1), Operation.WRITE_ROW, None, written))
+        present = tuple(place for place in range(3) if narrow["after_columns"][0] >> place & 1)
         read = take_image(Cursor(row["after"]), layouts()["d.t"], present)
         assert isinstance(read, RowImage)
         assert read == written

@@ -15,6 +15,7 @@ from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, setups
 
 SCHEMA = parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d")
 MANIFEST = Manifest(
+    batches=3,
     buckets=16,
     clusters={"A": 1, "B": 2},
     files={"A": ("a/binlog.000001", "a/binlog.000002"), "B": ()},
@@ -47,7 +48,7 @@ def test_round_trip():
 def test_document():
     """The document is plain: its format, names, numbers and lists."""
     document = MANIFEST.to_json()
-    assert document["format"] == 1
+    assert document["format"] == 2
     assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
     assert document["runs"]["A"][1] == {
         "file": "a/binlog.000002",
