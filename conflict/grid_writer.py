@@ -27,6 +27,7 @@ from conflict.grid import (
 from conflict.history import History, Take, Transaction
 from conflict.ingest import BinlogEpoch
 from conflict.manifest import MANIFEST, Manifest, RunFacts, table_definitions
+from conflict.run_columns import RunColumns
 from ndb_formats.column_types import WireType
 from ndb_formats.key_texts import key_texts
 from ndb_formats.row_image import layout_of_types
@@ -186,9 +187,9 @@ def _write_run(
     return RunFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
 
 
-def write_parts(folder: Folder, cluster: str, run: int, builder: PartBuilder) -> None:
+def write_parts(folder: Folder, cluster: str, run: int, rows: PartBuilder | RunColumns) -> None:
     """Write the parts of one run, keys still as bytes."""
-    for bucket, staged, images, consequences in builder.tables():
+    for bucket, staged, images, consequences in rows.tables():
         place = (cluster, run, bucket)
         folder.write_table(part("staged/changes", *place), staged)
         folder.write_table(part("staged/consequences", *place), consequences)
