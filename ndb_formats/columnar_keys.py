@@ -102,7 +102,7 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
         rows: How many rows there are.
 
     Returns:
-        All keys one after the other, with some bytes more, and where each starts and the last one ends.
+        All keys one after the other, and where each starts and the last one ends.
     """
     sizes = np.full(rows, 2, np.int64)
     for each in keys:

@@ -68,7 +68,7 @@ def put_parts(data, starts, lengths, rows, places, out):
         lengths: Of the parts. Shape (parts,), int64.
         rows: To which key each part belongs. Shape (parts,), int64.
         places: Where each key goes on; changed. Shape (keys,), int64.
-        out: Filled in. Shape (at least 8 more than all keys,), uint8.
+        out: Filled in. Shape (bytes of all keys,), uint8.
     """
     for part in range(len(rows)):
         row, length = rows[part], lengths[part]
