@@ -11,7 +11,18 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["CHURN", "Members", "Zipf", "buckets_of", "consequences_of", "count_members", "find_members", "image_bytes"]
+__all__ = [
+    "Epochs",
+    "Keys",
+    "Members",
+    "Times",
+    "buckets_of",
+    "consequences_of",
+    "count_members",
+    "find_members",
+    "image_bytes",
+    "make_rows",
+]
 
 Array = npt.NDArray[Any]
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -136,8 +147,18 @@ def count_members(epochs: Epochs, choices: Array, buckets: int) -> Array:
 
 
 class Members(NamedTuple):
-    """The changes of a cluster in one bucket: slot, number in the epoch, transaction, kind. Shape (changes,)."""
+    """
+    Changes of both clusters in a bucket, by slot, then by cluster. Shape (changes,).
 
+    Attributes:
+        cluster: Who makes it.
+        slot: When.
+        ordinal: Number among the changes of the epoch.
+        transaction: Number of its transaction in the epoch.
+        kind: NEW, HOME, AWAY, CLASH or CHURN.
+    """
+
+    cluster: Array
     slot: Array
     ordinal: Array
     transaction: Array
@@ -145,78 +166,97 @@ class Members(NamedTuple):
 
 
 @njit
-def find_members(epochs: Epochs, choices: Array, bucket: int, count: int) -> Members:
-    """Return the changes of a cluster in one bucket; arguments as in `count_members`."""
+def find_members(epochs: tuple[Epochs, Epochs], choices: Array, first: int, offsets: Array) -> Members:
+    """
+    Return the changes in consecutive buckets, bucket after bucket.
+
+    Args:
+        epochs: Of both clusters.
+        choices: Per cluster, as in `count_members`. Shape (2, kinds, 65536).
+        first: The first bucket.
+        offsets: Where the changes of each bucket begin, and their total. Shape (buckets + 1,).
+    """
+    total, found = offsets[-1], offsets[:-1].copy()
     members = Members(
-        np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int8)
+        np.empty(total, np.int8),
+        np.empty(total, np.int32),
+        np.empty(total, np.int16),
+        np.empty(total, np.int16),
+        np.empty(total, np.int8),
     )
-    found = 0
-    for slot in range(len(epochs.pattern)):
-        pattern, last, kind = epochs.pattern[slot], -1, NEW
-        for place in range(epochs.starts[slot + 1] - epochs.starts[slot]):
-            transaction = epochs.patterns[pattern, place]
-            if transaction != last:
-                last, kind = transaction, kind_of(epochs, slot, transaction, epochs.singles[pattern, place])
-            what, where = change_of(epochs, slot, place, kind, choices)
-            if where == bucket:
-                members.slot[found], members.ordinal[found] = slot, place
-                members.transaction[found], members.kind[found] = transaction, what
-                found += 1
+    for slot in range(len(epochs[0].pattern)):
+        for cluster in range(2):
+            put_members(epochs[cluster], choices[cluster], cluster, slot, first, found, members)
     return members
 
 
-class Zipf(NamedTuple):
-    """The keys of one home in a bucket: how often each is chosen, added up; and where to start looking."""
+@njit
+def put_members(
+    epochs: Epochs, choices: Array, cluster: int, slot: int, first: int, found: Array, members: Members
+) -> None:
+    """Put the changes of an epoch where they belong."""
+    pattern, last, kind = epochs.pattern[slot], -1, NEW
+    for place in range(epochs.starts[slot + 1] - epochs.starts[slot]):
+        transaction = epochs.patterns[pattern, place]
+        if transaction != last:
+            last, kind = transaction, kind_of(epochs, slot, transaction, epochs.singles[pattern, place])
+        what, bucket = change_of(epochs, slot, place, kind, choices)
+        bucket -= first
+        if 0 <= bucket < len(found):
+            row = found[bucket]
+            found[bucket] = row + 1
+            members.cluster[row], members.slot[row], members.ordinal[row] = cluster, slot, place
+            members.transaction[row], members.kind[row] = transaction, what
 
+
+class Keys(NamedTuple):
+    """
+    The keys of a bucket: those whose home is A, then those of B, the hottest first.
+
+    Attributes:
+        first: Place of the first key of each home, and their total. Shape (3,).
+        sums: How often each is changed, added up, per home from 0 to 1. Shape (keys,).
+        guide: The key at which to start looking, for evenly spaced sums. Shape (keys,).
+    """
+
+    first: Array
     sums: Array
     guide: Array
 
 
-@njit
-def choose(zipf: Zipf, chance: float) -> int:
-    """Return a key, hot ones more often."""
-    wanted = chance * zipf.sums[-1]
-    place = zipf.guide[int(chance * len(zipf.guide))]
-    while zipf.sums[place] <= wanted and place < len(zipf.sums) - 1:
-        place += 1
-    return place
-
-
 class State(NamedTuple):
     """
-    The keys of a bucket while changes are made: those of cluster A, then those of cluster B.
+    What is known of the keys of a bucket while changes are made.
 
     Attributes:
-        first: Place of the first key of each home, and their number. Shape (3,).
         number: Number of each key, by the order in which they are inserted; -1 before that. Shape (keys,).
         inserted: Slot of the last insert. Shape (keys,).
         deleted: Slot of the delete; -1 while the row is there. Shape (keys,).
-        last: The last change of each cluster. Shape (2, keys).
+        last: The last change of each cluster. Shape (keys, 2).
         there: How many keys of each home were inserted, and of all. Shape (3,).
         queue: Keys of each home that are deleted, the oldest first. Shape (2, changes).
         ends: Where each queue starts and stops. Shape (2, 2).
     """
 
-    first: Array
     number: Array
     inserted: Array
     deleted: Array
     last: Array
     there: Array
-    queue: tuple[Array, Array]
+    queue: Array
     ends: Array
 
 
 class Rows(NamedTuple):
     """
-    The changes of a cluster in a bucket. Shape (changes,).
+    What the changes in a bucket are. Shape (changes,).
 
     Attributes:
-        place: Of the key in `State`.
+        place: Of the key in `Keys`.
         operation: `Operation`.
         value: Resolve column afterwards, which also decides all other columns.
         before: The same before, as the cluster then saw the row; 0 for a write.
-        previous: Its change of the same key before; -1 if there is none.
+        previous: The same cluster's change of the same key before; -1 if there is none.
     """
 
     place: Array
@@ -227,24 +267,25 @@ class Rows(NamedTuple):
 
 
 @njit
-def new_rows(count: int) -> Rows:
-    """Return room for changes."""
-    return Rows(
-        np.empty(count, np.int32),
-        np.empty(count, np.int8),
-        np.empty(count, np.uint64),
-        np.zeros(count, np.uint64),
-        np.empty(count, np.int32),
-    )
+def choose(keys: Keys, home: int, chance: float) -> int:
+    """Return a key of a home by number, hot ones more often."""
+    first, stop = keys.first[home], keys.first[home + 1]
+    place = first + keys.guide[first + int(chance * (stop - first))]
+    while keys.sums[place] <= chance and place < stop - 1:
+        place += 1
+    return place - first
 
 
 @njit
 def free(members: Members, rows: Rows, row: int, place: int) -> bool:
     """Whether the transaction of a change has not changed a key before: NDB logs one event for each."""
     other = row - 1
-    while other >= 0 and members.slot[other] == members.slot[row]:
-        if members.transaction[other] != members.transaction[row]:
-            return True
+    while (
+        other >= 0
+        and members.transaction[other] == members.transaction[row]
+        and members.slot[other] == members.slot[row]
+        and members.cluster[other] == members.cluster[row]
+    ):
         if rows.place[other] == place:
             return False
         other -= 1
@@ -252,50 +293,54 @@ def free(members: Members, rows: Rows, row: int, place: int) -> bool:
 
 
 @njit
-def existing(state: State, zipf: Zipf, home: int, members: Members, rows: Rows, row: int, chance: float) -> int:
+def existing(home: int, row: int, chance: float, keys: Keys, state: State, members: Members, rows: Rows) -> int:
     """Return a key of a home whose row is there; -1 if there is none."""
     there = state.there[home]
     if there == 0:
         return -1
-    start = choose(zipf, chance) % there
+    start = choose(keys, home, chance) % there
     for step in range(there):
-        place = state.first[home] + (start + step) % there
+        place = keys.first[home] + (start + step) % there
         if state.deleted[place] < 0 and free(members, rows, row, place):
             return place
     return -1
 
 
 @njit
-def foreign(state: State, home: int, seen: int, place: int) -> bool:
-    """Whether a key is the other cluster's, and its row has come here and not yet gone."""
-    if not state.first[home] <= place < state.first[home + 1]:
-        return False
-    return state.inserted[place] <= seen and (state.deleted[place] < 0 or state.deleted[place] > seen)
+def in_flight(cluster: int, row: int, seen: int, chance: int, members: Members, rows: Rows) -> int:
+    """Return the key of one of the changes that a cluster made after a slot; -1 if there is none."""
+    first, count = row, 0
+    while first > 0 and members.slot[first - 1] > seen:
+        first -= 1
+        count += members.cluster[first] == cluster
+    if count == 0:
+        return -1
+    wanted = chance % np.uint64(count)
+    while members.cluster[first] != cluster or wanted > 0:
+        wanted -= np.uint64(members.cluster[first] == cluster)
+        first += 1
+    return rows.place[first]
 
 
 @njit
-def in_flight(members: Members, rows: Rows, done: int, seen: int, chance: int) -> int:
-    """Return the key of one of the changes, of the `done` first, that were made after a slot; -1 if there is none."""
-    row = done - 1
-    while row >= 0 and members.slot[row] > seen:
-        row -= 1
-    count = done - 1 - row
-    return rows.place[row + 1 + chance % np.uint64(count)] if count else -1
+def away_key(row: int, seen: int, chance: int, keys: Keys, state: State, members: Members, rows: Rows) -> int:
+    """Return a key of the other cluster to update; -1 if the one chosen has not come, or has gone, as is seen here."""
+    home, place = 1 - members.cluster[row], -1
+    if members.kind[row] == CLASH:
+        place = in_flight(home, row, seen, chance, members, rows)
+    elif state.there[home]:
+        place = keys.first[home] + choose(keys, home, unit(chance)) % state.there[home]
+    if not keys.first[home] <= place < keys.first[home + 1]:
+        return -1
+    here = state.inserted[place] <= seen and (state.deleted[place] < 0 or state.deleted[place] > seen)
+    return place if here and free(members, rows, row, place) else -1
 
 
 @njit
-def newest(members: Members, rows: Rows, row: int, seen: int) -> int:
-    """Return the resolve column of the newest change at or before one that was made in a slot up to `seen`; or 0."""
-    while row >= 0 and members.slot[row] > seen:
-        row = rows.previous[row]
-    return rows.value[row] if row >= 0 else np.uint64(0)
-
-
-@njit
-def next_key(state: State, home: int) -> int:
+def next_key(home: int, keys: Keys, state: State) -> int:
     """Return the next new key of a home; -1 if there is none left."""
-    place = state.first[home] + state.there[home]
-    if place >= state.first[home + 1]:
+    place = keys.first[home] + state.there[home]
+    if place >= keys.first[home + 1]:
         return -1
     state.number[place] = state.there[2]
     state.there[home] += 1
@@ -304,151 +349,154 @@ def next_key(state: State, home: int) -> int:
 
 
 @njit
-def oldest_deleted(state: State, home: int, until: int) -> int:
+def oldest_deleted(home: int, until: int, state: State) -> int:
     """Return the key that was deleted first, if that was before a slot, and take it out of the queue; else -1."""
     start, stop = state.ends[home]
-    if start < stop and state.deleted[state.queue[home][start]] < until:
+    if start < stop and state.deleted[state.queue[home, start]] < until:
         state.ends[home, 0] += 1
-        return state.queue[home][start]
+        return state.queue[home, start]
     return -1
 
 
 @njit
-def away_key(
-    here: int, row: int, seen: int, chance: int, done: int, state: State,
-    zipfs: tuple[Zipf, Zipf], members: tuple[Members, Members], rows: tuple[Rows, Rows],
-) -> int:  # fmt: skip
-    """Return a key of the other cluster to update here; -1 if the one chosen will not do."""
-    home, place = 1 - here, -1
-    if members[here].kind[row] == CLASH:
-        place = in_flight(members[home], rows[home], done, seen, chance)
-    elif state.there[home]:
-        place = state.first[home] + choose(zipfs[home], unit(chance)) % state.there[home]
-    usable = place >= 0 and foreign(state, home, seen, place) and free(members[here], rows[here], row, place)
-    return place if usable else -1
-
-
-@njit
 def home_key(
-    here: int, row: int, chance: int, gap: int, state: State, zipfs: tuple[Zipf, Zipf], members: Members, rows: Rows
+    row: int, chance: int, gap: int, keys: Keys, state: State, members: Members, rows: Rows
 ) -> tuple[int, int]:
-    """Return a key of this cluster to change here, and the operation; -1 if no key will do."""
-    kind, place = members.kind[row], -1
+    """Return a key of the cluster's own to change, and the operation; -1 if no key will do."""
+    kind, home, place = members.kind[row], members.cluster[row], -1
     if kind == NEW:
-        place = next_key(state, here)
+        place = next_key(home, keys, state)
     elif kind == CHURN:
-        place = oldest_deleted(state, here, members.slot[row] - gap)
+        place = oldest_deleted(home, members.slot[row] - gap, state)
     if place >= 0:
         return place, WRITE
-    place = existing(state, zipfs[here], here, members, rows, row, unit(mixed(chance)))
+    place = existing(home, row, unit(chance), keys, state, members, rows)
     if place >= 0:
         return place, DELETE if kind == CHURN else UPDATE
-    return next_key(state, here), WRITE
+    return next_key(home, keys, state), WRITE
 
 
 @njit
-def make_rows(
-    members: tuple[Members, Members],
-    clocks: tuple[tuple[Array, Array, Array], tuple[Array, Array, Array]],
-    seed: int,
-    gap: int,
-    first: Array,
-    zipfs: tuple[Zipf, Zipf],
-    pace: tuple[int, int, int],
-) -> tuple[State, tuple[Rows, Rows], bool]:
+def newest(row: int, seen: int, members: Members, rows: Rows) -> int:
+    """Return the resolve column of the newest change at or before one that was made in a slot up to `seen`; or 0."""
+    while row >= 0 and members.slot[row] > seen:
+        row = rows.previous[row]
+    return rows.value[row] if row >= 0 else np.uint64(0)
+
+
+class Times(NamedTuple):
     """
-    Make the changes of both clusters in a bucket.
+    What a cluster has taken, and the resolve column. Shape (2, slots) unless said otherwise.
+
+    Attributes:
+        before: Last slot of the other cluster that is taken before the takes of an epoch.
+        after: The same after them.
+        place: Own transaction before which the takes stand.
+        start: Resolve column at the start; not an array.
+        pace: How much it grows per slot, and per change. Shape (2,).
+    """
+
+    before: Array
+    after: Array
+    place: Array
+    start: int
+    pace: Array
+
+
+@njit
+def make_rows(members: Members, times: Times, seed: int, gap: int, keys: Keys) -> tuple[State, Rows, bool]:
+    """
+    Decide the changes of both clusters in a bucket.
 
     Args:
-        members: Of each cluster.
-        clocks: Per cluster and slot: last slot of the other one taken before the takes and after them, and the
-            transaction before which they stand.
+        members: The changes.
+        times: See there.
         seed: Of what is chosen.
         gap: Slots between a delete and the next insert of the row.
-        first: See `State`.
-        zipfs: The keys of each home.
-        pace: Resolve column at the start, how much it grows per slot, and per change.
+        keys: The keys.
 
     Returns:
         The keys, the rows, and whether there were enough keys.
     """
-    keys = first[2]
+    size, count = keys.first[2], len(members.slot)
     state = State(
-        first,
-        np.full(keys, -1, np.int32),
-        np.full(keys, -1, np.int32),
-        np.full(keys, -1, np.int32),
-        np.full((2, keys), -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.full(size, -1, np.int32),
+        np.full((size, 2), -1, np.int32),
         np.zeros(3, np.int64),
-        (np.empty(len(members[0].slot), np.int32), np.empty(len(members[1].slot), np.int32)),
+        np.empty((2, count), np.int32),
         np.zeros((2, 2), np.int64),
     )
-    rows = (new_rows(len(members[0].slot)), new_rows(len(members[1].slot)))
-    done = np.zeros(2, np.int64)
-    for slot in range(len(clocks[0][0])):
-        for here in range(2):
-            mine, theirs = members[here], members[1 - here]
-            while done[here] < len(mine.slot) and mine.slot[done[here]] == slot:
-                row = done[here]
-                done[here] += 1
-                seen_before, seen_after, takes_at = clocks[here]
-                seen = (seen_after if mine.transaction[row] >= takes_at[slot] else seen_before)[slot]
-                chance = mixed(np.uint64(seed) + np.uint64(2 * row + here))
-                place, operation = -1, UPDATE
-                if mine.kind[row] == AWAY or mine.kind[row] == CLASH:
-                    place = away_key(here, row, seen, chance, done[1 - here], state, zipfs, members, rows)
-                if place < 0:
-                    place, operation = home_key(here, row, chance, gap, state, zipfs, mine, rows[here])
-                if place < 0:
-                    return state, rows, False
-                made = rows[here]
-                made.place[row], made.operation[row] = place, operation
-                made.previous[row] = state.last[here, place]
-                made.value[row] = pace[0] + slot * pace[1] + mine.ordinal[row] * pace[2] + here
-                if operation != WRITE:
-                    own = newest(mine, made, state.last[here, place], slot)
-                    made.before[row] = max(own, newest(theirs, rows[1 - here], state.last[1 - here, place], seen))
-                state.last[here, place] = row
-                note(state, here, place, operation, slot)
+    rows = Rows(
+        np.empty(count, np.int32),
+        np.empty(count, np.int8),
+        np.empty(count, np.uint64),
+        np.zeros(count, np.uint64),
+        np.empty(count, np.int32),
+    )
+    for row in range(count):
+        here, slot = members.cluster[row], members.slot[row]
+        taken = times.after if members.transaction[row] >= times.place[here, slot] else times.before
+        seen = taken[here, slot]
+        chance = mixed(np.uint64(seed) + np.uint64(row))
+        place, operation = -1, UPDATE
+        if members.kind[row] == AWAY or members.kind[row] == CLASH:
+            place = away_key(row, seen, chance, keys, state, members, rows)
+        if place < 0:
+            place, operation = home_key(row, mixed(chance), gap, keys, state, members, rows)
+        if place < 0:
+            return state, rows, False
+        rows.place[row], rows.operation[row], rows.previous[row] = place, operation, state.last[place, here]
+        since = np.uint64(slot * times.pace[0] + members.ordinal[row] * times.pace[1] + here)
+        rows.value[row] = np.uint64(times.start) + since
+        if operation != WRITE:
+            own = newest(state.last[place, here], slot, members, rows)
+            rows.before[row] = max(own, newest(state.last[place, 1 - here], seen, members, rows))
+        note(row, place, operation, state, members)
     return state, rows, True
 
 
 @njit
-def note(state: State, here: int, place: int, operation: int, slot: int) -> None:
-    """Keep whether a row is there."""
+def note(row: int, place: int, operation: int, state: State, members: Members) -> None:
+    """Keep what a change does to a row."""
+    here, slot = members.cluster[row], members.slot[row]
+    state.last[place, here] = row
     if operation == WRITE:
         state.inserted[place], state.deleted[place] = slot, -1
     elif operation == DELETE:
         state.deleted[place] = slot
-        state.queue[here][state.ends[here, 1]] = place
+        state.queue[here, state.ends[here, 1]] = place
         state.ends[here, 1] += 1
 
 
 @njit
-def consequences_of(members: Members, rows: Rows, keys: int, slots: int) -> tuple[Array, Array, Array]:
+def consequences_of(slots: Array, places: Array, operations: Array, keys: int, end: int) -> tuple[Array, Array, Array]:
     """
     Return what the other cluster's binlog shows of a cluster's changes if it applied them all: one entry per take, row.
 
     Args:
-        members: Of the cluster that made them.
-        rows: Of the same.
+        slots: When the changes were made. Shape (changes,).
+        places: Their keys. Shape (changes,).
+        operations: What they did. Shape (changes,).
         keys: How many keys the bucket has.
-        slots: Epochs before this slot are taken.
+        end: Epochs before this slot are taken.
 
     Returns:
         Place of the key, slot of the epoch taken, and `Effect`. Shape (entries,) each.
     """
-    count = len(members.slot)
+    count = len(slots)
     place, slot, effect = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int8)
-    entry_of, first, made = np.full(keys, -1, np.int64), np.empty(count, np.int8), 0
+    entry_of, first, made = np.full(keys, -1, np.int32), np.empty(count, np.int8), 0
     for row in range(count):
-        if members.slot[row] >= slots:
+        if slots[row] >= end:
             break
-        key, operation = rows.place[row], rows.operation[row]
+        key, operation = places[row], operations[row]
         entry = entry_of[key]
-        if entry < 0 or slot[entry] != members.slot[row]:
-            entry, made = made, made + 1
-            entry_of[key], place[entry], slot[entry], first[entry] = entry, key, members.slot[row], operation
+        if entry < 0 or slot[entry] != slots[row]:
+            entry = made
+            made += 1
+            entry_of[key], place[entry], slot[entry], first[entry] = entry, key, slots[row], operation
         effect[entry] = DELETED if operation == DELETE else CHANGED
     kept = 0
     for entry in range(made):

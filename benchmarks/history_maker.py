@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import argparse
 import time
-import zlib
 from concurrent.futures import ProcessPoolExecutor
-from functools import cache, partial
+from functools import partial
+from itertools import pairwise
 from multiprocessing import get_context
 from typing import Any
 
@@ -28,19 +28,8 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.history_kernels import (
-    Epochs,
-    Members,
-    Rows,
-    State,
-    Zipf,
-    buckets_of,
-    consequences_of,
-    count_members,
-    find_members,
-    image_bytes,
-    make_rows,
-)
+from benchmarks.history_buckets import IDENTITY, MadeBucket, Plan, Side, made_buckets, plan_of
+from benchmarks.history_kernels import consequences_of, image_bytes
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.functions import FUNCTIONS, Argument
@@ -70,9 +59,14 @@ TYPES = (
 )
 RESOLVE = "updated_at"
 ALL, ONLY_KEY, NO_KEY, WRITTEN, WRITTEN_NOTE = 0b11111, 0b00001, 0b11110, 0b01100, 0b11100
-FIRST_MICROSECOND, SLOT_MICROSECONDS = 1_700_000_000_000_000, 100_000
-IDENTITY = bytes(2) + b"\1" + (8).to_bytes(4, "little")  # table number, not NULL, length
-SLOTS_OF_CHANCE = 65536
+UPDATED = 0b01000
+# Columns of the before and after image of each operation, one bit each; 0 for no image.
+IMAGE_SETS = {
+    7: np.array([(0, 0, ALL, ALL), (0, ALL, ALL, 0)], np.uint8),
+    8: np.array([(0, 0, ONLY_KEY, ONLY_KEY), (0, ALL, WRITTEN, 0)], np.uint8),
+    9: np.array([(0, 0, ONLY_KEY, ALL), (0, ALL, NO_KEY, 0)], np.uint8),
+}
+BUCKETS_AT_ONCE = 8
 EVENT_BYTES = 96
 
 Array = npt.NDArray[Any]
@@ -113,76 +107,6 @@ def configuration(function: str, binlog_type: int | None = None) -> Configuratio
     return Configuration(clusters, parse_schema(SCHEMA, database="bench"), tuple(rows))
 
 
-@attrs.frozen
-class _Plan:
-    """
-    What all buckets share.
-
-    Attributes:
-        shape: Of the History.
-        clocks: Of both clusters.
-        bucket_of: Bucket of each key, by id from 1 on; even ids have their home on A. Shape (keys,).
-        choices: Per cluster, see `count_members`.
-        counts: Changes per cluster and bucket. Shape (2, buckets).
-    """
-
-    shape: Shape
-    clocks: tuple[Clock, Clock]
-    bucket_of: Array
-    choices: tuple[Array, Array]
-    counts: Array
-
-
-@cache
-def _plan(shape: Shape) -> _Plan:
-    clocks = (Clock.make(shape, 0), Clock.make(shape, 1))
-    table = np.array([_crc_entry(number) for number in range(256)], np.uint32)
-    bucket_of = buckets_of(1, shape.keys, zlib.crc32(IDENTITY), table, shape.buckets)
-    weights = [_weights(shape, home) for home in (0, 1)]
-    hot, new = [], []
-    for home, weight in enumerate(weights):
-        mine = bucket_of[home::2]
-        hot.append(_choices(np.bincount(mine, weight, shape.buckets)))
-        new.append(_choices(np.bincount(mine, minlength=shape.buckets).astype(np.float64)))
-    choices = [np.stack([new[home], hot[home], hot[1 - home], hot[1 - home], hot[home]]) for home in (0, 1)]
-    counts = [count_members(_epochs(clocks[home]), choices[home], shape.buckets) for home in (0, 1)]
-    return _Plan(shape, clocks, bucket_of, (choices[0], choices[1]), np.stack(counts))
-
-
-def _crc_entry(number: int) -> int:
-    for _ in range(8):
-        number = (number >> 1) ^ (0xEDB88320 if number & 1 else 0)
-    return number
-
-
-def _weights(shape: Shape, home: int) -> Array:
-    """Return how often the keys of a home are changed, the hottest first."""
-    return (np.arange(1, len(range(home, shape.keys, 2)) + 1) + float(shape.flat)) ** -shape.skew
-
-
-def _choices(weights: Array) -> Array:
-    """Return a bucket per piece of chance, in proportion to weights."""
-    ends = np.cumsum(weights) / weights.sum() * SLOTS_OF_CHANCE
-    return np.searchsorted(ends, np.arange(SLOTS_OF_CHANCE) + 0.5).astype(np.uint16)
-
-
-def _epochs(clock: Clock) -> Epochs:
-    shape = clock.shape
-    first, second = shape.chance(clock.cluster, 5).integers(0, 2**62, 2).tolist()
-    return Epochs(
-        (first, second),
-        clock.starts,
-        clock.pattern,
-        clock.patterns,
-        clock.singles,
-        clock.load_end,
-        clock.inserts,
-        shape.away,
-        shape.clashes,
-        shape.churn,
-    )
-
-
 def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifest:
     """
     Write a History.
@@ -192,15 +116,15 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
         folder: Where it goes.
         processes: How many processes make it.
     """
-    write = partial(_write_bucket, shape, folder)
-    buckets = range(shape.buckets)
-    if processes == 1:
-        for bucket in buckets:
-            write(bucket)
+    write = partial(_write_buckets, shape, folder)
+    parts = range(0, shape.buckets, BUCKETS_AT_ONCE)
+    if min(processes, len(parts)) == 1:
+        for first in parts:
+            write(first)
     else:
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
-            list(pool.map(write, buckets))
-    plan = _plan(shape)
+            list(pool.map(write, parts))
+    plan = plan_of(shape)
     folder.write_table("takes.parquet", pa.concat_tables(_takes(plan, applier) for applier in (0, 1)))
     manifest = _manifest(plan)
     folder.write_json("history.json", manifest.to_json())
@@ -212,7 +136,7 @@ def _edges(shape: Shape) -> list[int]:
     return [run * shape.slots // shape.runs for run in range(shape.runs + 1)]
 
 
-def _manifest(plan: _Plan) -> Manifest:
+def _manifest(plan: Plan) -> Manifest:
     shape = plan.shape
     edges = _edges(shape)
     files = {name: tuple(f"{name}.binlog.{run:06d}" for run in range(1, shape.runs + 1)) for name in CLUSTERS}
@@ -254,7 +178,7 @@ def _take_places(own: Clock, source: Clock) -> tuple[Array, Array, Array]:
     return foreign, slot, own.place[slot] + foreign - own.seen(source, after=False)[slot] - 1
 
 
-def _takes(plan: _Plan, applier: int) -> pa.Table:
+def _takes(plan: Plan, applier: int) -> pa.Table:
     """Return the takes of an applier: each in its place, and after what its epoch carries news of."""
     own, source = plan.clocks[applier], plan.clocks[1 - applier]
     foreign, slot, group = _take_places(own, source)
@@ -276,68 +200,41 @@ def _takes(plan: _Plan, applier: int) -> pa.Table:
     return pa.table(arrays, schema=TAKES)
 
 
-def _write_bucket(shape: Shape, folder: Folder, bucket: int) -> None:
-    """Make one bucket and write its parts."""
-    plan = _plan(shape)
-    members = tuple(
-        find_members(_epochs(clock), plan.choices[number], bucket, plan.counts[number, bucket])
-        for number, clock in enumerate(plan.clocks)
-    )
-    state, rows, ids = _fill(plan, bucket, members)
-    _write_keys(folder, bucket, state, ids)
-    for number in (0, 1):
-        for name, schema, table in (
-            ("changes", CHANGES, _changes(plan, number, members[number], rows[number], state)),
-            ("images", IMAGES, _images(plan, members[number], rows[number], ids)),
-        ):
-            cuts = np.searchsorted(members[number].slot, _edges(shape)).tolist()
-            _write_runs(folder, name, number, bucket, pa.table(table, schema=schema), cuts)
-        entries, cuts = _consequences(plan, number, members[1 - number], rows[1 - number], state)
-        _write_runs(folder, "consequences", number, bucket, pa.table(entries, schema=CONSEQUENCES), cuts)
+def _write_buckets(shape: Shape, folder: Folder, first: int) -> None:
+    """Make some buckets and write their parts."""
+    plan = plan_of(shape)
+    for bucket in made_buckets(plan, first, BUCKETS_AT_ONCE):
+        _write_keys(folder, bucket)
+        for cluster, side in enumerate(bucket.sides):
+            cuts = np.searchsorted(side.slot, _edges(shape)).tolist()
+            before, after = _sets(shape, side)
+            changes = _changes(plan, cluster, bucket, before, after)
+            _write_runs(folder, "changes", cluster, bucket.number, pa.table(changes, schema=CHANGES), cuts)
+            keys = bucket.ids[side.place]
+            images = [_images(keys, side.before, before), _images(keys, side.value, after)]
+            _write_runs(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES), cuts)
+            consequences, cuts = _consequences(plan, cluster, bucket)
+            table = pa.table(consequences, schema=CONSEQUENCES)
+            _write_runs(folder, "consequences", cluster, bucket.number, table, cuts)
 
 
-def _fill(plan: _Plan, bucket: int, members: tuple[Members, ...]) -> tuple[State, tuple[Rows, Rows], Array]:
-    """Decide all changes of a bucket; returns the keys, the rows, and the id of every key."""
-    shape, clocks = plan.shape, plan.clocks
-    ids, zipfs = [], []
-    for home in (0, 1):
-        places = np.flatnonzero(plan.bucket_of[home::2] == bucket)
-        ids.append(2 * places + home + 1)
-        sums = np.cumsum(_weights(shape, home)[places])
-        guide = np.searchsorted(sums, np.arange(len(sums)) / len(sums) * sums[-1], "right")
-        zipfs.append(Zipf(sums, np.minimum(guide, len(sums) - 1)))
-    first = np.array([0, len(ids[0]), len(ids[0]) + len(ids[1])], np.int64)
-    clock_arrays = tuple(
-        (own.seen(other, after=False), own.seen(other, after=True), own.place) for own, other in (clocks, clocks[::-1])
-    )
-    pace = SLOT_MICROSECONDS // int(max(np.diff(clock.starts).max() for clock in clocks))
-    seed = int(shape.chance(2, bucket).integers(2**62))
-    state, rows, enough = make_rows(
-        members, clock_arrays, seed, shape.window[1], first, tuple(zipfs), (FIRST_MICROSECOND, SLOT_MICROSECONDS, pace)
-    )
-    if not enough:
-        message = f"bucket {bucket} has too few keys for its changes"
-        raise ValueError(message)
-    return state, rows, np.concatenate(ids).astype(np.uint64)
-
-
-def _write_keys(folder: Folder, bucket: int, state: State, ids: Array) -> None:
+def _write_keys(folder: Folder, bucket: MadeBucket) -> None:
     """Write the keys that were inserted, by number."""
-    count = int(state.there[2])
-    known = np.flatnonzero(state.number >= 0)
-    ordered = np.empty(count, np.uint64)
-    ordered[state.number[known]] = ids[known]
+    known = np.flatnonzero(bucket.numbers >= 0)
+    count = len(known)
+    ids = np.empty(count, np.uint64)
+    ids[bucket.numbers[known]] = bucket.ids[known]
     identities = np.empty((count, len(IDENTITY) + 8), np.uint8)
     identities[:, : len(IDENTITY)] = np.frombuffer(IDENTITY, np.uint8)
-    identities[:, len(IDENTITY) :] = ordered.astype("<u8").view(np.uint8).reshape(-1, 8)
+    identities[:, len(IDENTITY) :] = ids.astype("<u8").view(np.uint8).reshape(-1, 8)
     offsets = np.arange(count + 1, dtype=np.int32) * identities.shape[1]
     columns = [
         pa.array(np.arange(count, dtype=np.int32)),
         pa.array(np.zeros(count, np.int16)),
         _binary(offsets, identities, None),
-        pc.binary_join_element_wise("id", pc.cast(pa.array(ordered), pa.string()), "="),
+        pc.binary_join_element_wise("id", pc.cast(pa.array(ids), pa.string()), "="),
     ]
-    folder.write_table(keys_part(bucket, 0), pa.table(columns, schema=KEYS))
+    folder.write_table(keys_part(bucket.number, 0), pa.table(columns, schema=KEYS))
 
 
 def _binary(offsets: Array, data: Array, missing: Array | None) -> pa.Array:
@@ -351,21 +248,16 @@ def _binary(offsets: Array, data: Array, missing: Array | None) -> pa.Array:
 
 
 def _write_runs(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table, cuts: list[int]) -> None:
-    for run, (start, stop) in enumerate(zip(cuts, cuts[1:], strict=False)):
+    for run, (start, stop) in enumerate(pairwise(cuts)):
         if start < stop:
             folder.write_table(part(kind, CLUSTERS[cluster], run, bucket), table.slice(start, stop - start))
 
 
-def _sets(shape: Shape, rows: Rows) -> tuple[Array, Array]:
+def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
     """Return the columns of before and after images, one bit each; 0 for no image."""
-    by_type = {
-        7: ((0, ALL, ALL), (ALL, ALL, 0)),
-        8: ((0, ONLY_KEY, ONLY_KEY), (ALL, WRITTEN, 0)),
-        9: ((0, ONLY_KEY, ALL), (ALL, NO_KEY, 0)),
-    }
-    before, after = (np.array((0, *sets), np.uint8)[rows.operation] for sets in by_type[shape.binlog_type])
-    noted = (after == WRITTEN) & (rows.value & np.uint64(1) == 1)
-    after[noted] = WRITTEN_NOTE
+    before_sets, after_sets = IMAGE_SETS[shape.binlog_type]
+    before, after = before_sets[side.operation], after_sets[side.operation]
+    after[(after == WRITTEN) & (side.value & np.uint64(1) == 1)] = WRITTEN_NOTE
     return before, after
 
 
@@ -377,55 +269,49 @@ def _bitmaps(sets: Array) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array([bytes([each]) for each in known.tolist()], pa.binary()))
 
 
-def _changes(plan: _Plan, number: int, members: Members, rows: Rows, state: State) -> list[Any]:
-    """Return the columns of `CHANGES`."""
-    shape, clock = plan.shape, plan.clocks[number]
-    count, slot = len(members.slot), members.slot
-    behind = members.transaction >= clock.place[slot]
-    group = members.transaction + np.where(behind, clock.takes(plan.clocks[1 - number])[slot], 0)
-    before, after = _sets(shape, rows)
-    compared = shape.binlog_type == 7
+def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after: Array) -> list[Any]:
+    """Return the columns of `CHANGES`, with the columns that the images carry."""
+    side, clock = bucket.sides[cluster], plan.clocks[cluster]
+    count, slot, edges = len(side.slot), side.slot, np.array(_edges(plan.shape))
+    takes = clock.takes(plan.clocks[1 - cluster])
+    group = side.transaction + np.where(side.transaction >= clock.place[slot], takes[slot], 0)
+    compared = RESOLVE if plan.shape.binlog_type == 7 else None
     none = np.zeros(count, np.uint64)
-    change = clock.starts[slot] + members.ordinal
-    run = np.searchsorted(_edges(shape), slot, "right") - 1
+    run = np.searchsorted(edges, slot, "right") - 1
+    change = clock.starts[slot] + side.ordinal
     transactions = np.concatenate([[0], np.cumsum(clock.transactions)])
-    transaction = (transactions[slot] + members.transaction).astype(np.uint64)
+    transaction = (transactions[slot] + side.transaction).astype(np.uint64)
     return [
-        state.number[rows.place],
+        bucket.numbers[side.place],
         np.zeros(count, np.int16),
-        rows.operation,
+        side.operation,
         np.zeros(count, np.int16),
         clock.epochs[slot],
         group.astype(np.int32),
-        members.ordinal,
+        side.ordinal.astype(np.int32),
         _bitmaps(before),
-        np.where(before & 8, rows.before, none) if compared else none,
+        np.where(before & UPDATED, side.before, none) if compared else none,
         _bitmaps(after),
-        np.where(after & 8, rows.value, none) if compared else none,
-        transaction + np.uint64(server_id(number) << 56),
+        np.where(after & UPDATED, side.value, none) if compared else none,
+        transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),
-        (4 + EVENT_BYTES * (change - clock.starts[_edges(shape)][run])).astype(np.uint64),
+        (4 + EVENT_BYTES * (change - clock.starts[edges[run]])).astype(np.uint64),
         np.zeros(count, np.int32),
     ]
 
 
-def _images(plan: _Plan, members: Members, rows: Rows, ids: Array) -> list[pa.Array]:
-    """Return the columns of `IMAGES`."""
-    before, after = _sets(plan.shape, rows)
-    keys = ids[rows.place]
-    return [
-        _binary(*image_bytes(keys, values, sets), sets == 0)
-        for values, sets in ((rows.before, before), (rows.value, after))
-    ]
+def _images(keys: Array, values: Array, sets: Array) -> pa.Array:
+    """Return images of rows with those keys and resolve columns."""
+    return _binary(*image_bytes(keys, values, sets), sets == 0)
 
 
-def _consequences(plan: _Plan, applier: int, members: Members, rows: Rows, state: State) -> tuple[list[Any], list[int]]:
+def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[Any], list[int]]:
     """Return the columns of `CONSEQUENCES` of what an applier did of the other's changes, and where runs end."""
-    own, source = plan.clocks[applier], plan.clocks[1 - applier]
+    own, source, side = plan.clocks[applier], plan.clocks[1 - applier], bucket.sides[1 - applier]
     foreign, slots, groups = _take_places(own, source)
-    place, taken, effect = consequences_of(members, rows, len(state.number), len(foreign))
+    place, taken, effect = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
     columns = [
-        state.number[place],
+        bucket.numbers[place],
         np.zeros(len(place), np.int16),
         own.epochs[slots[taken]],
         groups[taken].astype(np.int32),
