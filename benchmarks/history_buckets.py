@@ -13,16 +13,8 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.history_kernels import (
-    Epochs,
-    Keys,
-    Members,
-    Times,
-    buckets_of,
-    count_members,
-    find_members,
-    make_rows,
-)
+from benchmarks.history_members import Epochs, Members, buckets_of, count_members, find_members
+from benchmarks.history_rows import Keys, Times, make_rows
 from benchmarks.history_shape import Clock, Shape
 
 __all__ = ["IDENTITY", "MadeBucket", "Plan", "Side", "made_buckets", "plan_of"]

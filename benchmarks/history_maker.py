@@ -29,7 +29,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from benchmarks.history_buckets import IDENTITY, MadeBucket, Plan, Side, made_buckets, plan_of
-from benchmarks.history_kernels import consequences_of, image_bytes
+from benchmarks.history_images import image_bytes
+from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.functions import FUNCTIONS, Argument
@@ -325,7 +326,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     for name, field in attrs.fields_dict(Shape).items():
         if name != "window":
-            kind = float if field.type == "float" else int
+            kind = float if str(field.type) == "float" else int
             default = None if field.default is attrs.NOTHING else field.default
             parser.add_argument(f"--{name.replace('_', '-')}", type=kind, default=default, required=name == "changes")
     parser.add_argument("--window", type=int, nargs=2, default=(1, 3), metavar=("FEWEST", "MOST"))

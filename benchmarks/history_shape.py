@@ -66,7 +66,7 @@ class Shape:
     changes_per_epoch: int = attrs.field(default=200, validator=attrs.validators.ge(20))
     loaded: float = 0.5
     away: float = 0.005
-    clashes: float = 0.001
+    clashes: float = 0.0013
     churn: float = 0.5
     window: tuple[int, int] = (1, 3)
     binlog_type: int = attrs.field(default=7, validator=attrs.validators.in_((7, 8, 9)))
