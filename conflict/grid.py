@@ -142,10 +142,12 @@ class Folder:
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
-        """Write one Parquet file."""
+        """Write one Parquet file; nobody ever sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        pq.write_table(table, full, filesystem=filesystem, **_parquet_options(table.schema))
+        beside = _beside(full)
+        pq.write_table(table, beside, filesystem=filesystem, **_parquet_options(table.schema))
+        filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
         """Read one Parquet file; one that is not there is empty."""
@@ -164,11 +166,13 @@ class Folder:
         return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
 
     def write_json(self, path: str, document: object) -> None:
-        """Write a JSON file."""
+        """Write a JSON file; nobody ever sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        with filesystem.open_output_stream(full) as stream:
+        beside = _beside(full)
+        with filesystem.open_output_stream(beside) as stream:
             stream.write((json.dumps(document, indent=2) + "\n").encode())
+        filesystem.move(beside, full)
 
     def read_json(self, path: str) -> Any:
         """Read a JSON file."""
@@ -204,6 +208,12 @@ class Folder:
         _, destination = target._resolve()  # a folder of the same class
         filesystem.create_dir(posixpath.dirname(destination), recursive=True)
         filesystem.move(full, destination)
+
+
+def _beside(path: str) -> str:
+    """Return where a file is written before it is renamed; Spark passes over names that start with a dot."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, f".{name}.incomplete")
 
 
 _LOCAL = pafs.LocalFileSystem()
