@@ -101,7 +101,7 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket, sites, takes, conflicts)
+    folded = fold_bucket(bucket, bucket.rows, sites, takes, conflicts)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
@@ -117,8 +117,8 @@ def resolve_bucket(
     _count_rows(result, summary)
     if final_rows:
         _write_rows(result, out, summary)
-    summary.compared, differing = compare_effects(result)
-    summary.contradicted = sum(difference.rows for difference in differing.values())
+    differing = compare_effects(result, with_places=False)
+    summary.compared, summary.contradicted = differing.compared, differing.contradicted
     return summary, tracked_rows(result)
 
 

@@ -13,6 +13,7 @@ from conflict.bucket_task import BucketSummary
 from conflict.counters import add_counters
 from conflict.evidence import Settled
 from conflict.resolution import Stop
+from conflict.transactions import RoundFigures
 
 __all__ = ["RunSummary", "add_summaries"]
 
@@ -37,6 +38,7 @@ class RunSummary:
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, how many decisions of its applier the binlogs leave open.
         counter_ranges: Per cluster, least and greatest value of each counter that depends on those.
+        rounds: Rounds of folding until it was known which transactions are in conflict; the Spark job's alone.
         settled: Questions that the binlogs leave open, as answered by what they show; the Spark job's alone.
     """
 
@@ -51,6 +53,7 @@ class RunSummary:
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     settled: tuple[Settled, ...] = ()
+    rounds: tuple[RoundFigures, ...] = ()
 
     @property
     def converged(self) -> bool | None:
