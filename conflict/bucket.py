@@ -13,8 +13,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.bucket_images import BucketImages
 from conflict.bucketing import TableNumbers
-from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, Folder, keys_part, part
+from conflict.grid import CHANGES, CONSEQUENCES, KEYS, Folder, keys_part, part
 from conflict.kernels.arrays import BucketRows, Int8, Int16, Int64, Presence, UInt64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
@@ -41,7 +42,7 @@ class Bucket:
         numbers: The tables.
         layouts: Layout per table number; None for a table that no binlog mentions.
         changes: Per cluster, its `CHANGES` in order.
-        images: Per cluster, the `IMAGES` of the same rows; None if they were not read.
+        images: The images of the same rows; None if nobody may ask for them.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
     """
@@ -51,7 +52,7 @@ class Bucket:
     numbers: TableNumbers
     layouts: Sequence[RowLayout | None]
     changes: tuple[pa.Table, ...]
-    images: tuple[pa.Table, ...] | None
+    images: BucketImages | None
     consequences: tuple[pa.Table, ...]
     keys: pa.Table
 
@@ -164,7 +165,7 @@ class Bucket:
     def row_image(self, side: int, row: int, which: str) -> RowImage | None:
         """Return the before or after image of a cluster's row."""
         assert self.images is not None
-        data = self.images[side].column(which)[row].as_py()
+        data = self.images.column(side, which)[row].as_py()
         if data is None:
             return None
         layout = self.layouts[self.rows[side].table[row]]
@@ -215,31 +216,29 @@ def load_bucket(
         manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
-        images: Whether to read the images too.
+        images: Whether images may be asked for; they are read then.
     """
-    parts = [_read_cluster(history, number, manifest, cluster, images=images) for cluster in manifest.clusters]
-    changes, pictures, consequences = zip(*parts, strict=True)
+    parts = [_read_cluster(history, number, manifest, cluster) for cluster in manifest.clusters]
+    changes, consequences = zip(*parts, strict=True)
     keys = history.read_tables((keys_part(number, batch) for batch in range(manifest.batches)), KEYS)
-    found = pictures if images else None
+    runs = {cluster: range(len(manifest.runs[cluster])) for cluster in manifest.clusters}
+    paths = [[part("images", cluster, run, number) for run in runs[cluster]] for cluster in manifest.clusters]
+    found = BucketImages(history, paths) if images else None
     return Bucket(number, tuple(manifest.clusters), numbers, layouts, changes, found, consequences, keys)
 
 
-def _read_cluster(
-    history: Folder, bucket: int, manifest: Manifest, cluster: str, *, images: bool
-) -> tuple[pa.Table, pa.Table | None, pa.Table]:
-    """Return a cluster's changes, images and consequences in a bucket, up to the last epoch that can be resolved."""
+def _read_cluster(history: Folder, bucket: int, manifest: Manifest, cluster: str) -> tuple[pa.Table, pa.Table]:
+    """Return a cluster's changes and consequences in a bucket, up to the last epoch that can be resolved."""
 
     def read(kind: str, schema: pa.Schema) -> pa.Table:
         runs = range(len(manifest.runs[cluster]))
         return history.read_tables((part(kind, cluster, run, bucket) for run in runs), schema)
 
     changes, consequences = read("changes", CHANGES), read("consequences", CONSEQUENCES)
-    pictures = read("images", IMAGES) if images else None
     if manifest.epochs_left_out.get(cluster):
         last = pa.scalar(manifest.last_epochs[cluster], pa.uint64())
         # Rows are in order, so what is left out is the end of both tables.
         length = pc.sum(pc.less_equal(changes.column("epoch"), last)).as_py() or 0
         changes = changes.slice(0, length)
-        pictures = None if pictures is None else pictures.slice(0, length)
         consequences = consequences.filter(pc.less_equal(consequences.column("epoch"), last))
-    return changes, pictures, consequences
+    return changes, consequences

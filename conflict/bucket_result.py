@@ -35,7 +35,7 @@ class BucketResult:
         folded: What was decided.
         operations: What each of its decisions was about.
         tracked: What each decision of pass TRACK was about.
-        final: Where the columns of rows and of logged events come from.
+        watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
 
     def __init__(
@@ -49,14 +49,27 @@ class BucketResult:
         watched: Bool | None = None,
     ) -> None:
         self.bucket, self.sites, self.takes = bucket, sites, takes
-        self.conflicts, self.folded = conflicts, folded
-        sets, images = bucket.column_sets
-        self.final: FinalRows = trace_images(
-            takes, bucket.rows, images, sets, bucket.slots, masks_of(sites), folded.decisions, folded.logged, watched
-        )
+        self.conflicts, self.folded, self.watched = conflicts, folded, watched
         self.operations, self.tracked = (
             operations_of(decisions, folded.logged, takes, bucket.rows, bucket.key_table)
             for decisions in (folded.decisions, folded.tracked)
+        )
+
+    @cached_property
+    def final(self) -> FinalRows:
+        """Where the columns of rows and of logged events come from."""
+        bucket, folded = self.bucket, self.folded
+        sets, images = bucket.column_sets
+        return trace_images(
+            self.takes,
+            bucket.rows,
+            images,
+            sets,
+            bucket.slots,
+            masks_of(self.sites),
+            folded.decisions,
+            folded.logged,
+            self.watched,
         )
 
     @cached_property

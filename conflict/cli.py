@@ -32,7 +32,7 @@ from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_
 from conflict.report.terminal import print_conformance, print_run
 from conflict.requirements_command import requirements_command
 from conflict.result_files import rejected_examples
-from conflict.run_file import load_run_file
+from conflict.run_file import RunFile, load_run_file
 from conflict.run_requirements import refuse_by_policy
 from conflict.user_functions import load_functions
 from ndb_formats.errors import FormatError
@@ -89,14 +89,14 @@ def resolve(
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
-        loaded = load_run_file(run_file)
+        loaded = _load(run_file)
         functions = load_functions(function or ())
         skip = on_missing is OnMissing.SKIP
         configuration = attrs.evolve(loaded.configuration, functions=functions, skip_missing=skip)
         check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
-        with whole_or_not_at_all(Folder(str(out))) as work:
+        with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
             run = ENGINES[engine.value](configuration, work, loaded.hints, progress)
             counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
             work.write_json("counters.json", counters)
@@ -115,9 +115,9 @@ def ingest(
 ) -> None:
     """Read the binlogs of two clusters into a History: Parquet by run of epochs and key bucket."""
     with _refusals(), _bars() as progress:
-        loaded = load_run_file(run_file)
+        loaded = _load(run_file)
         _must_be_new(out)
-        with whole_or_not_at_all(Folder(str(out))) as work:
+        with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
             manifest = run_ingest(loaded.configuration, work, loaded.hints, progress)
     for name, runs in manifest.runs.items():
         epochs = f"epochs {runs[0].first_epoch} to {runs[-1].last_epoch}" if runs else "no epochs"
@@ -167,6 +167,10 @@ def _requirements(**arguments: Any) -> None:
 def _check(**arguments: Any) -> None:
     with _refusals():
         check(**arguments)
+
+
+def _load(run_file: Path) -> RunFile:
+    return load_run_file(run_file.absolute())  # Spark's tasks need not run in the folder that this process runs in
 
 
 def _must_be_new(out: Path) -> None:

@@ -148,6 +148,19 @@ class Folder:
         with filesystem.open_input_stream(full) as stream:
             return json.loads(stream.read())
 
+    def write_bytes(self, path: str, data: bytes) -> None:
+        """Write a file."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        with filesystem.open_output_stream(full) as stream:
+            stream.write(data)
+
+    def read_bytes(self, path: str) -> bytes:
+        """Read a file."""
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_stream(full) as stream:
+            return bytes(stream.read())
+
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it is there."""
         filesystem, full = self._resolve(path)

@@ -143,20 +143,22 @@ def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
     return np.asarray(rules.refused[table] | rules.no_role[table] | lacking)
 
 
-def first_unusable(bucket: Bucket, sites: Sequence[Site], taken: Sequence[np.ndarray]) -> dict[str, Unusable]:
+def first_unusable(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays) -> dict[str, Unusable]:
     """
     Return, per applying site, the first row operation of the other one that stops it.
 
     Args:
         bucket: A bucket; its images are not needed.
         sites: Both sites.
-        taken: Per applying site, the foreign epochs that it takes, in that order.
+        takes: All takes.
     """
     found = {}
     for number, site in enumerate(sites):
-        epochs, first = np.unique(taken[number], return_index=True)
         rows = bucket.rows[1 - number]
-        bad = np.flatnonzero(_unusable_rows(bucket, number, _rules(site)) & np.isin(rows.epoch, epochs))
+        bad = np.flatnonzero(_unusable_rows(bucket, number, _rules(site)))
+        if len(bad):
+            epochs, first = np.unique(takes.foreign_epoch[takes.applier == number], return_index=True)
+            bad = bad[np.isin(rows.epoch[bad], epochs)]
         if len(bad):
             take = first[np.searchsorted(epochs, rows.epoch[bad])]
             earliest = take == take.min()

@@ -88,8 +88,12 @@ class BucketRows:
     def __len__(self) -> int:
         return len(self.key)
 
+    def take(self, places: Int64) -> BucketRows:
+        """Return some of the rows, by number."""
+        return BucketRows(*(getattr(self, field.name)[places] for field in attrs.fields(BucketRows)))
 
-@attrs.frozen
+
+@attrs.frozen(eq=False)
 class TakeArrays:
     """
     All takes of both appliers, in an order that respects cause and effect. Shape (takes,).
