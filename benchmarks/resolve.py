@@ -51,9 +51,9 @@ MIX = (
 )
 
 
-def small_shape(changes: int, binlog_type: int, seed: int = 1) -> Shape:
+def small_shape(changes: int, binlog_type: int, buckets: int = 2) -> Shape:
     """Return a shape of the same kind for a small History: so many keys that they are not hotter than in a big one."""
-    return Shape(changes, seed, keys=changes // 4, changes_per_epoch=20, buckets=2, binlog_type=binlog_type)
+    return Shape(changes, keys=changes // 4, changes_per_epoch=20, buckets=buckets, binlog_type=binlog_type)
 
 
 def history_of(shape: Shape, folder: Path, processes: int = 2) -> Path:
@@ -123,9 +123,10 @@ def check_agreement(function: str, changes: int, scratch: Path) -> None:
 
 
 def warm_up(spark: Session, function: str, scratch: Path) -> None:
-    """Compile the kernels."""
+    """Compile the kernels, and load them in every worker."""
     binlog_type = usual_binlog_type(function)
-    spark.resolve(history_of(small_shape(2000, binlog_type), scratch), function, binlog_type, scratch, runs=1)
+    history = history_of(small_shape(4000, binlog_type, 4 * spark.cores), scratch)
+    spark.resolve(history, function, binlog_type, scratch, runs=2)
 
 
 @attrs.frozen
