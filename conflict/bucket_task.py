@@ -117,8 +117,8 @@ def resolve_bucket(
     _count_rows(result, summary)
     if final_rows:
         _write_rows(result, out, summary)
-    summary.compared, differing = compare_effects(result)
-    summary.contradicted = sum(difference.rows for difference in differing.values())
+    differing = compare_effects(result, with_places=False)
+    summary.compared, summary.contradicted = differing.compared, differing.contradicted
     return summary, tracked_rows(result)
 
 

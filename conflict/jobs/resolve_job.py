@@ -194,7 +194,7 @@ class _Job:
         parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
         found: dict[tuple[int, int, int], Difference] = {}
         for part in parts:
-            for place, difference in part.items():
+            for place, difference in part.places.items():
                 found[place] = found.get(place, Difference()) + difference
         takes = plan_takes(clusters)
         places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
@@ -285,8 +285,7 @@ def _differing(task: _BucketTask) -> Differing:
     takes, conflicts = task.settled
     bucket = task.load(images=False)
     folded = fold_bucket(bucket, bucket.rows, task.sites, takes, conflicts)
-    _, differing = compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded))
-    return differing
+    return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
