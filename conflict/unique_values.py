@@ -69,7 +69,7 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
         takes: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket, bucket.rows, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
     identities = bucket.keys.column("identity").to_pylist()
     found: dict[tuple[int, _Moment, int], UniqueState] = {}

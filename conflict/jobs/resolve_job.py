@@ -38,10 +38,11 @@ from conflict.jobs.shared import Shared, share
 from conflict.kernels.arrays import Conflicts, Int32, TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import Taken, order_takes, plan_takes
+from conflict.round_rows import keep_rows, load_rows
 from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
-from conflict.transactions import Changed, Findings, fold_round
+from conflict.transactions import Changed, Findings, fold_again, fold_round
 from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
@@ -272,9 +273,18 @@ def _look(task: _BucketTask) -> dict[str, Unusable]:
 
 
 def _fold(task: _BucketTask) -> Findings:
+    """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
     assert task.changed is not None
-    changed = task.changed.load() if task.entries is not None else None
-    return fold_round(task.load(images=False), task.sites, *task.settled, changed, task.entries)
+    changed = task.changed.load()
+    kept = task.out.below(f"shared/rows/bucket={task.bucket:05d}")
+    if changed is not None and task.entries is not None:
+        found = fold_again(load_rows(kept), task.sites, *task.settled, changed, task.entries)
+        if found is not None:
+            return found
+    bucket = task.load(images=False)
+    if changed is None:
+        keep_rows(bucket, kept)
+    return fold_round(bucket, task.sites, *task.settled)
 
 
 def _unique_states(task: _BucketTask) -> list[UniqueState]:
@@ -284,7 +294,7 @@ def _unique_states(task: _BucketTask) -> list[UniqueState]:
 def _differing(task: _BucketTask) -> Differing:
     takes, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket, bucket.rows, task.sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), task.sites, takes, conflicts)
     return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
 
 
