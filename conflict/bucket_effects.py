@@ -10,14 +10,12 @@ import attrs
 import numpy as np
 
 from conflict.bucket_result import BucketResult
-from conflict.decision import Verdict
 from conflict.evidence import MAX_CONTRADICTIONS
-from conflict.resolution import Effect
-from ndb_formats.events.rows_event import Operation
+from conflict.kernels.arrays import Int32, Int64, UInt64, read_only
+from conflict.kernels.effects import compare, touched_rows
 
 __all__ = ["Difference", "Differing", "compare_effects"]
 
-DELETE, APPLIED = int(Operation.DELETE_ROW), int(Verdict.APPLIED)
 # Cluster by number, own epoch and group of a take.
 Place = tuple[int, int, int]
 
@@ -40,27 +38,72 @@ class Difference:
         return Difference(self.rows + other.rows, self.changed_at | other.changed_at)
 
 
-Differing = Mapping[Place, Difference]
+@attrs.frozen
+class Differing:
+    """
+    How an applier's work compares with what its binlog shows.
+
+    Attributes:
+        compared: How many rows, per take, either holds.
+        contradicted: How many of those are not the same.
+        places: Where, as far as the first `MAX_CONTRADICTIONS` + 1 places of each applier: more are never explained.
+    """
+
+    compared: int
+    contradicted: int
+    places: Mapping[Place, Difference]
 
 
-def compare_effects(result: BucketResult) -> tuple[int, Differing]:
-    """Return how many rows per take were compared, and where the binlogs show something else."""
-    compared = 0
-    differing: dict[Place, Difference] = {}
+def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
+    """
+    Return how the binlogs and what was found agree.
+
+    Args:
+        result: A bucket, decided.
+        with_places: Whether it is wanted where they differ.
+    """
+    compared = contradicted = 0
+    places: dict[Place, Difference] = {}
     for number in range(len(result.sites)):
-        found = _effects(result, number)
-        shown = result.bucket.consequences[number]
-        columns = [shown.column(name).to_numpy() for name in ("epoch", "group", "key", "effect")]
-        columns[1] = columns[1] + 1
-        recorded = np.stack([column.astype(np.uint64) for column in columns], axis=1)
-        together, times = np.unique(np.concatenate([found, np.unique(recorded, axis=0)]), axis=0, return_counts=True)
-        contradicted = np.unique(together[times == 1][:, :3], axis=0)
-        for epoch, group, key in contradicted.tolist():
-            place = (number, epoch, group - 1)
-            changed_at = _changed_at(result, place, key) if len(differing) <= MAX_CONTRADICTIONS else frozenset()
-            differing[place] = differing.get(place, Difference()) + Difference(1, changed_at)
-        compared += len(np.unique(together[:, :3], axis=0))
-    return compared, differing
+        rows, epochs, groups, keys = _compare(result, number)
+        compared += rows
+        contradicted += len(keys)
+        if with_places:
+            places.update(_places(result, number, epochs, groups, keys))
+    return Differing(compared, contradicted, places)
+
+
+def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
+    """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
+    decisions, logged, about, takes = result.folded.decisions, result.folded.logged, result.operations, result.takes
+    shown = [result.bucket.consequences[number].column(name).to_numpy() for name in ("epoch", "group", "key", "effect")]
+    order = np.lexsort((shown[1], shown[0]))
+    if np.any(np.diff(order) != 1):
+        shown = [column[order] for column in shown]
+    shown_epoch, shown_group, shown_key, shown_effect = (read_only(column) for column in shown)
+    keys = len(result.bucket.keys)
+    take, key, effect = touched_rows(
+        *(read_only(decisions.take), read_only(decisions.verdict), read_only(decisions.existed)),
+        *(read_only(about.key), read_only(about.operation), read_only(about.applier)),
+        *(read_only(logged.take), read_only(logged.key), read_only(logged.operation), read_only(logged.refresh)),
+        *(number, keys),
+    )
+    found: tuple[int, UInt64, Int32, Int64] = compare(
+        *(takes.epoch[take], takes.group[take], key, effect),
+        *(shown_epoch, shown_group, shown_key, shown_effect, keys),
+    )
+    return found
+
+
+def _places(result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64) -> dict[Place, Difference]:
+    """Return the first places where an applier's work differs; rows of one place stand together."""
+    places: dict[Place, Difference] = {}
+    for epoch, group, key in zip(epochs.tolist(), groups.tolist(), keys.tolist(), strict=True):
+        place = (number, epoch, group)
+        if place not in places and len(places) > MAX_CONTRADICTIONS:
+            break
+        places[place] = places.get(place, Difference()) + Difference(1, _changed_at(result, place, key))
+    return places
 
 
 def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple[int, int]]:
@@ -74,29 +117,3 @@ def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple
         mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
         changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
     return frozenset(changed)
-
-
-def _effects(result: BucketResult, number: int) -> np.ndarray:
-    """Return (epoch, group + 1, key, `Effect`) of every row that an applier touched, one per take and key."""
-    decisions, logged, about, takes = result.folded.decisions, result.folded.logged, result.operations, result.takes
-    chosen = np.flatnonzero((about.applier == number) & (decisions.verdict == APPLIED))
-    order = chosen[np.lexsort((chosen, about.key[chosen], decisions.take[chosen]))]
-    pairs = np.stack([decisions.take[order], about.key[order]], axis=1)
-    starts = np.flatnonzero(np.any(np.diff(pairs, axis=0, prepend=-1), axis=1))
-    ends = np.append(starts[1:], len(order))[: len(starts)] - 1
-    existed = decisions.existed[order[starts]]
-    deleted = about.operation[order[ends]] == DELETE
-    touched = {
-        (int(take), int(key)): Effect.DELETED if gone else Effect.CHANGED
-        for (take, key), before, gone in zip(pairs[starts].tolist(), existed, deleted, strict=True)
-        if before or not gone
-    }
-    for entry in np.flatnonzero(logged.refresh & (logged.cluster == number)).tolist():
-        gone = logged.operation[entry] == DELETE
-        touched[int(logged.take[entry]), int(logged.key[entry])] = Effect.REFRESHED_ABSENT if gone else Effect.REFRESHED
-    # Takes without a trace can stand at one place; what the last of them did to a row counts.
-    found = {
-        (int(takes.epoch[take]), int(takes.group[take]) + 1, key): int(effect)
-        for (take, key), effect in sorted(touched.items())
-    }
-    return np.array([(*place, effect) for place, effect in found.items()], np.uint64).reshape(-1, 4)

@@ -6,11 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conflict.bucket import Bucket
 from conflict.decision import Cause, Verdict
 from conflict.engine.row_store import stored_precision
 from conflict.functions import ConflictFunction
-from conflict.kernels.arrays import Conflicts, TakeArrays
+from conflict.kernels.arrays import BucketRows, Conflicts, TakeArrays
 from conflict.kernels.fold import Folded, fold
 from conflict.kernels.interpreted import Decide, interpreted_fold
 from conflict.sites import Site, function_arrays, user_functions
@@ -25,16 +24,25 @@ DISCARDED = (int(Verdict.DISCARDED), int(Cause.NONE), 0, 0)
 EXISTS = (int(Verdict.REJECTED), int(Cause.ROW_ALREADY_EXISTS), 0, 0)
 
 
-def fold_bucket(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> Folded:
+def fold_bucket(
+    rows: Sequence[BucketRows], keys: int, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
+) -> Folded:
     """
-    Decide every operation of a bucket; its images are not needed.
+    Decide the operations of a bucket; its images are not needed.
+
+    Args:
+        rows: Of both clusters, all those of some keys.
+        keys: How many keys there are.
+        sites: Both sites.
+        takes: All takes in order.
+        conflicts: The transactions in conflict.
 
     Raises:
         ConfigurationError: A user's function failed, or returned what is no decision.
     """
     users = user_functions(sites)
     decide = interpreted_fold({number: _rule(function) for number, function in users.items()}) if users else fold
-    return decide(takes, bucket.rows, function_arrays(sites), conflicts, len(bucket.keys))
+    return decide(takes, rows, function_arrays(sites), conflicts, keys)
 
 
 def _rule(function: ConflictFunction) -> Decide:

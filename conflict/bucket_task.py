@@ -6,39 +6,28 @@ This is what a Spark task does; it needs no Spark itself.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
+from conflict.bucket_counts import count_bucket
 from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
 from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.bucket_undecided import write_undecided
-from conflict.counters import (
-    DELETE_DELETE,
-    REFLECTED_DISCARDED,
-    REFLECTED_RECEIVED,
-    REFRESH_RECEIVED,
-    TRANSACTION_ROW_CONFLICTS,
-    TRANSACTION_ROW_REJECTS,
-)
-from conflict.decision import Cause, Verdict
+from conflict.decision import Verdict
 from conflict.exceptions_numbering import TrackedRows
+from conflict.final_rows import count_differing, final_table
 from conflict.grid import Folder
+from conflict.image_values import ImageReader
 from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
 from conflict.kernels.fold import Folded
-from conflict.kernels.operations import Operations
-from conflict.outputs import OUTCOMES, outcome_arrays
+from conflict.outputs import outcome_arrays
 from conflict.sites import Site
-from conflict.transactions import row_conflicts
-from conflict.typed_rows import row_schema, rows_to_arrow
-from ndb_formats.default_values import default_value
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.values import Value
 
 __all__ = ["BucketSummary", "resolve_bucket"]
 
@@ -55,7 +44,7 @@ class BucketSummary:
         counters: Per cluster, its status counters.
         tables: Per cluster and table, how often each thing happened (see `TableSummary`).
         rows: Per cluster and table, how many rows there are at the end.
-        differing_rows: Per table, how many keys differ between the clusters at the end.
+        differing_rows: Per table, how many keys differ between the clusters at the end; None where that is not known.
         compared: Rows per epoch that an applier is known, or was found, to have touched.
         contradicted: How many of those the engine and the binlog see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
@@ -67,7 +56,7 @@ class BucketSummary:
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
     tables: dict[str, dict[str, dict[str, int]]] = attrs.field(factory=dict)
     rows: dict[str, dict[str, int]] = attrs.field(factory=dict)
-    differing_rows: dict[str, int] = attrs.field(factory=dict)
+    differing_rows: dict[str, int | None] = attrs.field(factory=dict)
     compared: int = 0
     contradicted: int = 0
     unexplained: dict[str, int] = attrs.field(factory=dict)
@@ -83,6 +72,8 @@ def resolve_bucket(
     conflicts: Conflicts,
     files: Mapping[str, Sequence[str]],
     out: Folder,
+    *,
+    final_rows: bool = True,
 ) -> tuple[BucketSummary, TrackedRows]:
     """
     Resolve a bucket and write its parts of the result.
@@ -94,26 +85,32 @@ def resolve_bucket(
         conflicts: The transactions in conflict.
         files: Per cluster, its binlog files by number.
         out: Folder of the result.
+        final_rows: Whether the rows of the tables at the end are wanted. Without them no values are compared either:
+            where those alone can tell how many rows differ, that stays open.
 
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
         source = sites[1 - number].name
         table = outcome_arrays(bucket, number, takes, folded, source, files[source])
         path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
-        out.write_table(path, table.cast(OUTCOMES))
+        out.write_table(path, table)
     write_exceptions(result, out)
-    summary = _summarize(result)
+    counters, tables = count_bucket(result)
+    unexplained = {site.name: int(folded.unexplained[number]) for number, site in enumerate(sites)}
+    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
-    _write_rows(result, out, summary)
-    summary.compared, differing = compare_effects(result)
-    summary.contradicted = sum(difference.rows for difference in differing.values())
+    _count_rows(result, summary)
+    if final_rows:
+        _write_rows(result, out, summary)
+    differing = compare_effects(result, with_places=False)
+    summary.compared, summary.contradicted = differing.compared, differing.contradicted
     return summary, tracked_rows(result)
 
 
@@ -126,82 +123,24 @@ def _without_vain_passes(folded: Folded, conflicts: Conflicts) -> Folded:
     return attrs.evolve(folded, tracked=Decisions(*columns), candidates=folded.candidates[kept])
 
 
-def _summarize(task: BucketResult) -> BucketSummary:
-    decisions, logged, about = task.folded.decisions, task.folded.logged, task.operations
-    summary = BucketSummary()
-    for number, site in enumerate(task.sites):
-        mine = about.applier == number
-        tables = {}
-        for table, setup in enumerate(site.setups):
-            here = mine & (about.table == table)
-            rejected = here & (decisions.verdict == REJECTED)
-            causes = {cause.name: int((rejected & (decisions.cause == cause)).sum()) for cause in Cause if cause}
-            verdicts = {each.name.lower(): int((here & (decisions.verdict == each)).sum()) for each in Verdict}
-            sent = logged.refresh & (logged.cluster == number) & (task.bucket.key_table[logged.key] == table)
-            tables[setup.table.full_name] = {**verdicts, **causes, "refreshes": int(sent.sum())}
-        # Passes TRACK and APPLY over an epoch both count.
-        counters = _count(task, number, decisions, about)
-        counters.update(_count(task, number, task.folded.tracked, task.tracked))
-        summary.counters[site.name] = dict(counters)
-        summary.tables[site.name] = tables
-        summary.unexplained[site.name] = int(task.folded.unexplained[number])
-    return summary
-
-
-def _count(task: BucketResult, number: int, decisions: Decisions, about: Operations) -> Counter[str]:
-    """Return how far an applier's operations in one pass move its status counters."""
-    mine = about.applier == number
-    rejected = mine & (decisions.verdict == REJECTED)
-    with_transaction = rejected & (decisions.cause == Cause.TRANS_IN_CONFLICT)
-    own = rejected & ~with_transaction
-    masks = {
-        REFRESH_RECEIVED: mine & about.refresh,
-        REFLECTED_RECEIVED: mine & about.reflected,
-        REFLECTED_DISCARDED: mine & (decisions.verdict == DISCARDED),
-        TRANSACTION_ROW_REJECTS: with_transaction,
-        TRANSACTION_ROW_CONFLICTS: mine & row_conflicts(decisions.verdict, decisions.cause, about, task.sites),
-    }
-    counters: Counter[str] = Counter({name: int(mask.sum()) for name, mask in masks.items()})
-    delete_delete = own & (decisions.cause == Cause.ROW_DOES_NOT_EXIST) & (about.operation == DELETE)
-    for table, setup in enumerate(task.sites[number].setups):
-        if setup.function is not None:
-            here = about.table == table
-            counters[setup.function.spec.counter] += int((own & here).sum())
-            if setup.function.spec.refreshes:
-                counters[DELETE_DELETE] += int((delete_delete & here).sum())
-    return counters
-
-
 def _write_rows(task: BucketResult, out: Folder, summary: BucketSummary) -> None:
     """Write the final rows of both clusters, and count where they differ."""
+    reader = ImageReader(task.bucket)
     for table, definition in enumerate(task.bucket.numbers.tables):
-        keys = np.flatnonzero(task.bucket.key_table == table).tolist()
-        sides = [dict(_final_rows(task, side, table, keys)) for side in (0, 1)]
-        differing = sum(sides[0].get(key) != sides[1].get(key) for key in keys)
-        summary.differing_rows[definition.full_name] = differing
-        for side, site in zip(sides, task.sites, strict=True):
-            if site.setups[table].refusal is not None:
-                side.clear()  # the table does not exist there
-            summary.rows.setdefault(site.name, {})[definition.full_name] = len(side)
-            if side:
+        final = final_table(task, reader, table)
+        summary.differing_rows[definition.full_name] = final.differing
+        for site, rows in zip(task.sites, final.rows, strict=True):
+            if len(rows) and site.setups[table].refusal is None:
                 path = f"rows/{site.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"
-                out.write_table(path, rows_to_arrow(definition, list(side.values())).cast(row_schema(definition)))
+                out.write_table(path, rows)
 
 
-def _final_rows(
-    task: BucketResult, side: int, table: int, keys: Sequence[int]
-) -> Iterator[tuple[int, tuple[Value, ...]]]:
-    columns, layout = task.bucket.numbers.tables[table].columns, task.bucket.layouts[table]
-    slots = task.bucket.slots
-    for key in keys:
-        if not task.final.exists[side, key]:
-            continue
-        assert layout is not None
-        payloads = task.payloads(key, task.final.images[side, slots[key] : slots[key + 1]])
-        decoded = (
-            (None if (payload := payloads[place]) is None else layout.codecs[place].decode(payload))
-            if place in payloads
-            else default_value(column)
-            for place, column in enumerate(columns)
-        )
-        yield key, tuple(decoded)
+def _count_rows(task: BucketResult, summary: BucketSummary) -> None:
+    """Count the final rows of both clusters, and where they differ as far as that can be told without their values."""
+    for table, definition in enumerate(task.bucket.numbers.tables):
+        here = task.bucket.key_table == table
+        summary.differing_rows[definition.full_name] = count_differing(task, table)
+        for site, exists in zip(task.sites, task.final.exists, strict=True):
+            # A table that is refused does not exist there.
+            count = 0 if site.setups[table].refusal is not None else int((exists & here).sum())
+            summary.rows.setdefault(site.name, {})[definition.full_name] = count

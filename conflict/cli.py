@@ -34,7 +34,7 @@ from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_
 from conflict.report.terminal import print_conformance, print_run
 from conflict.requirements_command import requirements_command
 from conflict.result_files import rejected_examples
-from conflict.run_file import load_run_file
+from conflict.run_file import RunFile, load_run_file
 from conflict.run_requirements import refuse_by_policy
 from conflict.user_functions import load_functions
 from ndb_formats.errors import FormatError
@@ -96,15 +96,15 @@ def resolve(
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
-        loaded = load_run_file(run_file)
+        loaded = _load(run_file)
         functions = load_functions(function or ())
         skip = on_missing is OnMissing.SKIP
         configuration = attrs.evolve(loaded.configuration, functions=functions, skip_missing=skip)
         check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
-        given = {} if history is None else {"history": _history_for(engine, history)}
-        with whole_or_not_at_all(Folder(str(out))) as work:
+        given = {} if history is None else {"history": _history_for(engine, history.absolute())}
+        with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
             run = ENGINES[engine.value](configuration, work, loaded.hints, progress, **given)
             counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
             work.write_json("counters.json", counters)
@@ -127,9 +127,9 @@ def ingest(
     Into a History that is there already, what has been added to the binlogs is read; one that was cut off is finished.
     """
     with _refusals(), _bars() as progress:
-        loaded = load_run_file(run_file)
+        loaded = _load(run_file)
         _must_be_new_or_history(out)
-        ingested = run_ingest(loaded.configuration, Folder(str(out)), loaded.hints, progress)
+        ingested = run_ingest(loaded.configuration, Folder(str(out.absolute())), loaded.hints, progress)
     manifest = ingested.manifest
     done = f"Read {_runs(ingested.read)};" if ingested.read else f"Nothing new; {_runs(ingested.there)}"
     there = f" {ingested.there:,}" if ingested.read else ""
@@ -182,6 +182,10 @@ def _requirements(**arguments: Any) -> None:
 def _check(**arguments: Any) -> None:
     with _refusals():
         check(**arguments)
+
+
+def _load(run_file: Path) -> RunFile:
+    return load_run_file(run_file.absolute())  # Spark's tasks need not run in the folder that this process runs in
 
 
 def _must_be_new(out: Path) -> None:

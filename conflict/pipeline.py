@@ -229,11 +229,21 @@ def run_ingest(
     hints_of: HintsOf | None = None,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Ingested:
-    """Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`."""
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only this module needs pyspark
+    """
+    Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`.
+
+    Raises:
+        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+    """
+    from conflict.jobs.session import (  # noqa: PLC0415  # only this module needs pyspark
+        check_shared,
+        spark_runner,
+        spark_session,
+    )
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
+    check_shared(spark, out)
     progress("starting Spark", 1, 1)
     return ingest(spark_runner(spark), configuration, out, hints_of=hints_of, progress=progress)
 

@@ -13,6 +13,7 @@ from conflict.bucket_task import BucketSummary
 from conflict.counters import add_counters
 from conflict.evidence import Settled
 from conflict.resolution import Stop
+from conflict.transactions import RoundFigures
 
 __all__ = ["RunSummary", "add_summaries"]
 
@@ -29,20 +30,22 @@ class RunSummary:
         tables: Per applying cluster and table, how many operations were applied, ignored and
             rejected (also by cause), and how many rows were refreshed.
         rows: Per cluster and table, how many rows there are at the end.
-        differing_rows: Per table, how many rows differ between the clusters at the end.
+        differing_rows: Per table, how many rows differ between the clusters at the end; None where that is not known,
+            as without the values of the rows.
         compared: Rows that the binlogs show, or the engine found, appliers to have touched, per epoch.
         contradicted: How many of those the two see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, how many decisions of its applier the binlogs leave open.
         counter_ranges: Per cluster, least and greatest value of each counter that depends on those.
+        rounds: Rounds of folding until it was known which transactions are in conflict; the Spark job's alone.
         settled: Questions that the binlogs leave open, as answered by what they show; the Spark job's alone.
     """
 
     counters: dict[str, dict[str, int]]
     tables: Counts
     rows: dict[str, dict[str, int]]
-    differing_rows: dict[str, int]
+    differing_rows: Mapping[str, int | None]
     compared: int
     contradicted: int
     unexplained: dict[str, int]
@@ -50,11 +53,13 @@ class RunSummary:
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     settled: tuple[Settled, ...] = ()
+    rounds: tuple[RoundFigures, ...] = ()
 
     @property
-    def converged(self) -> bool:
-        """Whether both clusters end with the same rows."""
-        return not any(self.differing_rows.values())
+    def converged(self) -> bool | None:
+        """Whether both clusters end with the same rows; None if that is not known."""
+        differing = self.differing_rows.values()
+        return False if any(differing) else None if None in differing else True
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a document."""
@@ -83,7 +88,8 @@ def _add(total: dict[str, Any], part: Mapping[str, Any]) -> None:
         if isinstance(value, Mapping):
             _add(total.setdefault(name, {}), value)
         else:
-            total[name] = total.get(name, 0) + value
+            before = total.get(name, 0)
+            total[name] = None if before is None or value is None else before + value
 
 
 def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> RunSummary:

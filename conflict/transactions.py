@@ -1,15 +1,18 @@
 """
 Which transactions are in conflict: found by folding until nothing changes.
 
-A round folds every bucket with the transactions that are known to be in conflict rejected. Each bucket tells which
-transactions had a conflict of their own, and which touched a row after which; from that the driver closes
-the set over dependencies, per take. What is decided in a take depends on takes before it and on that take alone,
-so every round makes at least one more take right, and the set that reproduces itself is the one sequential answer.
+A round folds with the transactions that are known to be in conflict rejected. Each bucket tells which transactions
+had a conflict of their own, and which touched a row after which; from that the driver closes the set over
+dependencies, per take. What is decided in a take depends on takes before it and on that take alone, so every round
+makes at least one more take right, and the set that reproduces itself is the one sequential answer.
+
+What is decided on one row does not depend on other rows, once it is known which transactions are rejected. So after the
+first round only those rows are folded again that a transaction touches about which the last round changed its mind.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -17,38 +20,98 @@ import numpy as np
 from conflict.bucket import Bucket
 from conflict.bucket_fold import fold_bucket
 from conflict.decision import Cause, Verdict
-from conflict.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
+from conflict.kernels.arrays import (
+    Bool,
+    BucketRows,
+    Conflicts,
+    Decisions,
+    Int16,
+    Int32,
+    Int64,
+    TakeArrays,
+    UInt64,
+    each_read_only,
+    read_only,
+)
 from conflict.kernels.fold import Folded
+from conflict.kernels.links import linked, mark_keys
 from conflict.kernels.operations import Operations, operations_of
+from conflict.round_rows import RoundRows
 from conflict.sites import Site, transactional_tables
-from conflict.unusable import Unusable, unusable_decisions
+from conflict.unusable import Unusable, now_unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Findings", "InConflict", "close_over_dependencies", "conflicts_of", "fold_round", "row_conflicts"]
+__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_again", "fold_round", "row_conflicts"]
 
-# (applier, number among its takes, group): stays the same when later takes are left out.
-InConflict = frozenset[tuple[int, int, int]]
+
+@attrs.frozen(eq=False)
+class Findings:
+    """
+    What a bucket finds in a round about the rows that it folded.
+
+    Attributes:
+        keys: Those rows; None for all.
+        conflicting: Transactions with a conflict of their own: key, take and group. Shape (transactions, 3).
+        dependencies: Transactions that touched a row one right after the other: key, take, and both groups. Shape
+            (pairs, 4).
+        entries: Rows that an applier sent again or reflected: key and take. Shape (entries, 2).
+        unusable: Per site, the first operation that stops its applier.
+        rows: How many row changes were folded.
+    """
+
+    keys: Int64 | None
+    conflicting: Int32
+    dependencies: Int32
+    entries: Int32
+    unusable: dict[str, Unusable]
+    rows: int
 
 
 @attrs.frozen
-class Findings:
+class RoundFigures:
     """
-    What one bucket finds in a round.
+    The size of a round.
 
     Attributes:
-        conflicting: Transactions with a conflict of their own: take and group. Shape (transactions, 2).
-        dependencies: Takes, and groups where the second touched a row right after the first. Shape (pairs, 3).
-        unusable: Per site, the first operation that stops its applier.
+        rows: Row changes that were folded.
+        in_conflict: Transactions in conflict that were found.
+        changed: How many of them were not known before, or are not in conflict after all.
     """
 
-    conflicting: Int64
-    dependencies: Int64
-    unusable: dict[str, Unusable]
+    rows: int
+    in_conflict: int
+    changed: int
 
 
-def fold_round(
-    bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, wanted: Bool
-) -> Findings:
+@attrs.frozen(eq=False)
+class Changed:
+    """
+    Transactions about which the last round changed its mind, in the order of cluster, epoch and group.
+
+    Attributes:
+        source: Cluster that made them. Shape (transactions,).
+        epoch: Epoch in which it did.
+        group: Group of that epoch.
+    """
+
+    source: Int64
+    epoch: UInt64
+    group: Int64
+
+    def of(self, cluster: int) -> tuple[UInt64, Int64]:
+        """Return epoch and group of those of one cluster."""
+        start, stop = np.searchsorted(self.source, [cluster, cluster + 1])
+        return self.epoch[start:stop], self.group[start:stop]
+
+
+def changed_places(takes: TakeArrays, pairs: Int64) -> Changed:
+    """Return transactions, given as take and group, by where they were made. Shape of `pairs` (transactions, 2)."""
+    source, epoch = 1 - takes.applier[pairs[:, 0]].astype(np.int64), takes.foreign_epoch[pairs[:, 0]]
+    order = np.lexsort((pairs[:, 1], epoch, source))
+    return Changed(source[order], epoch[order], pairs[order, 1])
+
+
+def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> Findings:
     """
     Fold a bucket and say what it finds.
 
@@ -57,17 +120,78 @@ def fold_round(
         sites: Both sites.
         takes: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
-        wanted: Whether dependencies are asked for, whatever this bucket finds. Shape (takes,).
     """
-    folded = fold_bucket(bucket, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
-    conflicting = _conflicting(bucket, sites, takes, conflicts, folded, operations)
-    asked = wanted.copy()
-    asked[conflicting[:, 0]] = True
+    unusable = unusable_decisions(bucket, sites, takes, folded, operations)
+    found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded, operations)
+    return attrs.evolve(found, unusable=unusable)
+
+
+def fold_again(
+    rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Int32
+) -> Findings | None:
+    """
+    Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
+
+    Args:
+        rows: The rows of the bucket.
+        sites: Both sites.
+        takes: All takes in order.
+        conflicts: Transactions in conflict, as far as is known.
+        changed: Those that the last round added or took out.
+        entries: Rows that appliers sent again or reflected, as far as is known (see `Findings`).
+
+    Returns:
+        What it finds; None if an operation now stops an applier, for which all rows count.
+    """
+    keys = np.flatnonzero(_affected(rows, takes, changed, entries))
+    chosen = rows.of_keys(keys)
+    key_table = np.asarray(rows.key_table[keys])
+    folded = fold_bucket(chosen, len(keys), sites, takes, conflicts)
+    operations = operations_of(folded.decisions, folded.logged, takes, chosen, key_table)
+    if now_unusable(sites, folded, operations, key_table):
+        return None
+    found = _find(chosen, key_table, sites, takes, conflicts, folded, operations)
+    for name in ("conflicting", "dependencies", "entries"):
+        columns = getattr(found, name)
+        columns[:, 0] = keys[columns[:, 0]]
+    return attrs.evolve(found, keys=keys)
+
+
+def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Int32) -> Bool:
+    """Return which rows a changed transaction touches. Shape (keys,)."""
+    affected = np.zeros(len(rows.key_table), np.bool_)
+    for side in (0, 1):
+        epochs, groups = changed.of(side)
+        rows.mark(side, epochs, groups, affected)
+        own = entries[takes.applier[entries[:, 1]] == side]
+        made_in = own[:, 1]
+        order = np.lexsort((takes.group[made_in], takes.epoch[made_in]))
+        ordered = [column[order] for column in (takes.epoch[made_in], takes.group[made_in], own[:, 0])]
+        epoch, group, key = each_read_only(*ordered)
+        mark_keys(epoch, group, key, epochs, groups, affected)
+    return affected
+
+
+def _find(
+    rows: Sequence[BucketRows],
+    key_table: Int16,
+    sites: Sequence[Site],
+    takes: TakeArrays,
+    conflicts: Conflicts,
+    folded: Folded,
+    operations: Operations,
+) -> Findings:
+    """Return what was found of rows, but for operations that stop appliers."""
+    tracked = operations_of(folded.tracked, folded.logged, takes, rows, key_table)
     return Findings(
-        conflicting,
-        _dependencies(folded, operations, asked),
-        unusable_decisions(bucket, sites, takes, folded, operations),
+        None,
+        _conflicting(sites, takes, conflicts, folded, operations, tracked),
+        _dependencies(folded.decisions, operations, len(key_table)),
+        np.stack([folded.logged.key, folded.logged.take], axis=1).astype(np.int32),
+        {},
+        sum(len(side) for side in rows),
     )
 
 
@@ -88,79 +212,40 @@ def row_conflicts(verdict: np.ndarray, cause: np.ndarray, operations: Operations
         ],
         np.bool_,
     )
-    table = (operations.applier, operations.table)
-    delete_delete = (operations.operation == Operation.DELETE_ROW) & (cause == Cause.ROW_DOES_NOT_EXIST)
-    own = (verdict == Verdict.REJECTED) & (cause != Cause.TRANS_IN_CONFLICT)
-    return np.asarray(own & transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table]))
+    found = np.zeros(len(verdict), np.bool_)
+    rejected = np.flatnonzero((verdict == Verdict.REJECTED) & (cause != Cause.TRANS_IN_CONFLICT))
+    table = (operations.applier[rejected], operations.table[rejected])
+    delete_delete = (operations.operation[rejected] == Operation.DELETE_ROW) & (
+        cause[rejected] == Cause.ROW_DOES_NOT_EXIST
+    )
+    found[rejected] = transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table])
+    return found
 
 
 def _conflicting(
-    bucket: Bucket,
     sites: Sequence[Site],
     takes: TakeArrays,
     conflicts: Conflicts,
     folded: Folded,
     operations: Operations,
-) -> Int64:
+    tracked: Operations,
+) -> Int32:
     """Return the transactions with a conflict of their own, as pass TRACK sees them."""
-    tracked = operations_of(folded.tracked, folded.logged, takes, bucket.rows, bucket.key_table)
-    twice = np.isin(folded.decisions.take, conflicts.takes) | takes.judged[folded.decisions.take]
+    twice = takes.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
     for decisions, about, counted in (
         (folded.decisions, operations, ~twice),
-        (folded.tracked, tracked, np.ones(len(folded.tracked), np.bool_)),
+        (folded.tracked, tracked, np.ones(len(takes), np.bool_)),
     ):
-        mine = counted & row_conflicts(decisions.verdict, decisions.cause, about, sites)
-        parts.append(np.stack([decisions.take[mine], about.group[mine].astype(np.int64)], axis=1))
-    return np.unique(np.concatenate(parts), axis=0)
+        mine = np.flatnonzero(row_conflicts(decisions.verdict, decisions.cause, about, sites))
+        mine = mine[counted[decisions.take[mine]]]
+        columns = (about.key[mine], decisions.take[mine], about.group[mine])
+        parts.append(np.stack([column.astype(np.int32) for column in columns], axis=1))
+    return np.concatenate(parts)
 
 
-def _dependencies(folded: Folded, operations: Operations, asked: Bool) -> Int64:
-    """Return which transactions touched a row right after which, in the takes asked for."""
-    take = folded.decisions.take
-    chosen = np.flatnonzero(asked[take] & ~operations.empty)
-    order = chosen[np.lexsort((chosen, operations.key[chosen], take[chosen]))]
-    first, second = order[:-1], order[1:]
-    linked = (
-        (take[first] == take[second])
-        & (operations.key[first] == operations.key[second])
-        & (operations.group[first] != operations.group[second])
-    )
-    first, second = first[linked], second[linked]
-    pairs = (take[first], operations.group[first].astype(np.int64), operations.group[second].astype(np.int64))
-    return np.unique(np.stack(pairs, axis=1), axis=0)
-
-
-def close_over_dependencies(
-    conflicting: Iterable[tuple[int, int]], dependencies: Iterable[tuple[int, int, int]]
-) -> set[tuple[int, int]]:
-    """
-    Return the transactions in conflict: those with a conflict of their own, and all that depend on them.
-
-    Args:
-        conflicting: Take and group.
-        dependencies: Take, group, and a group that depends on it.
-    """
-    dependents: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for take, before, after in dependencies:
-        dependents.setdefault((take, before), []).append((take, after))
-    found: set[tuple[int, int]] = set()
-    waiting = list(conflicting)
-    while waiting:
-        transaction = waiting.pop()
-        if transaction not in found:
-            found.add(transaction)
-            waiting += dependents.get(transaction, ())
-    return found
-
-
-def conflicts_of(takes: TakeArrays, in_conflict: InConflict) -> Conflicts:
-    """Return transactions in conflict as the kernels read them."""
-    numbers = {
-        place: take for take, place in enumerate(zip(takes.applier.tolist(), takes.number.tolist(), strict=True))
-    }
-    pairs = np.array(
-        sorted((numbers[applier, number], group) for applier, number, group in in_conflict), np.int64
-    ).reshape(-1, 2)
-    offsets = np.searchsorted(pairs[:, 0], np.arange(len(takes) + 1), "left").astype(np.int64)
-    return Conflicts(offsets, pairs[:, 1].astype(np.int32))
+def _dependencies(decisions: Decisions, operations: Operations, keys: int) -> Int32:
+    """Return which transactions touched a row right after which, in the same take."""
+    columns = (decisions.take, operations.key, operations.group, operations.empty)
+    take, key, group, empty = (read_only(column) for column in columns)
+    return np.asarray(linked(take, key, group, empty, keys))

@@ -9,7 +9,7 @@ not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import pyarrow as pa
 
@@ -19,7 +19,7 @@ from ndb_formats.schema import Column, Table
 from ndb_formats.values import Value
 from ndb_formats.vector import Vector
 
-__all__ = ["row_schema", "rows_to_arrow"]
+__all__ = ["arrow_array", "row_schema", "rows_to_arrow"]
 
 _INTEGERS = {
     "tinyint": (pa.int8(), pa.uint8()),
@@ -61,6 +61,16 @@ def _arrow_value(value: Value) -> object:
     return value.data if isinstance(value, Geometry | Vector) else value
 
 
+def arrow_array(values: Iterable[Value], kind: pa.DataType) -> pa.Array:
+    """
+    Return values of a column as Arrow, in the type that the schema gives it.
+
+    Raises:
+        FormatError: A JSON value is no document.
+    """
+    return pa.array([_arrow_value(value) for value in values], kind)
+
+
 def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:
     """
     Return rows, values in the order of the columns, as Arrow.
@@ -71,9 +81,6 @@ def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:
     schema = row_schema(table)
     columns = zip(*rows, strict=True) if rows else [() for _ in schema]
     return pa.table(
-        [
-            pa.array(map(_arrow_value, column), field.type, size=len(rows))
-            for column, field in zip(columns, schema, strict=True)
-        ],
+        [arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)],
         schema=schema,
     )

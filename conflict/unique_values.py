@@ -18,9 +18,11 @@ from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
 from conflict.kernels.operations import place_of
+from conflict.kernels.provenance import ABSENT_IMAGE
 from conflict.sites import Site
 from conflict.unusable import Phase, Unusable, unusable_decision
 from ndb_formats.collation import key_of
+from ndb_formats.row_image import RowImage
 
 __all__ = ["UniqueState", "find_duplicates", "has_unique_keys", "unique_states"]
 
@@ -67,7 +69,7 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
         takes: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
     identities = bucket.keys.column("identity").to_pylist()
     found: dict[tuple[int, _Moment, int], UniqueState] = {}
@@ -102,12 +104,26 @@ def _entries(result: BucketResult, key: int, images: np.ndarray) -> Iterator[_En
     """Yield the unique values of a row; one with a NULL in it is equal to none."""
     number = int(result.bucket.key_table[key])
     table = result.bucket.numbers.tables[number]
-    payloads = result.payloads(key, images)
+    payloads = _payloads(result, key, images)
     for index, names in enumerate(table.unique_keys):
         places = [table.ordinal(name) for name in names]
         values = [payloads.get(place) for place in places]
         if None not in values:
             yield number, index, key_of([table.columns[place] for place in places], values)
+
+
+def _payloads(result: BucketResult, key: int, images: np.ndarray) -> dict[int, bytes | None]:
+    """Return the column bytes that image numbers stand for."""
+    width = int(result.bucket.slots[key + 1] - result.bucket.slots[key])
+    found: dict[int, bytes | None] = {}
+    cache: dict[int, RowImage] = {}
+    for place in range(width):
+        number = int(images[place])
+        if number == ABSENT_IMAGE:
+            continue
+        image = cache.get(number) or cache.setdefault(number, result.bucket.image(number))
+        found[place] = image.payloads[image.present.index(place)]
+    return found
 
 
 def find_duplicates(states: Iterable[UniqueState]) -> dict[int, Unusable]:

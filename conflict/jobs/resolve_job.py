@@ -1,13 +1,13 @@
 """
 A History on disk to a result on disk: the bucket-partitioned resolve job.
 
-1. One task per bucket looks for operations that stop an applier; nothing after the first of them is taken.
-2. The driver orders all takes once (see `conflict.plan`).
-3. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
+1. The driver orders all takes once (see `conflict.plan`), and puts them where every task can read them.
+2. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
    folded in rounds until both are known (see `conflict.jobs.rounds`).
-4. One task per bucket folds it in one pass and writes its part of the result.
-5. The driver numbers the rows of the exceptions tables and adds up the summaries.
-6. If the binlogs show something else of the appliers' work, an order of takes that explains it is looked for (see
+3. One task per bucket folds it in one pass and writes its part of the result. If it meets an operation that stops an
+   applier, nothing after the first of them is taken, and the buckets are resolved again.
+4. The driver numbers the rows of the exceptions tables and adds up the summaries.
+5. If the binlogs show something else of the appliers' work, an order of takes that explains it is looked for (see
    `conflict.evidence`), and the result is written again.
 """
 
@@ -32,21 +32,24 @@ from conflict.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANS
 from conflict.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.grid import TAKES, Folder
 from conflict.history import Cluster, Take
-from conflict.jobs.rounds import Settled, settle
+from conflict.jobs.rounds import Settled, conflicts_of, settle
 from conflict.jobs.runner import Runner, StageProgress
-from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
+from conflict.jobs.shared import Shared, share
+from conflict.kernels.arrays import Conflicts, Int32, TakeArrays
 from conflict.manifest import Manifest, table_numbers
-from conflict.plan import plan_takes, without_takes_after
+from conflict.plan import Taken, order_takes, plan_takes
+from conflict.round_rows import keep_rows, load_rows
 from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
-from conflict.transactions import Findings, conflicts_of, fold_round
+from conflict.transactions import Changed, Findings, fold_again, fold_round
 from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
+_RESULT_PARTS = ("outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
 
 
 @attrs.frozen
@@ -59,15 +62,22 @@ class _BucketTask:
     manifest: Manifest
     numbers: TableNumbers
     sites: tuple[Site, ...]
-    taken: tuple[np.ndarray, ...] = ()
-    takes: TakeArrays | None = None
-    conflicts: Conflicts | None = None
-    wanted: Bool | None = None
+    takes: Shared[TakeArrays] | None = None
+    conflicts: Shared[Conflicts] | None = None
+    changed: Shared[Changed | None] | None = None
+    entries: Int32 | None = None
 
     def load(self, *, images: bool) -> Bucket:
         """Read the bucket."""
         layouts = self.manifest.layouts(self.numbers)
         return load_bucket(self.history, self.bucket, self.manifest, self.numbers, layouts, images=images)
+
+    @property
+    def settled(self) -> tuple[TakeArrays, Conflicts]:
+        """All takes, and the transactions in conflict as far as is known."""
+        assert self.takes is not None
+        assert self.conflicts is not None
+        return self.takes.load(), self.conflicts.load()
 
 
 def resolve_history(
@@ -96,17 +106,15 @@ def resolve_history(
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
     job = _Job(run, _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers)), progress)
-    clusters: Sequence[Cluster] = _clusters(history, manifest)
+    table = history.read_table("takes.parquet", TAKES)
+    settled, summaries = job.resolve([Taken.of_table(table, name) for name in manifest.clusters])
     answers: Sequence[evidence.Settled] = ()
-    settled = job.settle(clusters)
-    summaries = job.resolve(settled)
     if use_evidence and any(summary.contradicted for summary in summaries):
-        clusters, answers = evidence.settle(clusters, job.contradictions)
+        clusters, answers = evidence.settle(_clusters(history, manifest), job.contradictions)
         if answers:
-            for part in ("outcomes", "exceptions", "rows", "undecided"):
-                out.delete(part)
-            settled = job.settle(clusters)
-            summaries = job.resolve(settled)
+            job.clear()
+            settled, summaries = job.resolve([Taken.of_cluster(cluster) for cluster in clusters])
+    out.delete("shared")
     sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
@@ -114,7 +122,7 @@ def resolve_history(
         if site.name in settled.unusable
     }
     summary = add_summaries([*summaries, _transactions(sites, takes, conflicts)], stops)
-    return attrs.evolve(summary, settled=tuple(answers))
+    return attrs.evolve(summary, settled=tuple(answers), rounds=settled.rounds)
 
 
 @attrs.define
@@ -133,32 +141,49 @@ class _Job:
     progress: StageProgress
     _last: tuple[list[Cluster], Settled] | None = None
 
-    def _stage(self, name: str, function: Callable[[_BucketTask], Result], **changes: Any) -> list[Result]:
-        """Run a function on every bucket."""
-        tasks = [attrs.evolve(self.base, bucket=bucket, **changes) for bucket in range(self.base.manifest.buckets)]
+    def _stage(
+        self,
+        name: str,
+        function: Callable[[_BucketTask], Result],
+        entries: Sequence[Int32 | None] = (),
+        **shared: Any,
+    ) -> list[Result]:
+        """Run a function on every bucket, `shared` put where all can read it."""
+        folder = self.base.out.below("shared")
+        written: dict[str, Any] = {each: share(folder, value) for each, value in shared.items()}
+        common = attrs.evolve(self.base, **written)
+        tasks = [
+            attrs.evolve(common, bucket=bucket, entries=entries[bucket] if entries else None)
+            for bucket in range(self.base.manifest.buckets)
+        ]
         return self.run(function, tasks, partial(self.progress, name))
 
-    def settle(self, clusters: Sequence[Cluster]) -> Settled:
-        """Find out which takes are made and which transactions are in conflict, unless that was asked just before."""
-        if self._last is None or self._last[0] != list(clusters):
-            self._last = list(clusters), self._settle(clusters)
-        return self._last[1]
+    def clear(self) -> None:
+        """Remove what was written of the result."""
+        for part in _RESULT_PARTS:
+            self.base.out.delete(part)
 
-    def _settle(self, clusters: Sequence[Cluster]) -> Settled:
+    def _needs_rounds(self) -> bool:
         sites = self.base.sites
-        unusable = _first_of_each(self._stage("checking images", _look, taken=_taken(clusters)))
-        unique = bool(has_unique_keys(sites).any())
-        if unique or transactional_tables(sites).any() or can_log_unusable(sites):
-            return settle(clusters, unusable, self._round, self._check if unique else None)
-        kept = [
-            without_takes_after(cluster, unusable[cluster.name].take if cluster.name in unusable else None)
-            for cluster in clusters
-        ]
-        takes = plan_takes(kept)
-        return Settled(takes, conflicts_of(takes, frozenset()), unusable)
+        return bool(has_unique_keys(sites).any() or transactional_tables(sites).any() or can_log_unusable(sites))
 
-    def _round(self, number: int, takes: TakeArrays, conflicts: Conflicts, wanted: Bool) -> Sequence[Findings]:
-        return self._stage(f"round {number}", _fold, takes=takes, conflicts=conflicts, wanted=wanted)
+    def _settle(self, taken: Sequence[Taken]) -> Settled:
+        """Find out which takes are made and which transactions are in conflict."""
+        names = [site.name for site in self.base.sites]
+        if self._needs_rounds():
+            check = self._check if has_unique_keys(self.base.sites).any() else None
+            return settle(taken, names, self.base.manifest.buckets, self._round, check)
+        return _without_rounds(taken, names, {})
+
+    def _round(
+        self,
+        name: str,
+        takes: TakeArrays,
+        conflicts: Conflicts,
+        changed: Changed | None,
+        entries: Sequence[Int32 | None],
+    ) -> Sequence[Findings]:
+        return self._stage(name, _fold, entries, takes=takes, conflicts=conflicts, changed=changed)
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
@@ -166,11 +191,11 @@ class _Job:
 
     def contradictions(self, clusters: Sequence[Cluster]) -> list[evidence.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
-        settled = self.settle(clusters)
+        settled = self._settle_clusters(clusters)
         parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
         found: dict[tuple[int, int, int], Difference] = {}
         for part in parts:
-            for place, difference in part.items():
+            for place, difference in part.places.items():
                 found[place] = found.get(place, Difference()) + difference
         takes = plan_takes(clusters)
         places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
@@ -183,13 +208,40 @@ class _Job:
             for place in ordered
         ]
 
-    def resolve(self, settled: Settled) -> list[BucketSummary]:
-        """Write the result; returns what each bucket adds to the whole."""
-        takes, conflicts, base = settled.takes, settled.conflicts, self.base
-        results = self._stage("resolving", _resolve, takes=takes, conflicts=conflicts)
-        tracked = [each for _, each in results]
-        number_exceptions(base.out, base.sites, takes, conflicts, base.manifest.buckets, tracked)
-        return [summary for summary, _ in results]
+    def _settle_clusters(self, clusters: Sequence[Cluster]) -> Settled:
+        """Find out which takes are made, stops considered, unless that was asked just before."""
+        if self._last is None or self._last[0] != list(clusters):
+            taken = [Taken.of_cluster(cluster) for cluster in clusters]
+            settled = self._settle(taken)
+            if not self._needs_rounds():
+                stops = _first_of_each(self._stage("checking images", _look, takes=settled.takes))
+                settled = _without_rounds(taken, [cluster.name for cluster in clusters], stops)
+            self._last = list(clusters), settled
+        return self._last[1]
+
+    def resolve(self, taken: Sequence[Taken]) -> tuple[Settled, list[BucketSummary]]:
+        """Write the result; returns what was settled, and what each bucket adds to the whole."""
+        settled = self._settle(taken)
+        results = self._resolve(settled)
+        stops = _first_of_each([found for _, _, found in results])
+        if stops and not self._needs_rounds():
+            self.clear()
+            settled = _without_rounds(taken, [site.name for site in self.base.sites], stops)
+            results = self._resolve(settled)
+        base = self.base
+        tracked = [each for _, each, _ in results]
+        number_exceptions(base.out, base.sites, settled.takes, settled.conflicts, base.manifest.buckets, tracked)
+        return settled, [summary for summary, _, _ in results]
+
+    def _resolve(self, settled: Settled) -> list[tuple[BucketSummary, TrackedRows, dict[str, Unusable]]]:
+        return self._stage("resolving", _resolve, takes=settled.takes, conflicts=settled.conflicts)
+
+
+def _without_rounds(taken: Sequence[Taken], names: Sequence[str], stops: Mapping[str, Unusable]) -> Settled:
+    """Return the takes that are made where no transaction can be in conflict."""
+    kept = [each.first(stops[name].take if name in stops else None) for name, each in zip(names, taken, strict=True)]
+    takes = order_takes(kept, names)
+    return Settled(takes, conflicts_of(takes, np.zeros((0, 2), np.int64)), stops)
 
 
 def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, ...]:
@@ -215,44 +267,42 @@ def _clusters(history: Folder, manifest: Manifest) -> list[Cluster]:
     return [Cluster(name, server_id, tuple(takes[name])) for name, server_id in manifest.clusters.items()]
 
 
-def _taken(clusters: Sequence[Cluster]) -> tuple[np.ndarray, ...]:
-    return tuple(
-        np.array([item.foreign_epoch for item in cluster.timeline if isinstance(item, Take)], np.uint64)
-        for cluster in clusters
-    )
-
-
 def _look(task: _BucketTask) -> dict[str, Unusable]:
-    return first_unusable(task.load(images=False), task.sites, task.taken)
+    assert task.takes is not None
+    return first_unusable(task.load(images=False), task.sites, task.takes.load())
 
 
 def _fold(task: _BucketTask) -> Findings:
-    assert task.takes is not None
-    assert task.conflicts is not None
-    assert task.wanted is not None
-    return fold_round(task.load(images=False), task.sites, task.takes, task.conflicts, task.wanted)
+    """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
+    assert task.changed is not None
+    changed = task.changed.load()
+    kept = task.out.below(f"shared/rows/bucket={task.bucket:05d}")
+    if changed is not None and task.entries is not None:
+        found = fold_again(load_rows(kept), task.sites, *task.settled, changed, task.entries)
+        if found is not None:
+            return found
+    bucket = task.load(images=False)
+    if changed is None:
+        keep_rows(bucket, kept)
+    return fold_round(bucket, task.sites, *task.settled)
 
 
 def _unique_states(task: _BucketTask) -> list[UniqueState]:
-    assert task.takes is not None
-    assert task.conflicts is not None
-    return unique_states(task.load(images=True), task.sites, task.takes, task.conflicts)
+    return unique_states(task.load(images=True), task.sites, *task.settled)
 
 
 def _differing(task: _BucketTask) -> Differing:
-    assert task.takes is not None
-    assert task.conflicts is not None
+    takes, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket, task.sites, task.takes, task.conflicts)
-    _, differing = compare_effects(BucketResult(bucket, task.sites, task.takes, task.conflicts, folded))
-    return differing
+    folded = fold_bucket(bucket.rows, len(bucket.keys), task.sites, takes, conflicts)
+    return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
 
 
-def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows]:
-    assert task.takes is not None
-    assert task.conflicts is not None
+def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
+    takes, conflicts = task.settled
     bucket = task.load(images=True)
-    return resolve_bucket(bucket, task.sites, task.takes, task.conflicts, task.manifest.files, task.out)
+    summary, tracked = resolve_bucket(bucket, task.sites, takes, conflicts, task.manifest.files, task.out)
+    return summary, tracked, first_unusable(bucket, task.sites, takes)
 
 
 def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusable]:

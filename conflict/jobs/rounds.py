@@ -1,7 +1,9 @@
 """
 Rounds of folding, until it is known which transactions are in conflict and where appliers stop.
 
-One task per bucket and round; the driver keeps transactions in conflict alone.
+One task per bucket and round; the driver keeps what the buckets found of each row, and which transactions are in
+conflict. After the first round a bucket folds only the rows of transactions about which the round before changed its
+mind, and the driver closes only the takes over dependencies of which something was found anew.
 """
 
 from __future__ import annotations
@@ -11,16 +13,17 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import numpy as np
 
-from conflict.history import Cluster
-from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
-from conflict.plan import plan_takes, without_takes_after
-from conflict.transactions import Findings, InConflict, close_over_dependencies, conflicts_of
+from conflict.kernels.arrays import Bool, Conflicts, Int32, Int64, TakeArrays
+from conflict.kernels.links import reach
+from conflict.plan import Taken, order_takes
+from conflict.transactions import Changed, Findings, RoundFigures, changed_places
 from conflict.unusable import Unusable
 
-__all__ = ["Settled", "settle"]
+__all__ = ["Settled", "conflicts_of", "in_conflict", "settle"]
 
-# Runs one round over all buckets; its number, the takes, the conflicts known, the takes whose dependencies are wanted.
-Round = Callable[[int, TakeArrays, Conflicts, Bool], Sequence[Findings]]
+# Runs one round over all buckets: its name, the takes, the conflicts known, what the last round changed (None for a
+# first round), and per bucket the entries of appliers' logs (see `Findings`), None where all must be folded again.
+Round = Callable[[str, TakeArrays, Conflicts, Changed | None, Sequence[Int32 | None]], Sequence[Findings]]
 # Returns, per cluster, the first operation that cannot be committed.
 Check = Callable[[TakeArrays, Conflicts], Mapping[int, Unusable]]
 
@@ -34,79 +37,152 @@ class Settled:
         takes: All takes that are made.
         conflicts: The transactions in conflict.
         unusable: Per site, the operation that stops its applier.
+        rounds: The rounds.
     """
 
     takes: TakeArrays
     conflicts: Conflicts
     unusable: Mapping[str, Unusable]
+    rounds: tuple[RoundFigures, ...] = ()
 
 
 def settle(
-    clusters: Sequence[Cluster], limits: Mapping[str, Unusable], run_round: Round, check: Check | None = None
+    taken: Sequence[Taken], names: Sequence[str], buckets: int, run_round: Round, check: Check | None = None
 ) -> Settled:
     """
     Fold in rounds until nothing changes.
 
     Args:
-        clusters: The two clusters, with their takes.
-        limits: Per site, an operation that stops its applier unless an earlier one does.
+        taken: Per cluster, its takes.
+        names: Names of the clusters.
+        buckets: How many buckets there are.
         run_round: Folds all buckets once.
         check: Looks for stops that the commit of a take makes, once the conflicts are known; None if there can be none.
     """
-    names = [cluster.name for cluster in clusters]
-    # The take of a limit stays in until something of it, or of an earlier one, is found to be the stop.
-    kept = {name: unusable.take + 1 for name, unusable in limits.items()}
+    kept: dict[str, int] = {}
     stops: dict[str, Unusable] = {}
-    in_conflict: InConflict = frozenset()
-    asked: frozenset[tuple[int, int]] = frozenset()
-    number = 0
+    rounds: list[RoundFigures] = []
     while True:
-        takes = plan_takes([without_takes_after(cluster, kept.get(cluster.name)) for cluster in clusters])
-        settled = False
-        while not settled:
-            number += 1
-            wanted = _marked(takes, asked)
-            conflicts = conflicts_of(takes, in_conflict)
-            findings = run_round(number, takes, conflicts, wanted)
-            found = _close(takes, findings)
-            needed = frozenset(_places(takes, {take for each in findings for take in each.conflicting[:, 0].tolist()}))
-            settled = found == in_conflict and needed <= asked
-            in_conflict, asked = found, asked | needed
-        unusable = [item for each in findings for item in each.unusable.items()]
+        takes = order_takes([each.first(kept.get(name)) for name, each in zip(names, taken, strict=True)], names)
+        known, unusable = _find_conflicts(takes, buckets, run_round, rounds)
+        conflicts = conflicts_of(takes, known)
         if check is not None:
             unusable += [(names[side], each) for side, each in check(takes, conflicts).items()]
         earliest = _earliest(takes, names, unusable)
         if earliest is None:
-            return Settled(takes, conflicts, stops)
+            return Settled(takes, conflicts, stops, tuple(rounds))
         name, stop = earliest
         stops[name], kept[name] = stop, stop.take
-        side = names.index(name)
-        in_conflict = frozenset(each for each in in_conflict if each[0] != side or each[1] < stop.take)
-        asked = frozenset(each for each in asked if each[0] != side or each[1] < stop.take)
 
 
-def _places(takes: TakeArrays, numbers: set[int]) -> list[tuple[int, int]]:
-    return [(int(takes.applier[take]), int(takes.number[take])) for take in numbers]
+def _find_conflicts(
+    takes: TakeArrays, buckets: int, run_round: Round, rounds: list[RoundFigures]
+) -> tuple[Int64, list[tuple[str, Unusable]]]:
+    """Return the transactions in conflict, and operations that stop appliers if these are right."""
+    found = [_Found() for _ in range(buckets)]
+    known = np.zeros((0, 2), np.int64)
+    changed = None
+    while changed is None or len(changed.epoch):
+        name = f"round {len(rounds) + 1}" if changed is None else f"round {len(rounds) + 1} ({len(changed.epoch):,})"
+        findings = run_round(name, takes, conflicts_of(takes, known), changed, [each.known_entries for each in found])
+        touched = np.zeros(len(takes), np.bool_)
+        for each, new in zip(found, findings, strict=True):
+            each.add(new, touched)
+        now = _close_again(known, touched, found)
+        codes, old = _codes(now), _codes(known)
+        difference = np.setxor1d(codes, old, assume_unique=True)
+        rounds.append(RoundFigures(sum(each.rows for each in findings), len(codes), len(difference)))
+        changed = changed_places(takes, _pairs(difference))
+        known = now
+    return known, [item for each in found for item in each.unusable.items()]
 
 
-def _marked(takes: TakeArrays, asked: frozenset[tuple[int, int]]) -> Bool:
-    places = zip(takes.applier.tolist(), takes.number.tolist(), strict=True)
-    return np.array([place in asked for place in places], np.bool_)
+@attrs.define
+class _Found:
+    """What is known of one bucket's rows (see `Findings`)."""
+
+    conflicting: Int32 = attrs.field(factory=lambda: np.zeros((0, 3), np.int32))
+    dependencies: Int32 = attrs.field(factory=lambda: np.zeros((0, 4), np.int32))
+    entries: Int32 = attrs.field(factory=lambda: np.zeros((0, 2), np.int32))
+    unusable: dict[str, Unusable] = attrs.field(factory=dict)
+
+    @property
+    def known_entries(self) -> Int32 | None:
+        """Entries of appliers' logs; None if an operation that stops an applier is among the rows: all count then."""
+        return None if self.unusable else self.entries
+
+    def add(self, new: Findings, touched: Bool) -> None:
+        """Put what was found in place of what was known of the same rows; mark the takes that either is about."""
+        for name in ("conflicting", "dependencies", "entries"):
+            before, after = getattr(self, name), getattr(new, name)
+            stays = np.zeros(len(before), np.bool_)
+            if new.keys is not None and len(before):
+                again = np.zeros(int(max(before[:, 0].max(), new.keys.max(initial=0))) + 1, np.bool_)
+                again[new.keys] = True
+                stays = ~again[before[:, 0]]
+            if name != "entries":
+                touched[before[~stays, 1]] = True
+                touched[after[:, 1]] = True
+            setattr(self, name, np.concatenate([before[stays], after]))
+        self.unusable = new.unusable
 
 
-def _close(takes: TakeArrays, findings: Sequence[Findings]) -> InConflict:
-    conflicting = {(take, group) for each in findings for take, group in each.conflicting.tolist()}
-    dependencies = {tuple(pair) for each in findings for pair in each.dependencies.tolist()}
-    closed = close_over_dependencies(conflicting, dependencies)
-    return frozenset((int(takes.applier[take]), int(takes.number[take]), group) for take, group in closed)
+def _close_again(known: Int64, touched: Bool, found: Sequence[_Found]) -> Int64:
+    """Return the transactions in conflict, worked out anew for the takes that something new is known of."""
+    conflicting = np.concatenate([each.conflicting[touched[each.conflicting[:, 1]], 1:] for each in found])
+    troubled = np.zeros(len(touched), np.bool_)
+    troubled[conflicting[:, 0]] = True
+    dependencies = np.concatenate([each.dependencies[troubled[each.dependencies[:, 1]], 1:] for each in found])
+    closed = in_conflict(conflicting, dependencies)
+    both = np.concatenate([known[~touched[known[:, 0]]], closed])
+    return both[np.argsort(_codes(both), kind="stable")]
+
+
+def _codes(pairs: Int64) -> Int64:
+    """Return (take, group) as one number each; groups start at -1."""
+    return np.asarray((pairs[:, 0] << 32) + pairs[:, 1] + 1)
+
+
+def _pairs(codes: Int64) -> Int64:
+    """Return what `_codes` was given."""
+    return np.stack([codes >> 32, (codes & 0xFFFFFFFF) - 1], axis=1)
+
+
+def in_conflict(conflicting: Int32, dependencies: Int32) -> Int64:
+    """
+    Return the transactions in conflict: those with a conflict of their own, and all that depend on them.
+
+    Args:
+        conflicting: Take and group. Shape (transactions, 2).
+        dependencies: Take, group, and a group that depends on it. Shape (pairs, 3).
+
+    Returns:
+        Take and group, in order. Shape (transactions, 2).
+    """
+    own = np.unique(_codes(conflicting.astype(np.int64)))
+    links = dependencies.astype(np.int64)
+    before, after = _codes(links[:, [0, 1]]), _codes(links[:, [0, 2]])
+    codes, numbers = np.unique(np.concatenate([own, before, after]), return_inverse=True)
+    first, second = numbers[len(own) : len(own) + len(links)], numbers[len(own) + len(links) :]
+    order = np.argsort(first, kind="stable")
+    offsets = np.searchsorted(first[order], np.arange(len(codes) + 1))
+    return _pairs(codes[reach(numbers[: len(own)], offsets, second[order], len(codes))])
+
+
+def conflicts_of(takes: TakeArrays, pairs: Int64) -> Conflicts:
+    """Return transactions in conflict, take and group in order, as the kernels read them."""
+    offsets = np.searchsorted(pairs[:, 0], np.arange(len(takes) + 1), "left").astype(np.int64)
+    return Conflicts(offsets, pairs[:, 1].astype(np.int32))
 
 
 def _earliest(
     takes: TakeArrays, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
 ) -> tuple[str, Unusable] | None:
     """Return the first stop in the order of all takes; nothing before it can change any more."""
+    if not found:
+        return None
     order = {
         (names[applier], number): take
         for take, (applier, number) in enumerate(zip(takes.applier.tolist(), takes.number.tolist(), strict=True))
     }
-    return min(found, key=lambda item: (order[item[0], item[1].take], item[1]), default=None)
+    return min(found, key=lambda item: (order[item[0], item[1].take], item[1]))

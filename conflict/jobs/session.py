@@ -9,42 +9,65 @@ import pickle
 import sys
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
-from pyspark import cloudpickle
+from pyspark import SparkContext, StatusTracker, cloudpickle
 from pyspark.sql import SparkSession
 
 from conflict.errors import ConfigurationError
+from conflict.grid import Folder
 from conflict.jobs.runner import Progress, Runner
 
-__all__ = ["spark_runner", "spark_session"]
+__all__ = ["check_shared", "spark_runner", "spark_session"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_NAME = "ndb-conflict"
 _POLL_SECONDS = 0.2
+_QUESTION, _ANSWER = "question.json", "answer.json"
+# Tasks that are pickled as one: what they share is then shipped once, and a task unpickles its neighbours too.
+_TOGETHER = 64
+# What users tell Spark by where to run; with PYSPARK_GATEWAY_PORT, spark-submit has started this process.
+_TOLD_BY = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
 
 
 def spark_session(cores: str = "*") -> SparkSession:
-    """Return the running session, or a local one on `cores` cores."""
+    """
+    Return the running session, or start one: where Spark is told to run, and on `cores` cores here if it is not told.
+
+    Spark is told by `spark-submit`, by the address of a Spark Connect server in `SPARK_REMOTE`, by
+    `PYSPARK_SUBMIT_ARGS`, and by the `spark-defaults.conf` of an installation of its own.
+
+    Raises:
+        ConfigurationError: Spark could not be started, or not be reached.
+    """
     active = SparkSession.getActiveSession()
     if active is not None:
         return active
+    if any(name in os.environ for name in _TOLD_BY):
+        return _start_where_told()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     with _quiet_start():
-        return _start(cores)
+        return _start_here(cores)
 
 
-def _start(cores: str) -> SparkSession:
-    builder = SparkSession.builder.appName("ndb-conflict")
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return builder.getOrCreate()  # run by spark-submit, which decides where and how
+def _start_where_told() -> SparkSession:
+    try:
+        return SparkSession.builder.appName(_NAME).getOrCreate()
+    except Exception as error:
+        message = f"Spark could not be started where it is told to run: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _start_here(cores: str) -> SparkSession:
     return (
-        builder.master(f"local[{cores}]")
+        SparkSession.builder.appName(_NAME)
+        .master(f"local[{cores}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "1")
@@ -78,6 +101,39 @@ def _quiet_start() -> Iterator[None]:
             os.close(terminal)
 
 
+def check_shared(spark: SparkSession, folder: Folder) -> None:
+    """
+    Make sure that a folder is the same for this process and for tasks, unless all run on this machine.
+
+    Otherwise tasks would find nothing where something was written, and nothing is a History too.
+
+    Raises:
+        ConfigurationError: It is not, or one of them cannot write there.
+    """
+    context = _context(spark)
+    if context is not None and str(context.master).startswith("local"):
+        return
+    folder.write_json(_QUESTION, "")
+    try:
+        spark_runner(spark)(_answer, [folder], lambda done, total: None)
+        folder.read_json(_ANSWER)
+    except OSError as error:
+        message = f"{folder.uri} is not the same folder here and on the executors, as it must be: {error}"
+        raise ConfigurationError(message) from error
+    folder.delete(_QUESTION)
+    folder.delete(_ANSWER)
+
+
+def _answer(folder: Folder) -> None:
+    folder.read_json(_QUESTION)
+    folder.write_json(_ANSWER, "")
+
+
+def _context(spark: SparkSession) -> SparkContext | None:
+    context: SparkContext | None = getattr(spark, "_sc", None)  # a remote session (Spark Connect) has none
+    return context
+
+
 def spark_runner(spark: SparkSession) -> Runner:
     """Return a runner that makes one Spark task of every task."""
     return partial(_run_tasks, spark)
@@ -100,18 +156,20 @@ def _run_tasks(
     """
     if not tasks:
         return []
-    work = [cloudpickle.dumps(task) for task in tasks]  # type: ignore[no-untyped-call]  # pyspark ships it untyped
+    groups = (tasks[first : first + _TOGETHER] for first in range(0, len(tasks), _TOGETHER))
+    work = [cloudpickle.dumps(group) for group in groups]  # type: ignore[no-untyped-call]  # pyspark ships it untyped
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for batch in batches:
             for number in batch.column(0).to_pylist():
+                group, place = divmod(number, _TOGETHER)
                 yield pa.record_batch(
-                    [pa.array([number], pa.int64()), pa.array([_outcome(function, work[number])], pa.binary())],
+                    [pa.array([number], pa.int64()), pa.array([_outcome(function, work[group], place)], pa.binary())],
                     names=["task", "result"],
                 )
 
     frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, "task long, result binary")
-    with _Watch(spark, len(tasks), progress):
+    with _watch(spark, len(tasks), progress):
         rows = frame.collect()
     results = [pickle.loads(row["result"]) for row in sorted(rows, key=lambda row: row["task"])]
     for error, _ in results:
@@ -120,38 +178,52 @@ def _run_tasks(
     return [result for _, result in results]
 
 
-def _outcome(function: Callable[[Task], Result], work: bytes) -> bytes:
-    """Return (error, result), pickled: an error keeps its class and fields on the way to the driver."""
+def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:
+    """Return (error, result) of one task, pickled: an error keeps its class and fields on the way to the driver."""
     try:
-        return pickle.dumps((None, function(pickle.loads(work))))
+        return pickle.dumps((None, function(pickle.loads(group)[place])))
     except Exception as error:  # noqa: BLE001  # raised again by the driver
         return pickle.dumps((error, None))
 
 
-class _Watch:
-    """Reports how many tasks are done while a job runs."""
+@contextmanager
+def _watch(spark: SparkSession, total: int, progress: Progress) -> Iterator[None]:
+    """Report how many tasks are done while a job runs, and at its end that all are."""
 
-    def __init__(self, spark: SparkSession, total: int, progress: Progress) -> None:
-        self._total, self._progress = total, progress
-        self._done = threading.Event()
-        # A remote session (Spark Connect) has no status tracker; the job then reports only its end.
-        context: Any = getattr(spark, "_sc", None)
-        self._tracker = None if context is None else context.statusTracker()
-        self._thread = threading.Thread(target=self._watch, daemon=True)
+    def report(done: int) -> None:
+        progress(min(done, total), total)
 
-    def __enter__(self) -> None:
-        if self._tracker is not None:
-            self._thread.start()
+    context = _context(spark)
+    with _told_by(spark, report) if context is None else _asking(context.statusTracker(), report):
+        yield
+    report(total)
 
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        if self._tracker is not None:
-            self._thread.join()
-        self._progress(self._total, self._total)
 
-    def _watch(self) -> None:
-        assert self._tracker is not None
-        while not self._done.wait(_POLL_SECONDS):
-            stages = [self._tracker.getStageInfo(stage) for stage in self._tracker.getActiveStageIds()]
-            done = sum(stage.numCompletedTasks for stage in stages if stage is not None)
-            self._progress(min(done, self._total), self._total)
+@contextmanager
+def _told_by(spark: SparkSession, report: Callable[[int], None]) -> Iterator[None]:
+    def handler(*, stages: Iterable[Any] | None, **_: object) -> None:
+        report(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    spark.registerProgressHandler(handler)  # type: ignore[arg-type]  # it is called with names
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)  # type: ignore[arg-type]
+
+
+@contextmanager
+def _asking(tracker: StatusTracker, report: Callable[[int], None]) -> Iterator[None]:
+    finished = threading.Event()
+
+    def ask() -> None:
+        while not finished.wait(_POLL_SECONDS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            report(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+from numba import njit
 
-from conflict.kernels.arrays import BucketRows, Int64, TakeArrays
+from conflict.kernels.arrays import BucketRows, Int64, TakeArrays, read_only
 
 __all__ = ["NO_TAKE", "Bounds", "bounds_of"]
 
@@ -42,34 +43,82 @@ class Bounds:
 
 def bounds_of(takes: TakeArrays, rows: Sequence[BucketRows]) -> Bounds:
     """Find, for every take, the rows that come before it, and the rows and takes that it applies."""
-    local_end, first, last, judged_end, open_start = (np.zeros(len(takes), np.int64) for _ in range(5))
-    first_cause, last_cause = (np.full(len(takes), NO_TAKE, np.int64) for _ in range(2))
-    for applier in (0, 1):
-        mine, theirs = np.flatnonzero(takes.applier == applier), np.flatnonzero(takes.applier != applier)
-        own, source = rows[applier], rows[1 - applier]
-        # A take without a trace follows its group, one with a trace is its group.
-        groups = takes.group[mine].astype(np.int64) + ~takes.traced[mine]
-        wanted = takes.foreign_epoch[mine]
-        local_end[mine] = _search(own, takes.epoch[mine], groups)
-        judged = _search(own, takes.judged_epoch[mine], takes.judged_group[mine].astype(np.int64) + 1)
-        judged_end[mine] = np.where(takes.judged[mine], judged, local_end[mine])
-        # The applier begins with a take after it has committed the one before, and once it has arrived.
-        arrived = _search(own, takes.arrived_epoch[mine], takes.arrived_group[mine].astype(np.int64) + 1)
-        open_start[mine] = np.maximum(arrived, np.append(0, local_end[mine[:-1]])[: len(mine)])
-        first[mine] = np.searchsorted(source.epoch, wanted, "left")
-        last[mine] = np.searchsorted(source.epoch, wanted, "right")
-        start = np.searchsorted(takes.epoch[theirs], wanted, "left")
-        stop = np.searchsorted(takes.epoch[theirs], wanted, "right")
-        some = start < stop
-        first_cause[mine[some]] = theirs[start[some]]
-        last_cause[mine[some]] = theirs[stop[some] - 1]
-    return Bounds(local_end, first, last, first_cause, last_cause, judged_end, open_start)
+    names = ("applier", "epoch", "group", "traced", "foreign_epoch", "judged", "judged_epoch", "judged_group")
+    columns = (read_only(getattr(takes, name)) for name in (*names, "arrived_epoch", "arrived_group"))
+    sides = (read_only(array) for side in rows for array in (side.epoch, side.group))
+    return Bounds(*_bounds(*columns, *sides))
 
 
-def _search(rows: BucketRows, epochs: np.ndarray, groups: np.ndarray) -> np.ndarray:
-    """Return the number of the first row at or after each (epoch, group)."""
-    known = np.unique(np.concatenate([rows.epoch, epochs]))
-    # Groups start at -1 and an epoch holds far fewer than 2^32 of them.
-    places = (np.searchsorted(known, rows.epoch) << 32) + rows.group + 1
-    wanted = (np.searchsorted(known, epochs) << 32) + groups + 1
-    return np.asarray(np.searchsorted(places, wanted, "left"))
+@njit(cache=True)
+def _seek(epochs, groups, place, epoch, group):
+    """Return the number of the first row at or after (epoch, group), which is likely to be near `place`."""
+    low, high = 0, len(epochs)
+    if place > 0 and (epochs[place - 1] > epoch or (epochs[place - 1] == epoch and groups[place - 1] >= group)):
+        high = place - 1
+    else:
+        low = place
+        step = 1
+        while low < high:  # take longer and longer steps
+            probe = min(low + step, high) - 1
+            if epochs[probe] > epoch or (epochs[probe] == epoch and groups[probe] >= group):
+                high = probe
+                break
+            low = probe + 1
+            step *= 2
+    while low < high:
+        middle = (low + high) // 2
+        if epochs[middle] > epoch or (epochs[middle] == epoch and groups[middle] >= group):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True)
+def _bounds(
+    applier, epoch, group, traced, foreign, judged, judged_epoch, judged_group, arrived_epoch, arrived_group,
+    first_epochs, first_groups, second_epochs, second_groups,
+):  # fmt: skip
+    count = len(applier)
+    local_end, first, last = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
+    judged_end, open_start = np.zeros(count, np.int64), np.zeros(count, np.int64)
+    first_cause, last_cause = np.full(count, NO_TAKE, np.int64), np.full(count, NO_TAKE, np.int64)
+    # Groups of an epoch lie between these.
+    lowest, highest = np.int64(-(2**31)), np.int64(2**32)
+    for side in range(2):
+        epochs, groups = (first_epochs, first_groups) if side == 0 else (second_epochs, second_groups)
+        own, source, arrived = 0, 0, 0
+        for take in range(count):
+            if applier[take] == side:
+                # A take without a trace follows its group, one with a trace is its group.
+                end = _seek(epochs, groups, own, epoch[take], np.int64(group[take]) + (not traced[take]))
+                arrived = _seek(epochs, groups, arrived, arrived_epoch[take], np.int64(arrived_group[take]) + 1)
+                local_end[take], judged_end[take] = end, end
+                if judged[take]:
+                    judged_end[take] = _seek(epochs, groups, own, judged_epoch[take], np.int64(judged_group[take]) + 1)
+                # The applier begins with a take after it has committed the one before, and once it has arrived.
+                open_start[take] = max(arrived, own)
+                own = end
+            else:
+                source = _seek(epochs, groups, source, foreign[take], lowest)
+                first[take] = source
+                source = _seek(epochs, groups, source, foreign[take], highest)
+                last[take] = source
+        _causes(applier, epoch, foreign, side, first_cause, last_cause)
+    return local_end, first, last, first_cause, last_cause, judged_end, open_start
+
+
+@njit(cache=True)
+def _causes(applier, epoch, foreign, side, first_cause, last_cause):
+    """Find which takes of a cluster the other one's takes hear of."""
+    mine = np.flatnonzero(applier == side)
+    own = epoch[mine]
+    nothing = np.zeros(len(mine), np.int64)
+    place = 0
+    for take in range(len(applier)):
+        if applier[take] != side:
+            place = _seek(own, nothing, place, foreign[take], -1)
+            if place < len(mine) and own[place] == foreign[take]:
+                first_cause[take] = mine[place]
+                place = _seek(own, nothing, place, foreign[take], 1)
+                last_cause[take] = mine[place - 1]

@@ -21,7 +21,7 @@ import attrs
 import numpy as np
 from numba import njit
 
-from conflict.decision import Cause, Verdict
+from conflict.decision import Verdict
 from conflict.kernels.arrays import (
     BucketRows,
     Conflicts,
@@ -29,36 +29,21 @@ from conflict.kernels.arrays import (
     FunctionArrays,
     Int64,
     Logged,
-    Presence,
     TakeArrays,
     read_only,
 )
-from conflict.kernels.bounds import bounds_of
-from conflict.kernels.open_decisions import try_others
+from conflict.kernels.open_decisions import outcome_bit, try_others
 from conflict.kernels.passes import catch_up, decide_pass, restore
+from conflict.kernels.records import row_records, rule_records, state_records, walk_of
+from conflict.kernels.room import Room
 from conflict.kernels.rules import needs_refresh
+from conflict.kernels.stretches import HIGHEST, LOWEST, open_start, seek
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Folded", "fold"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
-APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
-NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
-PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
-NOTHING = np.uint64(0)
-_ROWS = (
-    "key",
-    "table",
-    "operation",
-    "epoch",
-    "group",
-    "before_presence",
-    "before_value",
-    "after_presence",
-    "after_value",
-    "before_lacks",
-    "after_lacks",
-)
+APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 
 
 @attrs.frozen
@@ -96,254 +81,192 @@ def fold(
         conflicts: Transactions in conflict, per take.
         keys: Number of keys in the bucket.
     """
-    bounds = bounds_of(takes, rows)
-    capacity = 2 * int((bounds.last - bounds.first).sum()) + 16
+    walk, packed = walk_of(takes), row_records(rows)
+    lengths = np.array([len(side) for side in rows], np.int64)
+    keeping = len(conflicts.groups) > 0
+    capacity = len(packed) + 16
     while True:
-        decisions, tracked, candidates, logged, lengths, unexplained = _fold(
-            _frozen(takes.applier, takes.epoch, takes.group, takes.max_replicated_epoch),
-            _frozen(*(getattr(bounds, field.name) for field in attrs.fields(type(bounds)))),
-            tuple(_frozen(getattr(rows[0], name), getattr(rows[1], name)) for name in _ROWS),
-            _frozen(*(getattr(functions, field.name) for field in attrs.fields(FunctionArrays))),
-            _frozen(conflicts.offsets, conflicts.groups, takes.judged),
-            keys,
-            capacity,
+        room = Room.of(capacity, keys, len(packed), len(takes), keeping=keeping)
+        made, seen, sent, unexplained = _fold(
+            *(walk.takes, walk.hearers, walk.heard, walk.split, packed, lengths),
+            *(rule_records(functions), state_records(rows, keys)),
+            *(read_only(conflicts.offsets), read_only(conflicts.groups), keeping),
+            *attrs.astuple(room, recurse=False),
         )
-        if lengths[0] >= 0:
+        if made >= 0:
             break
         capacity *= 2  # two primaries can refresh each other's refreshes any number of times
     return Folded(
-        Decisions(*(column[: lengths[0]] for column in decisions)),
-        Decisions(*(column[: lengths[1]] for column in tracked)),
-        candidates[: lengths[1]],
-        Logged(*(column[: lengths[2]] for column in logged)),
+        Decisions(*(np.ascontiguousarray(room.decisions[field.name][:made]) for field in attrs.fields(Decisions))),
+        Decisions(*(np.ascontiguousarray(room.tracked[field.name][:seen]) for field in attrs.fields(Decisions))),
+        room.candidates[:seen],
+        Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
         unexplained,
     )
 
 
-def _frozen(*arrays: np.ndarray) -> tuple[np.ndarray, ...]:
-    return tuple(read_only(array) for array in arrays)
+@njit(cache=True, inline="always")
+def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lacks, decision):
+    entry = log[sent]
+    entry["cluster"], entry["key"], entry["take"], entry["operation"] = here, key, take, operation
+    entry["refresh"], entry["given"], entry["value"], entry["lacks"] = refresh, given, mine["value"], lacks
+    entry["decision"] = decision
 
 
 @njit(cache=True)
-def _tables_of_keys(rows, keys):
-    table_of_key = np.zeros(keys, np.int16)
-    for side in range(2):
-        for row in range(len(rows[0][side])):
-            table_of_key[rows[0][side][row]] = rows[1][side][row]
-    return table_of_key
-
-
-@njit(cache=True)
-def _new_decisions(capacity):
-    return (
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.bool_),
-    )
-
-
-@njit(cache=True)
-def _room_for_rows(rows, keys, keeping):
-    """Return where `catch_up` keeps how each row was before its cluster's own changes, if that is wanted."""
-    count = max(len(rows[0][0]), len(rows[0][1])) if keeping else 1
-    return (
-        keeping,
-        np.full((2, keys if keeping else 1), -1, np.int64),
-        np.empty((2, count), np.int64),
-        np.empty((2, count), np.bool_),
-        np.empty((2, count), np.bool_),
-        np.empty((2, count), np.uint64),
-        np.empty((2, count), np.uint64),
-        np.empty((2, count), np.bool_),
-        np.empty((2, count), np.uint64),
-    )
-
-
-@njit(cache=True)
-def _room_for_keys(keys):
-    return (
-        np.empty(keys, np.int64),
-        np.empty(keys, np.int64),
-        np.full(keys, -1, np.int64),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.uint64),
-        np.empty(keys, np.uint64),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.uint64),
-    )
-
-
-@njit(cache=True)
-def _new_log(capacity):
-    return (
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.int32),
-        np.empty(capacity, np.int64),
-        np.empty(capacity, np.int8),
-        np.empty(capacity, np.bool_),
-        np.empty(capacity, np.bool_),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.uint64),
-        np.empty(capacity, np.int64),
-    )
-
-
-@njit(cache=True)
-def _put_entry(log, sent, here, key, take, operation, refresh, row, decision):
-    l_cluster, l_key, l_take, l_operation, l_refresh, l_given, l_value, l_lacks, l_decision = log
-    l_cluster[sent], l_key[sent], l_take[sent], l_operation[sent] = here, key, take, operation
-    l_refresh[sent], l_given[sent], l_value[sent], l_lacks[sent] = refresh, row[0], row[1], row[2]
-    l_decision[sent] = decision
-    return sent + 1
-
-
-@njit(cache=True)
-def _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, start, stop):
+def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
 
     Returns the number of entries, or -1 if there is no room.
     """
-    applier_of, own_epoch, _, _ = takes
-    exists, local, epoch, value, given, lacks = state
-    marked, pending, written = work
-    l_key, l_operation = log[1], log[3]
-    _, d_source, d_verdict, d_cause, _, _, d_existed = decisions
-    here = applier_of[take]
+    take = takes[number]
+    here = take["applier"]
     refreshes = 0
     for refreshing in (True, False):  # a refresh of a row wins over its reflected changes
-        for decision in range(start, stop):
-            if d_verdict[decision] != (REJECTED if refreshing else APPLIED):
+        for place in range(start, stop):
+            decision = decisions[place]
+            if decision["verdict"] != (REJECTED if refreshing else APPLIED):
                 continue
-            source = d_source[decision]
-            key = rows[0][1 - here][source] if source >= 0 else l_key[-1 - source]
-            table = table_of_key[key]
+            source = decision["source"]
+            key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+            mine = state[here, key]
+            rule = rules[here, mine["table"]]
             if refreshing:
-                operation = rows[2][1 - here][source] if source >= 0 else l_operation[-1 - source]
-                wanted = needs_refresh(functions[2][here, table], operation, d_cause[decision])
+                operation = rows[there_start + source]["operation"] if source >= 0 else log[-1 - source]["operation"]
+                wanted = needs_refresh(rule["refreshes"], operation, decision["cause"])
             else:
-                wanted = functions[4][here, table]
-            if not wanted or marked[here, key] == take:
+                wanted = rule["reflects"]
+            if not wanted or mine["logged"] == number:
                 continue
-            marked[here, key] = take
-            existed, stays = d_existed[decision], exists[here, key]
+            mine["logged"] = number
+            existed, stays = decision["existed"], mine["exists"]
             if refreshing:
-                pending[refreshes] = decision
+                pending[refreshes] = place
                 refreshes += 1
             elif existed or stays:
-                if sent >= len(l_key):
+                if sent >= len(log):
                     return -1
                 kind = (UPDATE if existed else WRITE) if stays else DELETE
-                part = kind == UPDATE and not functions[5][here, table]
-                row = (stays and given[here, key], value[here, key], written[1][key] if part else lacks[here, key])
-                sent = _put_entry(log, sent, here, key, take, kind, False, row, decision)
-    for place in range(refreshes):
-        if sent >= len(l_key):
+                part = kind == UPDATE and not rule["whole_rows"]
+                lacks = mine["unwritten"] if part else mine["lacks"]
+                _put_entry(log, sent, here, key, number, kind, False, mine, stays and mine["given"], lacks, place)
+                sent += 1
+    for which in range(refreshes):
+        if sent >= len(log):
             return -1
-        decision = pending[place]
-        source = d_source[decision]
-        key = rows[0][1 - here][source] if source >= 0 else l_key[-1 - source]
-        stays = exists[here, key]
-        row = (stays and given[here, key], value[here, key], lacks[here, key])
-        sent = _put_entry(log, sent, here, key, take, WRITE if stays else DELETE, True, row, decision)
+        place = pending[which]
+        source = decisions[place]["source"]
+        key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+        mine = state[here, key]
+        stays = mine["exists"]
+        kind = WRITE if stays else DELETE
+        _put_entry(log, sent, here, key, number, kind, True, mine, stays and mine["given"], mine["lacks"], place)
+        sent += 1
         if stays:
-            local[here, key], epoch[here, key] = True, own_epoch[take]
+            mine["local"], mine["epoch"] = True, take["epoch"]
     return sent
 
 
 @njit(cache=True)
-def _fold(takes, bounds, rows, functions, conflicts, keys, capacity):
-    """Walk the takes; returns arrays and their lengths, -1 for the first length if `capacity` is too small."""
-    applier_of = takes[0]
-    local_end, first, last, first_cause, last_cause, judged_end, open_start = bounds
-    offsets, groups, judged = conflicts
-    state = (
-        np.zeros((2, keys), np.bool_),
-        np.zeros((2, keys), np.bool_),
-        np.zeros((2, keys), np.uint64),
-        np.zeros((2, keys), np.uint64),
-        np.zeros((2, keys), np.bool_),
-        np.zeros((2, keys), np.uint64),
-    )
-    saved = (
-        np.empty(keys, np.int32),
-        np.full(keys, -1, np.int64),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.uint64),
-        np.empty(keys, np.uint64),
-        np.empty(keys, np.bool_),
-        np.empty(keys, np.uint64),
-    )
-    written = (np.full(keys, -1, np.int64), np.zeros(keys, np.uint64))  # the last pass, and what it has not written
-    table_of_key = _tables_of_keys(rows, keys)
-    marked = np.full((2, keys), -1, np.int64)  # the last take that logged a row
-    decisions, tracked, log = _new_decisions(capacity), _new_decisions(capacity), _new_log(capacity)
-    pending = np.empty(capacity, np.int64)
-    work = (marked, pending, written)
-    queue = np.empty((2, capacity), np.int64)  # what each cluster has logged, in order
-    tail, done = np.zeros(2, np.int64), np.zeros(2, np.int64)
-    queue_start, queue_stop = np.zeros(len(applier_of), np.int64), np.zeros(len(applier_of), np.int64)
-    unexplained = np.zeros(2, np.int64)
-    # Only where transactions are in conflict does it matter how rows were before their cluster's own changes.
-    keeping = len(groups) > 0
-    candidates, trial = np.zeros(capacity, np.int64), _new_decisions(capacity if keeping else 1)
-    before = _room_for_rows(rows, keys, keeping)
-    open_work = _room_for_keys(keys if keeping else 1)
-    made, seen, sent = 0, 0, 0
-    full = (-1, -1, -1)
+def _start(active, heard, hearers, split, rows, lengths):
+    """Mark the takes whose foreign epoch holds rows."""
+    for side in range(2):
+        place = split if side == 0 else 0
+        stop = len(hearers) if side == 0 else split
+        for number in range(lengths[0] * side, lengths[0] + lengths[1] * side):
+            epoch = rows[number]["epoch"]
+            if place > 0 and heard[place - 1] == epoch and number > lengths[0] * side:
+                continue
+            while place < stop and heard[place] < epoch:
+                place += 1
+            while place < stop and heard[place] == epoch:
+                active[hearers[place]] = True
+                place += 1
 
-    for take in range(len(applier_of)):
-        here = applier_of[take]
-        # 1. The applier's own changes that come before.
-        catch_up(state, rows, functions[6], here, done[here], judged_end[take], unexplained, before)
-        done[here] = max(done[here], judged_end[take])
+
+@njit(cache=True)
+def _fold(
+    takes, hearers, heard, split, rows, lengths, rules, state, offsets, groups, keeping,
+    active, queue_start, queue_stop,
+    decisions, tracked, trial, candidates, log, queue, pending, saved, earlier, moved,
+):  # fmt: skip
+    """Walk the takes; returns how many decisions, tracked decisions and entries there are, -1 if no room is left."""
+    begin = np.array([0, lengths[0]])
+    end = begin + lengths
+    tail, done, source = np.zeros(2, np.int64), begin.copy(), begin.copy()
+    unexplained = np.zeros(2, np.int64)
+    made, seen, sent = 0, 0, 0
+    _start(active, heard, hearers, split, rows, lengths)
+    for number in range(len(takes)):
+        if not active[number]:
+            continue  # it applies nothing here
+        take = takes[number]
+        here = take["applier"]
+        there = 1 - here
+        there_start = begin[there]
+        in_conflict = offsets[number] < offsets[number + 1]
+        # 1. The applier's own changes that come before: one without a trace follows its group.
+        follows = np.int64(take["group"]) + (not take["traced"])
+        local_end = seek(rows, begin[here], end[here], done[here], take["epoch"], follows)
+        stop = local_end
+        if take["judged"]:
+            after = np.int64(take["judged_group"]) + 1
+            stop = seek(rows, begin[here], end[here], done[here], take["judged_epoch"], after)
+        catch_up(state, rows, rules, here, done[here], stop, unexplained, keeping, earlier)
+        done[here] = max(done[here], stop)
 
         # 2. The foreign epoch, in the order of its log.
-        queued, queue_end = 0, 0
-        if first_cause[take] >= 0:
-            queued, queue_end = queue_start[first_cause[take]], queue_stop[last_cause[take]]
-        where = (first[take], last[take], queued, queue_end)
-        started = seen
-        if offsets[take] < offsets[take + 1] or judged[take]:
-            seen, kept = decide_pass(
-                take, where, takes, state, rows, functions, table_of_key, log, queue,
-                (groups, 0, 0), (tracked, seen), written, (True, saved),
+        first = seek(rows, there_start, end[there], source[there], take["foreign_epoch"], LOWEST)
+        last = seek(rows, there_start, end[there], first, take["foreign_epoch"], HIGHEST)
+        source[there] = last
+        if in_conflict or take["judged"]:
+            started = seen
+            seen, kept, _ = decide_pass(
+                number, takes, state, rows, first, last, there_start, rules,
+                log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, seen, True, saved,
             )  # fmt: skip
             if seen < 0:
-                return decisions, tracked, candidates, log, full, unexplained
+                return -1, -1, -1, unexplained
             restore(saved, state, here, kept)
-        catch_up(state, rows, functions[6], here, done[here], local_end[take], unexplained, before)
-        done[here] = max(done[here], local_end[take])
-        if offsets[take] < offsets[take + 1]:
-            try_others(
-                take, where, takes, state, rows, functions, table_of_key, log, queue, groups,
-                (tracked, started, seen, candidates, open_start[take], judged[take], trial),
-                written, saved, open_work, before,
-            )  # fmt: skip
+            catch_up(state, rows, rules, here, done[here], local_end, unexplained, keeping, earlier)
+            done[here] = max(done[here], local_end)
+            if in_conflict:
+                for place in range(started, seen):
+                    candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
+                first_open = open_start(takes, number, rows, begin[here], end[here], local_end)
+                try_others(
+                    number, takes, state, rows, first_open, first, last, there_start, rules,
+                    log, queue, queue_start[number], queue_stop[number], groups,
+                    tracked, started, seen, candidates, trial, saved, earlier, moved,
+                )  # fmt: skip
         started = made
-        made, _ = decide_pass(
-            take, where, takes, state, rows, functions, table_of_key, log, queue,
-            (groups, offsets[take], offsets[take + 1]), (decisions, made), written, (False, saved),
+        made, _, answers = decide_pass(
+            number, takes, state, rows, first, last, there_start, rules,
+            log, queue, queue_start[number], queue_stop[number],
+            groups, offsets[number], offsets[number + 1], decisions, made, False, saved,
         )  # fmt: skip
         if made < 0:
-            return decisions, tracked, candidates, log, full, unexplained
+            return -1, -1, -1, unexplained
 
         # 3. What the other side must hear of it.
-        entries = sent
-        sent = _log_rows(take, takes, state, rows, functions, table_of_key, log, sent, work, decisions, started, made)
-        if sent < 0:
-            return decisions, tracked, candidates, log, full, unexplained
-        queue_start[take] = tail[here]
-        for entry in range(entries, sent):
-            queue[here, tail[here]] = entry
-            tail[here] += 1
-        queue_stop[take] = tail[here]
+        if answers:
+            entries = sent
+            sent = _log_rows(
+                number, takes, state, rows, there_start, rules, log, sent, pending, decisions, started, made
+            )
+            if sent < 0:
+                return -1, -1, -1, unexplained
+            queued = tail[here]
+            for entry in range(entries, sent):
+                queue[here, tail[here]] = entry
+                tail[here] += 1
+            for place in range(take["heard_start"], take["heard_stop"] if sent > entries else 0):
+                hearer = hearers[place]
+                if queue_start[hearer] == queue_stop[hearer]:
+                    queue_start[hearer] = queued
+                queue_stop[hearer] = tail[here]
+                active[hearer] = True
     for side in range(2):
-        catch_up(state, rows, functions[6], side, done[side], len(rows[0][side]), unexplained, before)
-    return decisions, tracked, candidates, log, (made, seen, sent), unexplained
+        catch_up(state, rows, rules, side, done[side], end[side], unexplained, keeping, earlier)
+    return made, seen, sent, unexplained

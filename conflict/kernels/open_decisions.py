@@ -10,7 +10,7 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Verdict
-from conflict.kernels.passes import decide_pass, restore
+from conflict.kernels.passes import call_decide_pass, copy_version, restore
 
 __all__ = ["outcome_bit", "try_others"]
 
@@ -24,92 +24,67 @@ def outcome_bit(verdict, cause):
 
 
 @njit(cache=True)
-def _note(candidates, start, decisions, first, count):
-    """Add what a pass decided to what may have been decided."""
-    for place in range(count):
-        candidates[start + place] |= outcome_bit(decisions[2][first + place], decisions[3][first + place])
+def _choose(here, state, rows, first_open, there_start, log, tracked, start, stop, moved):
+    """List the rows of a take that their own cluster changed from `first_open` on; returns how many there are."""
+    chosen = 0
+    for place in range(start, stop):
+        source = tracked[place]["source"]
+        key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+        mine = state[here, key]
+        if mine["last_own"] >= first_open:
+            moved[chosen]["key"], moved[chosen]["previous"] = key, mine["last_own"]
+            mine["last_own"] = -2 - mine["last_own"]  # is listed
+            chosen += 1
+    for place in range(chosen):
+        mine = state[here, moved[place]["key"]]
+        mine["last_own"] = -2 - mine["last_own"]
+    return chosen
 
 
 @njit(cache=True)
-def _go_back(state, side, before, open_start, chosen, work):
+def _go_back(state, side, earlier, first_open, chosen, moved):
     """Set each chosen row back by one of its own changes, and keep how it is; returns how many rows moved."""
-    exists, local, epoch, value, given, lacks = state
-    _, _, before_row, b_exists, b_local, b_epoch, b_value, b_given, b_lacks = before
-    keys, cursor, _, a_exists, a_local, a_epoch, a_value, a_given, a_lacks = work
-    moved = 0
+    count = 0
     for place in range(chosen):
-        row, key = cursor[place], keys[place]
-        a_exists[place], a_local[place], a_epoch[place] = exists[side, key], local[side, key], epoch[side, key]
-        a_value[place], a_given[place], a_lacks[place] = value[side, key], given[side, key], lacks[side, key]
-        if row < open_start:
-            continue
-        exists[side, key], local[side, key], epoch[side, key] = (
-            b_exists[side, row],
-            b_local[side, row],
-            b_epoch[side, row],
-        )
-        value[side, key], given[side, key], lacks[side, key] = (
-            b_value[side, row],
-            b_given[side, row],
-            b_lacks[side, row],
-        )
-        cursor[place] = before_row[side, row]
-        moved += 1
-    return moved
-
-
-@njit(cache=True)
-def _come_back(state, side, chosen, work):
-    """Undo `_go_back`, but for where it stands."""
-    exists, local, epoch, value, given, lacks = state
-    keys, _, _, a_exists, a_local, a_epoch, a_value, a_given, a_lacks = work
-    for place in range(chosen):
-        key = keys[place]
-        exists[side, key], local[side, key], epoch[side, key] = a_exists[place], a_local[place], a_epoch[place]
-        value[side, key], given[side, key], lacks[side, key] = a_value[place], a_given[place], a_lacks[place]
+        now = moved[place]
+        mine = state[side, now["key"]]
+        copy_version(now, mine)
+        if now["previous"] >= first_open:
+            before = earlier[now["previous"]]
+            copy_version(mine, before)
+            now["previous"] = before["previous"]
+            count += 1
+    return count
 
 
 @njit(cache=True)
 def try_others(
-    take, where, takes, state, rows, functions, table_of_key, log, queue, groups, decided, written, saved, work, before
-):
+    number, takes, state, rows, first_open, first, last, there_start, rules, log, queue, queued, queue_end, groups,
+    tracked, start, stop, candidates, trial, saved, earlier, moved,
+):  # fmt: skip
     """
-    Fill in what may have been decided on the operations of a take.
+    Fill in what may have been decided on the operations of a take, besides what was.
 
     What is decided on one row does not depend on others, so all rows go back one change at a time.
-
-    All up to `queue` is as given to `decide_pass`, and so are `written` and `saved`. `decided` is what pass TRACK
-    decided, the stretch of the take in it, the candidates, the first own row that may have come after it, whether it
-    was judged before it commits, and room for another pass; `work` is room for keys and their state, and per
-    key the take that chose it last; `before` is how each own row was before its change (see `catch_up`).
+    `first_open` is the first own row that may have come after it; `tracked`, from `start` to `stop`, is what pass
+    TRACK decided; `earlier` is how each own row was before its change (see `catch_up`); `trial`, `saved` and `moved`
+    are room; all else is as given to `decide_pass`.
     """
-    tracked, start, stop, candidates, open_start, judged, trial = decided
-    keys, cursor, stamp = work[0], work[1], work[2]
-    last_row = before[1]
-    here = takes[0][take]
-    there = 1 - here
-    for place in range(start, stop):
-        candidates[place] = 0
-    _note(candidates, start, tracked, start, stop - start)
-    chosen = 0
-    for place in range(start, stop):
-        source = tracked[1][place]
-        key = rows[0][there][source] if source >= 0 else log[1][-1 - source]
-        if stamp[key] != take and last_row[here, key] >= open_start:
-            stamp[key], keys[chosen], cursor[chosen] = take, key, last_row[here, key]
-            chosen += 1
-    first = True
+    here = takes[number]["applier"]
+    chosen = _choose(here, state, rows, first_open, there_start, log, tracked, start, stop, moved)
+    started = False
     while chosen > 0:
-        moved = 0 if first else _go_back(state, here, before, open_start, chosen, work)
-        if moved == 0 and not first:
+        if started and _go_back(state, here, earlier, first_open, chosen, moved) == 0:
             break
-        if not first or judged:
-            count, kept = decide_pass(
-                take, where, takes, state, rows, functions, table_of_key, log, queue,
-                (groups, 0, 0), (trial, 0), written, (True, saved),
+        if started or takes[number]["judged"]:
+            count, kept, _ = call_decide_pass(
+                number, takes, state, rows, first, last, there_start, rules, log, queue, queued, queue_end,
+                groups, 0, 0, trial, 0, True, saved,
             )  # fmt: skip
-            _note(candidates, start, trial, 0, count)
+            for place in range(count):
+                candidates[start + place] |= outcome_bit(trial[place]["verdict"], trial[place]["cause"])
             restore(saved, state, here, kept)
-        if not first:
-            _come_back(state, here, chosen, work)
-        first = False
+        if started:
+            for place in range(chosen):
+                copy_version(state[here, moved[place]["key"]], moved[place])
+        started = True

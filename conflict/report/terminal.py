@@ -118,7 +118,7 @@ def _rows(configuration: Configuration, run: Run) -> Table:
     table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
     for name, differing in run.summary.differing_rows.items():
         figures = [f"{run.summary.rows[cluster].get(name, 0):,}" for cluster in names]
-        table.add_row(name, *figures, f"[red]{differing:,}[/red]" if differing else "0")
+        table.add_row(name, *figures, "?" if differing is None else f"[red]{differing:,}[/red]" if differing else "0")
     return table
 
 
@@ -141,7 +141,11 @@ def _print_examples(console: Console, configuration: Configuration, outcomes: Se
 
 def _print_findings(console: Console, configuration: Configuration, run: Run) -> None:
     summary = run.summary
-    verdict = "[green]converged[/green]" if summary.converged else "[red]did not converge[/red]"
+    verdict = {
+        True: "[green]converged[/green]",
+        False: "[red]did not converge[/red]",
+        None: "[yellow]may have converged or not[/yellow]",
+    }[summary.converged]
     console.print(f"The clusters {verdict}, after {run.changes:,} row changes of their own.")
     for table, differing in summary.differing_rows.items():
         functions = [

@@ -1,8 +1,9 @@
 """Transactions in conflict, and rows that hold one unique value, as the driver puts them together."""
 
+import numpy as np
 import pytest
 
-from conflict.transactions import close_over_dependencies
+from conflict.jobs.rounds import in_conflict
 from conflict.unique_values import UniqueState, find_duplicates
 from conflict.unusable import Phase, Unusable
 
@@ -16,13 +17,15 @@ from conflict.unusable import Phase, Unusable
         ([(0, 2)], [(0, 1, 2)], {(0, 2)}),
         ([(0, 1)], [(0, 1, 2), (0, 2, 1)], {(0, 1), (0, 2)}),
         ([(0, 1)], [(1, 1, 2)], {(0, 1)}),
+        ([(0, -1), (2**31 - 1, 0)], [(0, -1, 2**31 - 1)], {(0, -1), (0, 2**31 - 1), (2**31 - 1, 0)}),
     ],
 )
 def test_dependents_are_in_conflict(
     conflicting: list[tuple[int, int]], dependencies: list[tuple[int, int, int]], expected: set[tuple[int, int]]
 ):
     """All that depend on a transaction in conflict are, transitively, but in its own take alone."""
-    assert close_over_dependencies(conflicting, dependencies) == expected
+    found = in_conflict(np.array(conflicting, np.int32).reshape(-1, 2), np.array(dependencies, np.int32).reshape(-1, 3))
+    assert [tuple(pair) for pair in found.tolist()] == sorted(expected)
 
 
 def stop(take: int) -> Unusable:

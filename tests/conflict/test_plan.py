@@ -1,10 +1,12 @@
 """The order of all takes, and what is known to have come back before each."""
 
+import attrs
 import pytest
 
 from conflict.errors import HistoryError
+from conflict.grid_writer import takes_table
 from conflict.history import Take
-from conflict.plan import plan_takes, without_takes_after
+from conflict.plan import Taken, plan_takes
 from tests.conflict.histories import history
 
 BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
@@ -94,14 +96,19 @@ def test_circular():
     assert str(caught.value) == ("the schedule is circular: cluster A takes epoch 11 before it can have been made")
 
 
-def test_without_takes_after():
-    """A stopped applier takes no more; what the cluster did itself stays."""
-    cluster = history("A:<11@1 A:i1=1@1 A:<12@2 A:i2=1@3 A:<13@4").clusters[0]
-    left = without_takes_after(cluster, 1)
-    assert [item.foreign_epoch if isinstance(item, Take) else item.epoch for item in left.timeline] == [11, 1, 3]
+def test_the_first_takes_alone():
+    """Takes after a stop are left out; None leaves out nothing."""
+    taken = Taken.of_cluster(history(BACK_AND_FORTH).cluster("A"))
+    assert taken.foreign_epoch.tolist() == [11, 12, 13]
+    assert [taken.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
 
 
-def test_without_a_stop():
-    """An applier that did not stop keeps its timeline."""
-    cluster = history("A:<11@1 A:<12@2").clusters[0]
-    assert without_takes_after(cluster, None) is cluster
+def test_takes_of_a_table():
+    """Takes in memory and in a History on disk are the same."""
+    clusters = history(BACK_AND_FORTH).clusters
+    takes = [(cluster.name, item) for cluster in clusters for item in cluster.timeline if isinstance(item, Take)]
+    for cluster in clusters:
+        read, made = Taken.of_table(takes_table(takes), cluster.name), Taken.of_cluster(cluster)
+        for field in attrs.fields(Taken):
+            assert getattr(read, field.name).tolist() == getattr(made, field.name).tolist()
+            assert getattr(read, field.name).dtype == getattr(made, field.name).dtype

@@ -1,0 +1,77 @@
+"""
+A History on disk as one in memory, for the reference engine; row by row, so for small ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Any
+
+from conflict.configuration import Configuration
+from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, keys_part, part
+from conflict.history import Cluster, History, Origin, RowChange, Take, Transaction
+from conflict.manifest import Manifest, table_numbers
+from conflict.schedule import timeline_of
+from ndb_formats.cursor import Cursor
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.events.table_map import bits
+from ndb_formats.extra_row_info import ConflictFlag
+from ndb_formats.row_image import RowImage, RowLayout, take_image
+
+__all__ = ["read_history"]
+
+
+def read_history(folder: Folder, configuration: Configuration) -> History:
+    """Return a History; its configuration says what the tables are, and the roles of the clusters."""
+    manifest = Manifest.from_json(folder.read_json("history.json"))
+    numbers = table_numbers(configuration)
+    layouts = manifest.layouts(numbers)
+    takes: dict[str, list[Take]] = {name: [] for name in manifest.clusters}
+    for row in folder.read_table("takes.parquet", TAKES).to_pylist():
+        arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
+        takes[row.pop("applier")].append(Take(**row, arrived=arrived))
+    clusters = []
+    for cluster in configuration.clusters:
+        changes = sorted(_changes(folder, manifest, cluster.name, layouts), key=lambda item: item[0])
+        transactions = [
+            Transaction(epoch, group, tuple(change for _, change in items))
+            for (epoch, group), items in groupby(changes, key=lambda item: (item[0][0], item[0][1]))
+        ]
+        timeline = timeline_of(transactions, takes[cluster.name])
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
+    return History(tuple(clusters), {layout.table: layout for layout in layouts if layout is not None})
+
+
+def _changes(
+    folder: Folder, manifest: Manifest, cluster: str, layouts: list[RowLayout | None]
+) -> Iterator[tuple[tuple[int, int, int], RowChange]]:
+    """Yield a cluster's changes, each after its epoch, group and ordinal."""
+    for bucket in range(manifest.buckets):
+        parts = [keys_part(bucket, batch) for batch in range(manifest.batches)]
+        identities = folder.read_tables(parts, KEYS).column("identity").to_pylist()
+        runs = range(len(manifest.runs[cluster]))
+        rows, images = (
+            folder.read_tables((part(kind, cluster, run, bucket) for run in runs), schema).to_pylist()
+            for kind, schema in (("changes", CHANGES), ("images", IMAGES))
+        )
+        for row, image in zip(rows, images, strict=True):
+            layout = layouts[row["table"]]
+            assert layout is not None
+            change = RowChange(
+                layout.table,
+                identities[row["key"]][2:],
+                Operation(row["operation"]),
+                *(_image(layout, row[f"{which}_columns"], image[which]) for which in ("before", "after")),
+                row["transaction_id"],
+                ConflictFlag(row["flags"]),
+                Origin(manifest.files[cluster][row["file"]], row["position"], row["row"]),
+            )
+            yield (row["epoch"], row["group"], row["ordinal"]), change
+
+
+def _image(layout: RowLayout, columns: bytes | None, data: bytes | None) -> RowImage | None:
+    if columns is None or data is None:
+        return None
+    flags: list[Any] = list(bits(columns, 8 * len(columns)))
+    return take_image(Cursor(data), layout, tuple(place for place, here in enumerate(flags) if here))

@@ -1,0 +1,136 @@
+"""
+What appliers did to rows, take by take, and where that is not what a binlog shows.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from conflict.decision import Verdict
+from conflict.resolution import Effect
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["compare", "touched_rows"]
+
+APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
+CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
+REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
+
+
+@njit(cache=True)
+def touched_rows(
+    take, verdict, existed, key, operation, applier, log_take, log_key, log_operation, refresh, side, keys
+):
+    """
+    Return take, row and effect of all that one applier did, in the order of takes, a row once per take.
+
+    Args:
+        take: Of each decision.
+        verdict: Of each decision.
+        existed: Whether its row was there before.
+        key: Its row.
+        operation: Its operation.
+        applier: Who took it.
+        log_take: Take of each entry that appliers logged.
+        log_key: Its row.
+        log_operation: Its operation.
+        refresh: Whether it is a refresh.
+        side: The applier.
+        keys: Number of rows.
+    """
+    count = len(take) + len(log_take)
+    takes, rows, effects = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
+    there, gone = np.empty(count, np.bool_), np.empty(count, np.bool_)
+    last, slot = np.full(keys, -1, np.int64), np.zeros(keys, np.int64)
+    found, entry, decision = 0, 0, 0
+    while decision < len(take):
+        now, start = take[decision], found
+        mine = applier[decision] == side
+        while decision < len(take) and take[decision] == now:
+            if mine and verdict[decision] == APPLIED:
+                row = key[decision]
+                if last[row] != now:
+                    last[row], slot[row] = now, found
+                    takes[found], rows[found], effects[found], there[found] = now, row, 0, existed[decision]
+                    found += 1
+                gone[slot[row]] = operation[decision] == DELETE
+            decision += 1
+        while entry < len(log_take) and log_take[entry] <= now:
+            if mine and refresh[entry]:
+                row = log_key[entry]
+                if last[row] != now:
+                    last[row], slot[row] = now, found
+                    takes[found], rows[found] = now, row
+                    found += 1
+                effects[slot[row]] = REFRESHED_ABSENT if log_operation[entry] == DELETE else REFRESHED
+            entry += 1
+        kept = start
+        for place in range(start, found):
+            effect = effects[place]
+            if effect == 0 and (there[place] or not gone[place]):
+                effect = DELETED if gone[place] else CHANGED
+            if effect != 0:  # else it was not there before, and is not there now
+                takes[kept], rows[kept], effects[kept] = takes[place], rows[place], effect
+                kept += 1
+        found = kept
+    return takes[:found], rows[:found], effects[:found]
+
+
+@njit(cache=True)
+def _comes(epochs, groups, place, epoch, group):
+    """Whether a row stands at (epoch, group)."""
+    return place < len(epochs) and epochs[place] == epoch and groups[place] == group
+
+
+@njit(cache=True)
+def compare(epochs, groups, rows, effects, shown_epochs, shown_groups, shown_rows, shown_effects, keys):
+    """
+    Compare what one applier did with what its binlog shows, both in the order of epoch and group.
+
+    At one place the last thing done to a row counts; takes without a trace can stand at one place.
+
+    Args:
+        epochs: Own epoch of each row that was touched.
+        groups: Group of that epoch.
+        rows: The row.
+        effects: What was done to it.
+        shown_epochs: The same four of what the binlog shows.
+        shown_groups: See there.
+        shown_rows: See there.
+        shown_effects: See there.
+        keys: Number of rows.
+
+    Returns:
+        How many rows, per place, either holds; and epoch, group and row where they are not the same.
+    """
+    count = len(rows) + len(shown_rows)
+    at_epoch, at_group, at_row = np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int64)
+    done, shown = np.zeros(keys, np.int8), np.zeros(keys, np.int8)  # bit n is effect n
+    mine, theirs, compared, differing = 0, 0, 0, 0
+    while mine < len(rows) or theirs < len(shown_rows):
+        first = theirs >= len(shown_rows) or (
+            mine < len(rows)
+            and (
+                epochs[mine] < shown_epochs[theirs]
+                or (epochs[mine] == shown_epochs[theirs] and groups[mine] <= shown_groups[theirs])
+            )
+        )
+        epoch, group = (epochs[mine], groups[mine]) if first else (shown_epochs[theirs], shown_groups[theirs])
+        start, shown_start = mine, theirs
+        while _comes(epochs, groups, mine, epoch, group):
+            done[rows[mine]] = 1 << effects[mine]
+            mine += 1
+        while _comes(shown_epochs, shown_groups, theirs, epoch, group):
+            shown[shown_rows[theirs]] |= 1 << shown_effects[theirs]
+            theirs += 1
+        for place in range(start, mine + theirs - shown_start):
+            row = rows[place] if place < mine else shown_rows[shown_start + place - mine]
+            if done[row] == 0 and shown[row] == 0:
+                continue  # a row that was met before
+            compared += 1
+            if done[row] != shown[row]:
+                at_epoch[differing], at_group[differing], at_row[differing] = epoch, group, row
+                differing += 1
+            done[row], shown[row] = 0, 0
+    return compared, at_epoch[:differing], at_group[:differing], at_row[:differing]

@@ -1,0 +1,191 @@
+"""
+What the fold works on: records, so that all that is known of a row, a take or a state stands in one place in memory.
+
+A fold goes to rows in no order, and one record is one trip to memory. It is also one argument to compiled code,
+which pays for every array that it is handed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+from numba import njit
+
+from conflict.kernels.arrays import BucketRows, FunctionArrays, Presence, TakeArrays, read_only
+from ndb_formats.events.rows_event import Operation
+
+__all__ = [
+    "DECISION",
+    "EARLIER",
+    "ENTRY",
+    "ROW",
+    "RULE",
+    "STATE",
+    "TAKE",
+    "Records",
+    "Walk",
+    "row_records",
+    "rule_records",
+    "state_records",
+    "walk_of",
+]
+
+Records = npt.NDArray[np.void]
+UPDATE = int(Operation.UPDATE_ROW)
+PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
+
+_VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
+
+# A take: the columns of `TakeArrays` that count; `previous` is the one before of the same applier, and from
+# `heard_start` to `heard_stop` in `Walk.hearers` stand the takes of the other applier that hear of it.
+TAKE = np.dtype(
+    [
+        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
+        *[("arrived_epoch", "u8"), ("group", "i4"), ("judged_group", "i4"), ("arrived_group", "i4")],
+        *[("previous", "i4"), ("heard_start", "i4"), ("heard_stop", "i4")],
+        *[("applier", "i1"), ("traced", "?"), ("judged", "?")],
+    ],
+    align=True,
+)
+# An own change of a cluster, the second cluster's after the first one's.
+ROW = np.dtype(
+    [
+        *[("epoch", "u8"), ("before", "u8"), ("after", "u8"), ("before_lacks", "u8"), ("after_lacks", "u8")],
+        *[("key", "i4"), ("group", "i4"), ("operation", "i1")],
+        *[("before_given", "?"), ("after_given", "?"), ("empty", "?")],
+    ],
+    align=True,
+)
+# What an applier does with a table; bit n of `needs_before` is operation n.
+RULE = np.dtype(
+    [
+        *[("required", "u8"), ("code", "i2"), ("gci_bits", "i1"), ("needs_before", "i1"), ("needs_after", "i1")],
+        *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?")],
+    ],
+    align=True,
+)
+# A row of a cluster. `wrote` is the last pass that wrote it and `unwritten` the required columns that pass did not
+# write; `logged` the last take that logged it, `kept` the last that kept it to undo a pass, `last_own` its own change.
+STATE = np.dtype(
+    [
+        *_VERSION,
+        *[("table", "i2"), ("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
+    ],
+    align=True,
+)
+# How a row was before: before a pass that is undone (`key`), or before an own change (`previous` is the one before).
+EARLIER = np.dtype([*_VERSION, ("key", "i4"), ("previous", "i4")], align=True)
+# The columns of `Logged`.
+ENTRY = np.dtype(
+    [
+        *[("value", "u8"), ("lacks", "u8"), ("take", "i8"), ("decision", "i8"), ("key", "i4")],
+        *[("cluster", "i1"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
+    ],
+    align=True,
+)
+# The columns of `Decisions`.
+DECISION = np.dtype(
+    [
+        *[("incoming", "u8"), ("stored", "u8"), ("take", "i4"), ("source", "i4")],
+        *[("verdict", "i1"), ("cause", "i1"), ("existed", "?")],
+    ],
+    align=True,
+)
+
+
+@attrs.frozen(eq=False)
+class Walk:
+    """
+    All takes of both appliers, the same for every bucket.
+
+    Attributes:
+        takes: In order. `TAKE`, shape (takes,).
+        hearers: Numbers of the takes by foreign epoch, those of the first applier before those of the second. Shape
+            (takes,), int32.
+        heard: The foreign epochs of `hearers`. Shape (takes,), uint64.
+        split: Where those of the second applier begin.
+    """
+
+    takes: Records
+    hearers: npt.NDArray[np.int32]
+    heard: npt.NDArray[np.uint64]
+    split: int
+
+
+@lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
+def walk_of(takes: TakeArrays) -> Walk:
+    """Return the takes as the fold reads them."""
+    records = np.zeros(len(takes), TAKE)
+    for name in TAKE.names or ():
+        if hasattr(takes, name):
+            records[name] = getattr(takes, name)
+    records["max_replicated"] = takes.max_replicated_epoch
+    by_applier = [np.flatnonzero(takes.applier == side) for side in (0, 1)]
+    sides = [mine[np.argsort(takes.foreign_epoch[mine], kind="stable")] for mine in by_applier]
+    split = len(sides[0])
+    for side, mine in enumerate(by_applier):
+        records["previous"][mine] = np.append(-1, mine)[: len(mine)]
+        theirs = takes.foreign_epoch[sides[1 - side]]
+        start = 0 if side else split
+        records["heard_start"][mine] = start + np.searchsorted(theirs, takes.epoch[mine], "left")
+        records["heard_stop"][mine] = start + np.searchsorted(theirs, takes.epoch[mine], "right")
+    hearers = np.concatenate(sides).astype(np.int32)
+    return Walk(records, hearers, takes.foreign_epoch[hearers], split)
+
+
+def row_records(rows: Sequence[BucketRows]) -> Records:
+    """Return the rows of both clusters."""
+    records = np.empty(sum(len(side) for side in rows), ROW)
+    start = 0
+    for side in rows:
+        _pack_rows(
+            records[start : start + len(side)],
+            *(read_only(array) for array in (side.key, side.operation, side.epoch, side.group)),
+            *(read_only(array) for array in (side.before_presence, side.before_value, side.before_lacks)),
+            *(read_only(array) for array in (side.after_presence, side.after_value, side.after_lacks)),
+        )
+        start += len(side)
+    return records
+
+
+@njit(cache=True)
+def _pack_rows(
+    records, key, operation, epoch, group, before_presence, before, before_lacks, after_presence, after, after_lacks
+):
+    for place in range(len(key)):
+        row = records[place]
+        row["key"], row["operation"], row["epoch"], row["group"] = (
+            key[place],
+            operation[place],
+            epoch[place],
+            group[place],
+        )
+        row["before_given"], row["before"] = before_presence[place] == PRESENT, before[place]
+        row["after_given"], row["after"] = after_presence[place] == PRESENT, after[place]
+        row["before_lacks"], row["after_lacks"] = before_lacks[place], after_lacks[place]
+        row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
+
+
+def rule_records(functions: FunctionArrays) -> Records:
+    """Return what appliers do with tables. Shape (clusters, tables)."""
+    records = np.zeros(functions.code.shape, RULE)
+    for name in ("code", "gci_bits", "refreshes", "secondary", "reflects", "whole_rows", "required"):
+        records[name] = getattr(functions, name)
+    for name in ("needs_before", "needs_after"):
+        wanted = getattr(functions, name)
+        records[name] = (wanted * (1 << np.arange(wanted.shape[2]))).sum(axis=2)
+    return records
+
+
+def state_records(rows: Sequence[BucketRows], keys: int) -> Records:
+    """Return rows that do not exist yet. Shape (clusters, keys)."""
+    records = np.zeros((2, keys), STATE)
+    for name in ("wrote", "logged", "kept", "last_own"):
+        records[name] = -1
+    for side in rows:
+        records["table"][:, side.key] = side.table
+    return records

@@ -1,0 +1,78 @@
+"""
+Where a fold writes to.
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from conflict.kernels.arrays import Bool, Int64
+from conflict.kernels.records import DECISION, EARLIER, ENTRY, Records
+
+__all__ = ["Room"]
+
+
+@attrs.frozen
+class Room:
+    """
+    Arrays for one fold, in the order in which the compiled code takes them.
+
+    Attributes:
+        active: Whether a take applies anything here. Shape (takes,).
+        queue_start: Where in the queue of the other applier begins what the take applies. Shape (takes,).
+        queue_stop: One past the last. Shape (takes,).
+        decisions: What was decided in the end. `DECISION`, shape (capacity,).
+        tracked: What pass TRACK decided. `DECISION`, shape (capacity,).
+        trial: What it would have decided at another time. `DECISION`, shape (capacity,).
+        candidates: See `conflict.kernels.fold.Folded`. Shape (capacity,).
+        log: What appliers logged. `ENTRY`, shape (capacity,).
+        queue: Per cluster, which entries it logged, in order. Shape (clusters, capacity).
+        pending: Decisions whose rows are sent again, of one take. Shape (capacity,).
+        saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
+        earlier: Rows as they were before an own change. `EARLIER`, shape (rows,).
+        moved: Rows that were set back, as they were. `EARLIER`, shape (keys,).
+    """
+
+    active: Bool
+    queue_start: Int64
+    queue_stop: Int64
+    decisions: Records
+    tracked: Records
+    trial: Records
+    candidates: Int64
+    log: Records
+    queue: Int64
+    pending: Int64
+    saved: Records
+    earlier: Records
+    moved: Records
+
+    @classmethod
+    def of(cls, capacity: int, keys: int, rows: int, takes: int, *, keeping: bool) -> Room:
+        """
+        Return new arrays; memory that is not written to is not taken.
+
+        Args:
+            capacity: How many decisions there is room for.
+            keys: How many keys there are.
+            rows: How many own changes there are.
+            takes: How many takes there are.
+            keeping: Whether transactions are in conflict: only then it matters how rows were before their cluster's
+                own changes.
+        """
+        return cls(
+            active=np.zeros(takes, np.bool_),
+            queue_start=np.zeros(takes, np.int64),
+            queue_stop=np.zeros(takes, np.int64),
+            decisions=np.empty(capacity, DECISION),
+            tracked=np.empty(capacity, DECISION),
+            trial=np.empty(capacity if keeping else 1, DECISION),
+            candidates=np.zeros(capacity, np.int64),
+            log=np.empty(capacity, ENTRY),
+            queue=np.empty((2, capacity), np.int64),
+            pending=np.empty(capacity, np.int64),
+            saved=np.empty(keys, EARLIER),
+            earlier=np.empty(rows if keeping else 1, EARLIER),
+            moved=np.empty(keys if keeping else 1, EARLIER),
+        )

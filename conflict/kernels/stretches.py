@@ -1,0 +1,55 @@
+"""
+Which of a cluster's rows come before a take, and which belong to an epoch.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["HIGHEST", "LOWEST", "open_start", "seek"]
+
+# Groups of an epoch lie between these.
+LOWEST, HIGHEST = np.int64(-(2**40)), np.int64(2**40)
+
+
+@njit(cache=True, inline="always")
+def _reaches(row, epoch, group):
+    """Whether a row stands at or after (epoch, group)."""
+    return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
+
+
+@njit(cache=True)
+def seek(rows, low, high, near, epoch, group):
+    """Return the first row from `low` on at or after (epoch, group), `high` if there is none; it is likely `near`."""
+    if near > low and _reaches(rows[near - 1], epoch, group):
+        high = near - 1
+    else:
+        low = max(low, near)
+        step = 1
+        while low < high:  # take longer and longer steps
+            probe = min(low + step, high) - 1
+            if _reaches(rows[probe], epoch, group):
+                high = probe
+                break
+            low = probe + 1
+            step *= 2
+    while low < high:
+        middle = (low + high) // 2
+        if _reaches(rows[middle], epoch, group):
+            high = middle
+        else:
+            low = middle + 1
+    return low
+
+
+@njit(cache=True)
+def open_start(takes, number, rows, low, high, near):
+    """Return the first own row from which on an applier may have begun with a take: after the last, once it arrived."""
+    take = takes[number]
+    start = seek(rows, low, high, near, take["arrived_epoch"], np.int64(take["arrived_group"]) + 1)
+    if take["previous"] >= 0:
+        before = takes[take["previous"]]
+        follows = np.int64(before["group"]) + (not before["traced"])
+        start = max(start, seek(rows, low, high, near, before["epoch"], follows))
+    return start
