@@ -1,7 +1,7 @@
 """
 Big binlogs as an NDB server writes them: a few hundred epochs are encoded once and repeated with fresh epoch numbers.
 
-Every epoch is a transaction with GTID, BEGIN, the Table_maps, the server's own row of `ndb_apply_status`, rows events of
+Every epoch is a transaction with GTID, BEGIN, Table_maps, the server's own row of `ndb_apply_status`, rows events of
 several user transactions, now and then an epoch that the applier took, and COMMIT.
 """
 

@@ -21,7 +21,7 @@ from ndb_formats.row_image import layout_of_types
 from ndb_formats.schema import Table
 
 words = st.text(st.sampled_from("aAäÄåßéE\u017f z€"), max_size=6)
-latin = st.text(st.sampled_from("aAäÄåß[]\\ zZ"), max_size=6)
+latin = st.text(st.sampled_from("aAäÄåß[]\\ zZ@`{"), max_size=6)
 # Declared type, wire type, values of it.
 COLUMNS: dict[str, tuple[str, WireType, st.SearchStrategy[Any]]] = {
     "tiny": ("TINYINT", WireType(ColumnCode.TINY), st.integers(-128, 127)),
@@ -42,6 +42,9 @@ COLUMNS: dict[str, tuple[str, WireType, st.SearchStrategy[Any]]] = {
     "bytes": ("VARBINARY(300)", WireType(ColumnCode.VARCHAR, 300), st.binary(max_size=12)),
     "text": ("VARCHAR(20) COLLATE utf8mb4_0900_ai_ci", WireType(ColumnCode.VARCHAR, 80), words),
     "exact": ("VARCHAR(20) COLLATE utf8mb4_bin", WireType(ColumnCode.VARCHAR, 80), words),
+    "case": ("VARCHAR(20) COLLATE utf8mb4_0900_as_cs", WireType(ColumnCode.VARCHAR, 80), words),
+    "plain": ("VARCHAR(20) COLLATE utf8mb4_general_ci", WireType(ColumnCode.VARCHAR, 80), words),
+    "wide": ("VARCHAR(20) CHARACTER SET utf16", WireType(ColumnCode.VARCHAR, 80), words),
     "old": ("CHAR(20) CHARACTER SET latin1", WireType(ColumnCode.STRING, 20), latin),
 }
 
