@@ -10,7 +10,7 @@ Options:
     path         a file, a folder or a pattern; every binlog in it is read
     tables       ``database.table`` names, separated by commas; all user tables otherwise
     startEpoch   first NDB epoch, inclusive
-    endEpoch     last NDB epoch, inclusive; nothing after it is read
+    endEpoch     last NDB epoch, inclusive; what is wrong after it disturbs nobody
     schema       file of CREATE TABLE statements, for column names that the binlog does not tell
 
 Images are maps from column name to text: a column that an image does not carry is not in its map, a
