@@ -62,6 +62,7 @@ class _BucketTask:
     manifest: Manifest
     numbers: TableNumbers
     sites: tuple[Site, ...]
+    final_rows: bool
     takes: Shared[TakeArrays] | None = None
     conflicts: Shared[Conflicts] | None = None
     changed: Shared[Changed | None] | None = None
@@ -87,6 +88,7 @@ def resolve_history(
     out: Folder,
     *,
     use_evidence: bool = True,
+    final_rows: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -98,6 +100,7 @@ def resolve_history(
         history: A History that `ingest` made for that run.
         out: Where the result goes.
         use_evidence: Settle what the binlogs leave open by what they show (see `conflict.evidence`).
+        final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -105,7 +108,8 @@ def resolve_history(
     """
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
-    job = _Job(run, _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers)), progress)
+    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows)
+    job = _Job(run, base, progress)
     table = history.read_table("takes.parquet", TAKES)
     settled, summaries = job.resolve([Taken.of_table(table, name) for name in manifest.clusters])
     answers: Sequence[evidence.Settled] = ()
@@ -301,7 +305,9 @@ def _differing(task: _BucketTask) -> Differing:
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
     takes, conflicts = task.settled
     bucket = task.load(images=True)
-    summary, tracked = resolve_bucket(bucket, task.sites, takes, conflicts, task.manifest.files, task.out)
+    summary, tracked = resolve_bucket(
+        bucket, task.sites, takes, conflicts, task.manifest.files, task.out, final_rows=task.final_rows
+    )
     return summary, tracked, first_unusable(bucket, task.sites, takes)
 
 
