@@ -13,8 +13,17 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.history_members import Epochs, Members, buckets_of, count_members, find_members
-from benchmarks.history_rows import Keys, Times, make_rows
+from benchmarks.history_members import (
+    CLUSTER,
+    ORDINAL,
+    SLOT,
+    TRANSACTION,
+    Epochs,
+    buckets_of,
+    count_members,
+    find_members,
+)
+from benchmarks.history_rows import NUMBER, OPERATION, PLACE, Keys, Times, make_rows
 from benchmarks.history_shape import Clock, Shape
 
 __all__ = ["IDENTITY", "MadeBucket", "Plan", "Side", "made_buckets", "plan_of"]
@@ -81,18 +90,14 @@ def _choices(weights: Array) -> Array:
 
 def _epochs(clock: Clock) -> Epochs:
     shape = clock.shape
-    first, second = shape.chance(clock.cluster, 5).integers(0, 2**62, 2).tolist()
     return Epochs(
-        (first, second),
+        shape.chance(clock.cluster, 5).integers(0, 2**62, 2).astype(np.uint64),
         clock.starts,
         clock.pattern,
         clock.patterns,
         clock.singles,
         clock.load_end,
-        clock.inserts,
-        shape.away,
-        shape.clashes,
-        shape.churn,
+        np.array([clock.inserts, shape.away, shape.clashes, shape.churn]),
     )
 
 
@@ -152,7 +157,7 @@ def made_buckets(plan: Plan, first: int, count: int) -> Iterator[MadeBucket]:
     times = _times(plan)
     for number in range(first, stop):
         rows = slice(offsets[number - first], offsets[number - first + 1])
-        yield _made(plan, number, Members(*(column[rows] for column in members)), times)
+        yield _made(plan, number, members[rows], times)
 
 
 def _times(plan: Plan) -> Times:
@@ -162,26 +167,26 @@ def _times(plan: Plan) -> Times:
         np.stack([own.seen(other, after=False) for own, other in pairs]),
         np.stack([own.seen(other, after=True) for own, other in pairs]),
         np.stack([clock.place for clock in plan.clocks]),
-        FIRST_MICROSECOND,
-        np.array([SLOT_MICROSECONDS, SLOT_MICROSECONDS // longest]),
+        np.array([FIRST_MICROSECOND, SLOT_MICROSECONDS, SLOT_MICROSECONDS // longest], np.uint64),
     )
 
 
-def _made(plan: Plan, number: int, members: Members, times: Times) -> MadeBucket:
+def _made(plan: Plan, number: int, members: Array, times: Times) -> MadeBucket:
     shape = plan.shape
     places = [np.flatnonzero(plan.bucket_of[home::2] == number) for home in (0, 1)]
     ids = np.concatenate([2 * place + home + 1 for home, place in enumerate(places)]).astype(np.uint64)
     seed = int(shape.chance(2, number).integers(2**62))
-    state, rows, enough = make_rows(members, times, seed, shape.window[1], _keys(shape, places))
+    state, rows, values, enough = make_rows(members, times, seed, shape.window[1], _keys(shape, places))
     if not enough:
         message = f"bucket {number} has too few keys for its changes"
         raise ValueError(message)
     sides = []
     for cluster in (0, 1):
-        mine = np.flatnonzero(members.cluster == cluster)
-        columns = (members.slot, members.ordinal, members.transaction, rows.place, rows.operation)
-        sides.append(Side(*(column[mine] for column in (*columns, rows.value, rows.before))))
-    return MadeBucket(number, ids, state.number, (sides[0], sides[1]))
+        mine = np.flatnonzero(members[:, CLUSTER] == cluster)
+        times_of = (members[mine, column] for column in (SLOT, ORDINAL, TRANSACTION))
+        operation = rows[mine, OPERATION].astype(np.int8)
+        sides.append(Side(*times_of, rows[mine, PLACE], operation, values[mine, 0], values[mine, 1]))
+    return MadeBucket(number, ids, state[:, NUMBER], (sides[0], sides[1]))
 
 
 def _keys(shape: Shape, places: list[Array]) -> Keys:

@@ -117,8 +117,9 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
         folder: Where it goes.
         processes: How many processes make it.
     """
-    write = partial(_write_buckets, shape, folder)
-    parts = range(0, shape.buckets, BUCKETS_AT_ONCE)
+    count = min(BUCKETS_AT_ONCE, -(-shape.buckets // processes))
+    write = partial(_write_buckets, shape, folder, count=count)
+    parts = range(0, shape.buckets, count)
     if min(processes, len(parts)) == 1:
         for first in parts:
             write(first)
@@ -201,10 +202,10 @@ def _takes(plan: Plan, applier: int) -> pa.Table:
     return pa.table(arrays, schema=TAKES)
 
 
-def _write_buckets(shape: Shape, folder: Folder, first: int) -> None:
-    """Make some buckets and write their parts."""
+def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> None:
+    """Make consecutive buckets and write their parts."""
     plan = plan_of(shape)
-    for bucket in made_buckets(plan, first, BUCKETS_AT_ONCE):
+    for bucket in made_buckets(plan, first, count):
         _write_keys(folder, bucket)
         for cluster, side in enumerate(bucket.sides):
             cuts = np.searchsorted(side.slot, _edges(shape)).tolist()

@@ -15,11 +15,15 @@ __all__ = [
     "AWAY",
     "CHURN",
     "CLASH",
+    "CLUSTER",
     "HOME",
+    "KIND",
     "NEW",
+    "ORDINAL",
+    "SLOT",
+    "TRANSACTION",
     "Array",
     "Epochs",
-    "Members",
     "buckets_of",
     "count_members",
     "find_members",
@@ -78,134 +82,105 @@ def buckets_of(first: int, count: int, start: int, table: Array, buckets: int) -
 
 class Epochs(NamedTuple):
     """
-    What the loops need of a cluster's epochs.
+    What the loops need of a cluster's epochs; they take it apart at once, as arrays in a tuple are slow to reach.
 
     Attributes:
-        chance: Where the chance of its changes begins, and that of its transactions.
+        chance: Where the chance of its changes begins, and that of its transactions. Shape (2,), uint64.
         starts: See `Clock`.
         pattern: See `Clock`.
         patterns: See `Clock`.
         singles: See `Clock`.
         load_end: See `Clock`.
-        inserts: See `Clock`.
-        away: See `Shape`.
-        clashes: See `Shape`.
-        churn: See `Shape`.
+        parts: `Clock.inserts`, then away, clashes and churn of `Shape`. Shape (4,).
     """
 
-    chance: tuple[int, int]
+    chance: Array
     starts: Array
     pattern: Array
     patterns: Array
     singles: Array
     load_end: int
-    inserts: float
-    away: float
-    clashes: float
-    churn: float
+    parts: Array
 
 
 @njit
-def kind_of(epochs: Epochs, slot: int, transaction: int, single: bool) -> int:
-    """Return what a transaction does: NEW, CHURN, or HOME for updates."""
-    if slot < epochs.load_end:
+def kind_of(chance: Array, parts: Array, slot: int, transaction: int, single: bool) -> int:
+    """Return what a transaction after the load does: NEW, CHURN, or HOME for updates."""
+    number = mixed(chance[1] + np.uint64(slot) * np.uint64(4096) + np.uint64(transaction))
+    if unit(number) < parts[0]:
         return NEW
-    number = mixed(np.uint64(epochs.chance[1]) + np.uint64(slot) * np.uint64(4096) + np.uint64(transaction))
-    if unit(number) < epochs.inserts:
-        return NEW
-    return CHURN if single and unit(mixed(number)) < epochs.churn else HOME
+    return CHURN if single and unit(mixed(number)) < parts[3] else HOME
 
 
 @njit
-def change_of(epochs: Epochs, slot: int, place: int, kind: int, choices: Array) -> tuple[int, int]:
-    """Return the kind of a change and its bucket."""
-    number = mixed(np.uint64(epochs.chance[0]) + np.uint64(epochs.starts[slot] + place))
-    if kind == HOME:
-        chance = float(number & np.uint64(0xFFFFFF)) / 16777216.0
-        if chance < epochs.away + epochs.clashes:
-            kind = AWAY if chance < epochs.away else CLASH
-    return kind, choices[kind, number >> np.uint64(48)]
-
-
-@njit
-def count_members(epochs: Epochs, choices: Array, buckets: int) -> Array:
+def kinds_and_buckets(epochs: Epochs, choices: Array, slot: int, kinds: Array, buckets: Array) -> int:
     """
-    Return how many changes of a cluster fall into each bucket. Shape (buckets,).
+    Fill in the kind and the bucket of each change of an epoch, and return how many there are.
 
     Args:
         epochs: Of the cluster.
         choices: Bucket of a change of each kind, by chance. Shape (kinds, 65536).
-        buckets: Their number.
+        slot: Of the epoch.
+        kinds: Room for the kinds.
+        buckets: Room for the buckets.
     """
-    counts = np.zeros(buckets, np.int64)
+    chance, starts, pattern, patterns, singles, load_end, parts = epochs
+    transactions, alone = patterns[pattern[slot]], singles[pattern[slot]]
+    first, last, kind = starts[slot], -1, NEW
+    count = starts[slot + 1] - first
+    for place in range(count):
+        transaction = transactions[place]
+        if transaction != last and slot >= load_end:
+            last, kind = transaction, kind_of(chance, parts, slot, transaction, alone[place])
+        number, what = mixed(chance[0] + np.uint64(first + place)), kind
+        if kind == HOME:
+            away = float(number & np.uint64(0xFFFFFF)) / 16777216.0
+            if away < parts[1] + parts[2]:
+                what = AWAY if away < parts[1] else CLASH
+        kinds[place], buckets[place] = what, choices[what, number >> np.uint64(48)]
+    return count
+
+
+@njit
+def count_members(epochs: Epochs, choices: Array, buckets: int) -> Array:
+    """Return how many changes of a cluster fall into each of so many buckets; arguments as in `kinds_and_buckets`."""
+    counts, longest = np.zeros(buckets, np.int64), epochs.patterns.shape[1]
+    kinds, found = np.empty(longest, np.int8), np.empty(longest, np.int32)
     for slot in range(len(epochs.pattern)):
-        pattern, last, kind = epochs.pattern[slot], -1, NEW
-        for place in range(epochs.starts[slot + 1] - epochs.starts[slot]):
-            transaction = epochs.patterns[pattern, place]
-            if transaction != last:
-                last, kind = transaction, kind_of(epochs, slot, transaction, epochs.singles[pattern, place])
-            counts[change_of(epochs, slot, place, kind, choices)[1]] += 1
+        for place in range(kinds_and_buckets(epochs, choices, slot, kinds, found)):
+            counts[found[place]] += 1
     return counts
 
 
-class Members(NamedTuple):
-    """
-    Changes of both clusters in a bucket, by slot, then by cluster. Shape (changes,).
-
-    Attributes:
-        cluster: Who makes it.
-        slot: When.
-        ordinal: Number among the changes of the epoch.
-        transaction: Number of its transaction in the epoch.
-        kind: NEW, HOME, AWAY, CLASH or CHURN.
-    """
-
-    cluster: Array
-    slot: Array
-    ordinal: Array
-    transaction: Array
-    kind: Array
+# Columns of the changes of both clusters in a bucket, which stand by slot, then by cluster: who makes it, when, its
+# number among the changes of the epoch, that of its transaction in the epoch, and NEW, HOME, AWAY, CLASH or CHURN.
+CLUSTER, SLOT, ORDINAL, TRANSACTION, KIND = 0, 1, 2, 3, 4
 
 
 @njit
-def find_members(epochs: tuple[Epochs, Epochs], choices: Array, first: int, offsets: Array) -> Members:
+def find_members(epochs: tuple[Epochs, Epochs], choices: Array, first: int, offsets: Array) -> Array:
     """
-    Return the changes in consecutive buckets, bucket after bucket.
+    Return the changes in consecutive buckets, bucket after bucket. Shape (changes, 5), int32.
 
     Args:
         epochs: Of both clusters.
-        choices: Per cluster, as in `count_members`. Shape (2, kinds, 65536).
+        choices: Per cluster, as in `kinds_and_buckets`. Shape (2, kinds, 65536).
         first: The first bucket.
         offsets: Where the changes of each bucket begin, and their total. Shape (buckets + 1,).
     """
-    total, found = offsets[-1], offsets[:-1].copy()
-    members = Members(
-        np.empty(total, np.int8),
-        np.empty(total, np.int32),
-        np.empty(total, np.int16),
-        np.empty(total, np.int16),
-        np.empty(total, np.int8),
-    )
+    members, found = np.empty((offsets[-1], 5), np.int32), offsets[:-1].copy()
+    longest = max(epochs[0].patterns.shape[1], epochs[1].patterns.shape[1])
+    kinds, buckets = np.empty(longest, np.int8), np.empty(longest, np.int32)
     for slot in range(len(epochs[0].pattern)):
         for cluster in range(2):
-            put_members(epochs[cluster], choices[cluster], cluster, slot, first, found, members)
+            mine = epochs[cluster]
+            count = kinds_and_buckets(mine, choices[cluster], slot, kinds, buckets)
+            transactions = mine.patterns[mine.pattern[slot]]
+            for place in range(count):
+                bucket = buckets[place] - first
+                if 0 <= bucket < len(found):
+                    row = found[bucket]
+                    found[bucket] = row + 1
+                    members[row, CLUSTER], members[row, SLOT], members[row, ORDINAL] = cluster, slot, place
+                    members[row, TRANSACTION], members[row, KIND] = transactions[place], kinds[place]
     return members
-
-
-@njit
-def put_members(
-    epochs: Epochs, choices: Array, cluster: int, slot: int, first: int, found: Array, members: Members
-) -> None:
-    """Put the changes of an epoch where they belong."""
-    pattern, last, kind = epochs.pattern[slot], -1, NEW
-    for place in range(epochs.starts[slot + 1] - epochs.starts[slot]):
-        transaction = epochs.patterns[pattern, place]
-        if transaction != last:
-            last, kind = transaction, kind_of(epochs, slot, transaction, epochs.singles[pattern, place])
-        what, bucket = change_of(epochs, slot, place, kind, choices)
-        bucket -= first
-        if 0 <= bucket < len(found):
-            row = found[bucket]
-            found[bucket] = row + 1
-            members.cluster[row], members.slot[row], members.ordinal[row] = cluster, slot, place
-            members.transaction[row], members.kind[row] = transaction, what

@@ -22,6 +22,7 @@ __all__ = [
     "Logged",
     "Presence",
     "TakeArrays",
+    "each_read_only",
     "read_only",
 ]
 
@@ -38,6 +39,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
+
+
+def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
+    """Return such views of several arrays."""
+    return [read_only(array) for array in arrays]
 
 
 class Presence(IntEnum):

@@ -1,0 +1,60 @@
+"""
+Whether the job and the reference engine come to the same result on a made History.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from typing import Any
+
+import pyarrow.dataset as pads
+
+from benchmarks.history_reader import read_history
+from conflict.configuration import Configuration
+from conflict.engine.replay import resolve
+from conflict.grid import Folder
+from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.runner import in_process
+from conflict.result_files import read_rows, summarize_resolution, write_resolution
+from conflict.summary import RunSummary
+
+__all__ = ["by_job", "by_reference", "differences"]
+
+# A made History has the consequences of clusters that apply everything; the reference engine is given none.
+NOT_COMPARED = ("compared_with_binlogs", "contradicted_by_binlogs")
+
+
+def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
+    """Return everything that a result holds, in an order that does not depend on buckets."""
+    figures = {name: value for name, value in summary.to_json().items() if name not in NOT_COMPARED}
+    found: dict[str, Any] = {"summary": figures, "counters": summary.counters}
+    for cluster in run.clusters:
+        path = f"outcomes/applier={cluster.name}"
+        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+        found[f"outcomes of {cluster.name}"] = Counter(tuple(outcome.items()) for outcome in outcomes)
+        for table in run.data_schema.tables:
+            rows = read_rows(out, f"rows/{cluster.name}/{table.full_name}", table)
+            found[f"rows of {cluster.name}"] = sorted(rows, key=str)
+    return found
+
+
+def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
+    """Resolve with the reference engine, in memory."""
+    made, setups = read_history(history, run), run.setups()
+    resolution = resolve(made, setups)
+    with tempfile.TemporaryDirectory() as folder:
+        write_resolution(Folder(folder), made, setups, resolution)
+        return contents(Folder(folder), run, summarize_resolution(resolution, setups, {name: {} for name in setups}))
+
+
+def by_job(history: Folder, run: Configuration) -> dict[str, Any]:
+    """Resolve with the job, in this process."""
+    with tempfile.TemporaryDirectory() as folder:
+        summary = resolve_history(in_process, run, history, Folder(folder), use_evidence=False)
+        return contents(Folder(folder), run, summary)
+
+
+def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:
+    """Return the names of what differs."""
+    return [name for name in first.keys() | second.keys() if first.get(name) != second.get(name)]

@@ -1,0 +1,200 @@
+"""
+How the resolve job scales with data and with cores, and how far it is from what the disk and Parquet allow.
+
+    python -m benchmarks.scaling --changes 1000000 10000000 --cores 1 2
+
+The job and its Histories are those of `benchmarks.resolve`. Beside every time stands a limit, measured in the same run
+on as many cores: the seconds that pyarrow takes only to decode every file of the History once, plus those that it takes
+to write as many bytes as the result has. The files are in the page cache for both.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow.parquet as pq
+
+from benchmarks.history_maker import usual_binlog_type
+from benchmarks.history_shape import Shape
+from benchmarks.resolve import MILLION, MIX, decided, history_of, statistics_of, taken, warm_up
+from benchmarks.sessions import Measured, session
+from benchmarks.timing import environment, markdown_table, write_results
+
+RESULTS = Path(__file__).parent / "results" / "scaling.json"
+MEGABYTE = 1_000_000
+PIECE = bytes(MEGABYTE)
+RUNS = 3
+
+
+@attrs.frozen
+class Limit:
+    """
+    What a machine needs for the bytes alone, on as many cores as the job. Medians, in seconds.
+
+    Attributes:
+        read: To read all files of the History.
+        decode: To read and decode them.
+        write: To write as many bytes as the result has.
+    """
+
+    read: float
+    decode: float
+    write: float
+
+    @property
+    def seconds(self) -> float:
+        """Seconds that no job can stay below that decodes everything once and writes as much."""
+        return self.decode + self.write
+
+
+def _median(work: Callable[[], object]) -> float:
+    times = []
+    for _ in range(RUNS):
+        before = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - before)
+    return statistics.median(times)
+
+
+def _decode(path: Path) -> int:
+    return sum(len(batch) for batch in pq.ParquetFile(path).iter_batches(use_threads=False))
+
+
+def _write(path: Path, size: int) -> None:
+    with path.open("wb") as file:
+        for _ in range(size // len(PIECE) + 1):
+            file.write(PIECE)
+
+
+def limit_of(history: Path, written: int, cores: int, scratch: Path) -> Limit:
+    """Measure the limit of resolving a History."""
+    files = sorted(history.glob("*/**/*.parquet"))
+    with ThreadPoolExecutor(cores) as pool, tempfile.TemporaryDirectory(dir=scratch) as folder:
+        targets = [Path(folder) / str(number) for number in range(cores)]
+        return Limit(
+            _median(lambda: sum(pool.map(lambda path: len(path.read_bytes()), files))),
+            _median(lambda: sum(pool.map(_decode, files))),
+            _median(lambda: list(pool.map(lambda path: _write(path, written // cores), targets))),
+        )
+
+
+@attrs.frozen
+class Point:
+    """One function at one size on so many cores."""
+
+    function: str
+    changes: int
+    cores: int
+    job: Measured
+    limit: Limit
+    shape: dict[str, Any]
+
+
+def measured(cores: int, arguments: argparse.Namespace, scratch: Path) -> list[Point]:
+    """Measure all functions and sizes in one session."""
+    points = []
+    with session(cores) as spark:
+        for function in arguments.functions:
+            binlog_type = usual_binlog_type(function)
+            warm_up(spark, function, scratch)
+            for changes in arguments.changes:
+                if cores < max(arguments.cores) and changes > arguments.fewer_cores_up_to:
+                    continue
+                shape = Shape(changes, arguments.seed, binlog_type=binlog_type)
+                history = history_of(shape, scratch)
+                job = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat)
+                assert decided(job) == taken(shape)
+                limit = limit_of(history, job.written, cores, scratch)
+                points.append(Point(function, changes, cores, job, limit, statistics_of(shape, job)))
+                print(f"{function}, {changes:,} row changes, {cores} cores: {job.seconds:.2f} s", flush=True)
+    return points
+
+
+def ratio_table(points: list[Point]) -> str:
+    """Return how the time grows with data, and falls with cores."""
+    times = {(point.function, point.changes, point.cores): point.job.seconds for point in points}
+    rows = []
+    for (function, changes, cores), seconds in times.items():
+        fewer, less = times.get((function, changes, 1)), times.get((function, changes // 10, cores))
+        if cores > 1 and fewer:
+            rows.append(
+                [f"`{function}`", f"{cores} cores, compared with 1, {changes:,}", f"{fewer / seconds:.2f}x as fast"]
+            )
+        if less:
+            rows.append(
+                [
+                    f"`{function}`",
+                    f"{changes:,}, compared with a tenth, {cores} cores",
+                    f"{seconds / less:.2f}x as long",
+                ]
+            )
+    return markdown_table(["function", "row changes", "ratio"], rows)
+
+
+def point_table(points: list[Point]) -> str:
+    """Return times, memory and limits."""
+    rows = [
+        [
+            f"`{point.function}`",
+            f"{point.changes:,}",
+            str(point.cores),
+            f"{point.job.rate / MILLION:.2f}",
+            f"{point.job.seconds:.2f}",
+            f"{point.job.noise:.0%}",
+            f"{point.job.gibibytes:.2f}",
+            f"{point.limit.seconds:.2f}",
+            f"{point.job.seconds / point.limit.seconds:.1f}x",
+            f"{point.shape['part_of_transactions_in_conflict']:.2%}",
+        ]
+        for point in points
+    ]
+    headings = [
+        "function", "row changes", "cores", "million row changes/s", "median s", "noise", "peak GiB", "limit s",
+        "job to limit", "transactions in conflict",
+    ]  # fmt: skip
+    return markdown_table(headings, rows)
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--changes", type=int, nargs="+", default=[1_000_000, 10_000_000], help="sizes, rising")
+    parser.add_argument("--cores", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--functions", nargs="+", default=["NDB$MAX", "NDB$EPOCH_TRANS"], metavar="FUNCTION")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument(
+        "--fewer-cores-up-to", type=int, default=10_000_000, help="leave out bigger sizes on fewer than the most cores"
+    )
+    parser.add_argument("--scratch", type=Path, help="where Histories and results go meanwhile")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
+        points = [point for cores in arguments.cores for point in measured(cores, arguments, Path(folder))]
+    points.sort(key=lambda point: (point.function, point.changes, point.cores))
+    tables = [ratio_table(points), point_table(points)]
+    print("\n".join(tables))
+    results = [
+        {
+            "function": point.function,
+            "cores": point.cores,
+            "job": point.job.document(),
+            "limit": {**attrs.asdict(point.limit), "seconds": point.limit.seconds},
+            "history": point.shape,
+        }
+        for point in points
+    ]
+    facts = {"environment": environment("numba", "numpy", "pyarrow", "pyspark"), "columns": MIX}
+    write_results(arguments.out, {**facts, "results": results}, tables)
+
+
+if __name__ == "__main__":
+    main()

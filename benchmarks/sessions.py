@@ -1,0 +1,164 @@
+"""
+Runs of the resolve job in a Spark session of their own, measured from outside: time, processor time, memory.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from benchmarks.process_tree import MemoryPeak, processor_seconds
+
+__all__ = ["Measured", "Session", "session"]
+
+GIBIBYTE = 2**30
+
+
+@attrs.frozen
+class Measured:
+    """
+    Several runs of the job over one History.
+
+    Attributes:
+        changes: Row changes of the History.
+        wall: Seconds on the wall, run by run, of the job alone.
+        processor: Seconds of processor time of all processes, run by run.
+        memory: Peak of the memory of all processes in bytes, run by run.
+        stages: Seconds until each stage had ended, of the last run.
+        answer: What the last run said of its result.
+        read: Bytes of the History, by kind.
+        written: Bytes of the result.
+    """
+
+    changes: int
+    wall: tuple[float, ...]
+    processor: tuple[float, ...]
+    memory: tuple[int, ...]
+    stages: list[tuple[str, float]]
+    answer: dict[str, Any]
+    read: dict[str, int]
+    written: int
+
+    @property
+    def seconds(self) -> float:
+        """Median of the seconds on the wall."""
+        return statistics.median(self.wall)
+
+    @property
+    def rate(self) -> float:
+        """Row changes per second on the wall."""
+        return self.changes / self.seconds
+
+    @property
+    def noise(self) -> float:
+        """How far the runs lie apart: the widest distance from the median, as a part of it."""
+        return max(abs(each - self.seconds) for each in self.wall) / self.seconds
+
+    @property
+    def gibibytes(self) -> float:
+        """Peak of the memory of all processes, over all runs."""
+        return max(self.memory) / GIBIBYTE
+
+    def document(self) -> dict[str, Any]:
+        """Return it for JSON."""
+        return {
+            "changes": self.changes,
+            "changes_per_second": self.rate,
+            "median_wall_seconds": self.seconds,
+            "median_processor_seconds": statistics.median(self.processor),
+            "noise": self.noise,
+            "wall_seconds": self.wall,
+            "processor_seconds": self.processor,
+            "peak_gibibytes": [size / GIBIBYTE for size in self.memory],
+            "stages_end_at": self.stages,
+            "bytes_of_history": self.read,
+            "bytes_of_result": self.written,
+            "counters": self.answer["counters"],
+            "tables": self.answer["summary"]["tables"],
+        }
+
+
+def bytes_below(folder: Path) -> int:
+    """Return the size of all files in a folder."""
+    return sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+
+
+@attrs.frozen
+class Session:
+    """
+    A Spark session in a process of its own.
+
+    Attributes:
+        cores: On how many cores.
+        start: Seconds that it took to start.
+    """
+
+    cores: int
+    start: float
+    _process: subprocess.Popen[str]
+
+    def resolve(
+        self, history: Path, function: str, binlog_type: int, scratch: Path, *, runs: int, final_rows: bool = True
+    ) -> Measured:
+        """
+        Resolve a History several times.
+
+        Args:
+            history: Where it is.
+            function: The conflict function.
+            binlog_type: Of its table.
+            scratch: A folder for results, which are removed.
+            runs: How many times.
+            final_rows: Whether the final rows are wanted.
+        """
+        wall, processor, memory = [], [], []
+        for _ in range(runs):
+            with tempfile.TemporaryDirectory(dir=scratch) as folder:
+                out = Path(folder) / "out"
+                request = {"history": str(history), "function": function, "out": str(out), "binlog_type": binlog_type}
+                used = processor_seconds(self._process.pid)
+                with MemoryPeak(self._process.pid) as peak:
+                    answer = _ask(self._process, {**request, "final_rows": final_rows})
+                processor.append(processor_seconds(self._process.pid) - used)
+                written = bytes_below(out)
+            wall.append(answer["seconds"])
+            memory.append(peak.size)
+        changes = json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
+        kinds = ("changes", "images", "consequences", "keys")
+        read = {kind: bytes_below(history / kind) for kind in kinds}
+        times = (tuple(wall), tuple(processor), tuple(memory))
+        return Measured(changes, *times, answer["stages"], answer, read, written)
+
+
+def _ask(process: subprocess.Popen[str], request: dict[str, Any] | None) -> dict[str, Any]:
+    """Send a request, if there is one, and return the next answer."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    if request is not None:
+        process.stdin.write(json.dumps(request) + "\n")
+        process.stdin.flush()
+    for line in process.stdout:
+        if line.startswith("{"):
+            return dict(json.loads(line))
+    message = "the Spark session ended early"
+    raise RuntimeError(message)
+
+
+@contextmanager
+def session(cores: int) -> Iterator[Session]:
+    """Start a session, which ends after the block with its input."""
+    command = [sys.executable, "-m", "benchmarks.spark_worker", str(cores)]
+    root = Path(__file__).parents[1]
+    with subprocess.Popen(  # noqa: S603 - this project's own module
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=root
+    ) as process:
+        yield Session(cores, _ask(process, None)["seconds"], process)
