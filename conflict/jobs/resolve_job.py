@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from conflict import evidence
 from conflict.bucket import Bucket, load_bucket
@@ -43,7 +44,8 @@ from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
 from conflict.transactions import Changed, Findings, fold_again, fold_round
-from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
+from conflict.unique_duplicates import find_duplicates
+from conflict.unique_values import has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
 __all__ = ["resolve_history"]
@@ -191,7 +193,7 @@ class _Job:
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
-        return find_duplicates(state for part in parts for state in part)
+        return find_duplicates(parts)
 
     def contradictions(self, clusters: Sequence[Cluster]) -> list[evidence.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
@@ -291,7 +293,7 @@ def _fold(task: _BucketTask) -> Findings:
     return fold_round(bucket, task.sites, *task.settled)
 
 
-def _unique_states(task: _BucketTask) -> list[UniqueState]:
+def _unique_states(task: _BucketTask) -> pa.Table:
     return unique_states(task.load(images=True), task.sites, *task.settled)
 
 
