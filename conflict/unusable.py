@@ -18,13 +18,12 @@ from conflict.bucket import Bucket
 from conflict.decision import Cause
 from conflict.functions import FunctionCode, Image
 from conflict.history import Role
-from conflict.kernels.arrays import Bool, Int16, Int64, Logged, Presence, TakeArrays
+from conflict.kernels.arrays import Bool, Int16, Int64, Logged, TakeArrays, each_read_only
 from conflict.kernels.event_masks import reflects
 from conflict.kernels.fold import Folded
-from conflict.kernels.operations import Operations, place_of
+from conflict.kernels.operations import Operations, place_of, unusable_rows
 from conflict.setup import TableSetup
 from conflict.sites import Site, applied_function
-from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "Phase",
@@ -140,17 +139,15 @@ def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
     if not rules.any_row:
         return np.zeros(0, np.int64)
     rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
-    table, operation = rows.table, rows.operation
-    needs = rules.needs[table, operation]
-    lacking = (needs[:, BEFORE] & (rows.before_presence != Presence.PRESENT)) | (
-        needs[:, AFTER] & (rows.after_presence != Presence.PRESENT)
-    )
-    judged = rules.no_role[table] | lacking
     if rules.identified.any():
-        judged |= rules.identified[table] & np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
-    empty = (operation == Operation.UPDATE_ROW) & (rows.after_presence == Presence.NO_COLUMNS)
-    bad = rules.refused[table] | (~empty & judged)
-    return np.flatnonzero(bad)
+        unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
+    else:
+        unidentified = np.zeros(len(rows), np.bool_)
+    arguments = [
+        *each_read_only(rows.table, rows.operation, rows.before_presence, rows.after_presence, unidentified),
+        *each_read_only(rules.refused, rules.no_role, rules.identified, rules.needs),
+    ]
+    return np.flatnonzero(unusable_rows(*arguments))
 
 
 def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
