@@ -211,8 +211,8 @@ class _Found:
     What was read of one cluster.
 
     Attributes:
-        kept: Its runs, up to the first that could not be read to its end; a last one that ends where it
-            began, because no transaction is complete in it, is left for the next ingest.
+        kept: Its runs, up to the first that could not be read to its end; last ones that end where they began,
+            because no transaction is complete in them, are left for the next ingest.
         error: Why the binlogs could not be read to their end; None if they could.
         left_out: Row operations read of an epoch that was cut off.
     """
@@ -226,7 +226,7 @@ def _found(records: Sequence[RunRecord]) -> _Found:
     faults = [place for place, record in enumerate(records) if record.error is not None]
     kept = records[: faults[0] + 1] if faults else records
     error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
-    if kept and kept[-1].facts.stop == kept[-1].facts.start:
+    while kept and kept[-1].facts.stop == kept[-1].facts.start:
         kept = kept[:-1]
     return _Found(tuple(kept), error, left_out)
 

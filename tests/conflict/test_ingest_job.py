@@ -149,6 +149,24 @@ class TestAppending:
         cluster.files[0].unlink()
         assert ingested(longer, history).read == 0
 
+    def test_unfinished_files_are_asked_again(self, demo: Recording, history: Folder):
+        """Files that end inside an epoch, one after the other, add nothing however often they are looked at."""
+        cluster, other = demo.configuration.clusters
+        more = cluster.files[0].with_name("A.binlog.000002")
+        content, ends = cluster.files[0].read_bytes(), commits(cluster.files[0])
+        begun = ends[2] + 150  # a GTID event of 79 bytes and BEGIN of 71
+        demo.cut({"A": begun})
+        more.write_bytes(content[:158] + content[ends[2] : begun])
+        clusters = (attrs.evolve(cluster, files=(*cluster.files, more)), other)
+        both = attrs.evolve(demo, configuration=attrs.evolve(demo.configuration, clusters=clusters))
+        first = ingested(both, history).manifest
+        assert ingested(both, history).manifest == first
+        assert first.batches == 1
+        assert [run.stop for run in first.runs["A"]] == [begun - 71, 158 + 79]
+        more.write_bytes(content[:158] + content[ends[2] :])
+        whole = ingested(both, history).manifest
+        assert (whole.errors, whole.changes, whole.batches) == ({}, 90, 2)
+
     def test_a_repaired_file(self, demo: Recording, history: Folder):
         """Behind a damaged byte nothing is kept; when the file is whole again, it goes on there."""
         content = bytearray(demo.files["B"].read_bytes())
