@@ -12,7 +12,7 @@ import numpy as np
 from conflict.bucket_result import BucketResult
 from conflict.evidence import MAX_CONTRADICTIONS
 from conflict.kernels.arrays import Int32, Int64, UInt64, read_only
-from conflict.kernels.effects import compare, touched_rows
+from conflict.kernels.effects import compare, in_order, touched_rows
 
 __all__ = ["Difference", "Differing", "compare_effects"]
 
@@ -76,9 +76,11 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
     """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
     decisions, logged, about, takes = result.folded.decisions, result.folded.logged, result.operations, result.takes
-    shown = [result.bucket.consequences[number].column(name).to_numpy() for name in ("epoch", "group", "key", "effect")]
-    order = np.lexsort((shown[1], shown[0]))
-    if np.any(np.diff(order) != 1):
+    names = ("epoch", "group", "key", "effect")
+    result.bucket.consequences[number].read(names)
+    shown = [result.bucket.consequences[number].column(name).to_numpy() for name in names]
+    if not in_order(read_only(shown[0]), read_only(shown[1])):
+        order = np.lexsort((shown[1], shown[0]))
         shown = [column[order] for column in shown]
     shown_epoch, shown_group, shown_key, shown_effect = (read_only(column) for column in shown)
     keys = len(result.bucket.keys)

@@ -81,6 +81,10 @@ HistoryOption = Annotated[
     Path | None,
     typer.Option(help="A History made by `ingest`: it is resolved as it is, without reading binlogs."),
 ]
+FinalRowsOption = Annotated[
+    bool,
+    typer.Option(help="Write the rows that the tables hold at the end; all images of the History are read for that."),
+]
 PolicyOption = Annotated[Policy, typer.Option(help="Which functions go with which binlog types.")]
 
 
@@ -93,6 +97,7 @@ def resolve(
     policy: PolicyOption = Policy.MANUAL,
     on_missing: MissingOption = OnMissing.STOP,
     history: HistoryOption = None,
+    final_rows: FinalRowsOption = True,
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
@@ -103,7 +108,7 @@ def resolve(
         check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
-        given = {} if history is None else {"history": _history_for(engine, history.absolute())}
+        given = _spark_alone(engine, history, final_rows=final_rows)
         with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
             run = ENGINES[engine.value](configuration, work, loaded.hints, progress, **given)
             counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
@@ -199,11 +204,17 @@ def _must_be_new_or_history(out: Path) -> None:
         raise typer.BadParameter(message)
 
 
-def _history_for(engine: Engine, history: Path) -> Folder:
-    if engine is not Engine.SPARK:
+def _spark_alone(engine: Engine, history: Path | None, *, final_rows: bool) -> dict[str, Any]:
+    """Return the arguments that only the Spark engine takes."""
+    if engine is Engine.SPARK:
+        return {"history": None if history is None else Folder(str(history.absolute())), "final_rows": final_rows}
+    if history is not None:
         message = "the reference engine reads the binlogs themselves; leave --history out, or use --engine spark"
         raise typer.BadParameter(message)
-    return Folder(str(history))
+    if not final_rows:
+        message = "the reference engine has the final rows anyway; leave --no-final-rows out, or use --engine spark"
+        raise typer.BadParameter(message)
+    return {}
 
 
 @contextmanager

@@ -15,12 +15,15 @@ Spark reads as DECIMAL(20, 0).
 
 from __future__ import annotations
 
+import io
 import json
 import posixpath
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -192,6 +195,20 @@ class Folder:
         filesystem, full = self._resolve(path)
         with filesystem.open_input_stream(full) as stream:
             return bytes(stream.read())
+
+    def write_array(self, path: str, array: npt.NDArray[Any]) -> None:
+        """Write an array as a file of numpy's own."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        with filesystem.open_output_stream(full) as stream:
+            np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+
+    def read_array(self, path: str) -> npt.NDArray[Any]:
+        """Read an array; from a local folder only the parts of it that are looked at."""
+        filesystem, full = self._resolve(path)
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            return np.asarray(np.load(full, mmap_mode="r"))
+        return np.asarray(np.load(io.BytesIO(self.read_bytes(path))))
 
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it is there."""

@@ -85,6 +85,7 @@ class Run:
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
+            "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.to_json(),
         }
@@ -254,6 +255,8 @@ def run_spark(
     hints_of: HintsOf | None = None,
     progress: StageProgress = lambda stage, done, total: None,
     history: Folder | None = None,
+    *,
+    final_rows: bool = True,
 ) -> Run:
     """
     Resolve on Spark and write the result.
@@ -265,11 +268,17 @@ def run_spark(
         progress: Called with the name of the stage, tasks done, and their number.
         history: A History that was made of the run's binlogs, which are not read again; without one it is made, and
             stays beside the result in ``history``.
+        final_rows: Whether the rows of the tables at the end are wanted.
 
     Raises:
+        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The History is of something else, or not finished.
     """
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only these modules need pyspark
+    from conflict.jobs.session import (  # noqa: PLC0415  # only these modules need pyspark
+        check_shared,
+        spark_runner,
+        spark_session,
+    )
     from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
 
     check_built(configuration)
@@ -279,7 +288,9 @@ def run_spark(
         manifest = run_ingest(configuration, history, hints_of, progress).manifest
     else:
         manifest = finished_history(history, configuration)
-    summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
+        check_shared(spark_session(), out)
+    run = spark_runner(spark_session())
+    summary = resolve_history(run, configuration, history, out, final_rows=final_rows, progress=progress)
     return Run(
         summary,
         manifest.changes,

@@ -65,7 +65,6 @@ class BucketRows:
         key: Dense number of the row's identity within the bucket.
         table: Number of its table.
         operation: `Operation`.
-        flags: `ConflictFlag`.
         epoch: Own epoch.
         group: Group within the epoch.
         ordinal: Number among the cluster's own changes of the epoch, over all buckets.
@@ -80,7 +79,6 @@ class BucketRows:
     key: Int32
     table: Int16
     operation: Int8
-    flags: Int16
     epoch: UInt64
     group: Int32
     ordinal: Int32

@@ -11,7 +11,7 @@ from conflict.decision import Verdict
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["compare", "touched_rows"]
+__all__ = ["compare", "in_order", "touched_rows"]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
@@ -75,6 +75,17 @@ def touched_rows(
                 kept += 1
         found = kept
     return takes[:found], rows[:found], effects[:found]
+
+
+@njit(cache=True)
+def in_order(epochs, groups):
+    """Whether rows are in the order of epoch and group."""
+    for place in range(1, len(epochs)):
+        if epochs[place] < epochs[place - 1]:
+            return False
+        if epochs[place] == epochs[place - 1] and groups[place] < groups[place - 1]:
+            return False
+    return True
 
 
 @njit(cache=True)

@@ -25,9 +25,10 @@ from conflict.kernels.arrays import (
 )
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Operations", "operations_of", "place_of"]
+__all__ = ["Operations", "operations_of", "place_of", "unusable_rows"]
 
 UPDATE = int(Operation.UPDATE_ROW)
+PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
 
 @attrs.frozen
@@ -97,6 +98,29 @@ def _operations(
             group[place], empty[place] = second_group[row], second_empty[row]
         applier[place], table[place] = here, key_table[key[place]]
     return applier, key, table, operation, group, refresh, reflected, empty
+
+
+@njit(cache=True)
+def unusable_rows(table, operation, before_presence, after_presence, unidentified, refused, no_role, identified, needs):
+    """
+    Return which rows an applier cannot handle. Shape (rows,).
+
+    The first five are of rows, the others the applier's rules by table; `needs` is whether the resolve column must be
+    there, by table, operation, and image (before, after).
+    """
+    bad = np.zeros(len(table), np.bool_)
+    for row in range(len(table)):
+        number, kind = table[row], operation[row]
+        if refused[number]:
+            bad[row] = True
+        elif kind != UPDATE or after_presence[row] != NO_COLUMNS:
+            bad[row] = (
+                no_role[number]
+                or (identified[number] and unidentified[row])
+                or (needs[number, kind, 0] and before_presence[row] != PRESENT)
+                or (needs[number, kind, 1] and after_presence[row] != PRESENT)
+            )
+    return bad
 
 
 def place_of(
