@@ -36,7 +36,7 @@ from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.functions import FUNCTIONS, Argument
 from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, part
 from conflict.history import Role
-from conflict.manifest import Manifest, RunFacts
+from conflict.manifest import Manifest, RunFacts, table_definitions, table_numbers
 from conflict.replication_table import ReplicationRow
 from ndb_formats.column_types import WireType
 from ndb_formats.constants import ColumnCode
@@ -160,6 +160,7 @@ def _manifest(plan: Plan) -> Manifest:
         buckets=shape.buckets,
         batches=1,
         clusters={name: server_id(number) for number, name in enumerate(CLUSTERS)},
+        tables=table_definitions(table_numbers(configuration("NDB$EPOCH"))),
         files=files,
         runs=facts,
         types={TABLE: TYPES},

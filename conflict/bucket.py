@@ -11,11 +11,11 @@ from itertools import pairwise
 import attrs
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.bucket_images import BucketImages
 from conflict.bucketing import TableNumbers
 from conflict.grid import CHANGES, CONSEQUENCES, KEYS, Folder, keys_part, part
+from conflict.grid_columns import GridColumns
 from conflict.kernels.arrays import BucketRows, Int8, Int16, Int64, Presence, UInt64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
@@ -27,8 +27,10 @@ from ndb_formats.schema import Table
 __all__ = ["Bucket", "load_bucket", "required_bits"]
 
 BITS = 64
-# The fields of BucketRows that are columns of CHANGES.
-_PLAIN = ("operation", "flags", "epoch", "group", "ordinal")
+# What is always needed to decide, and what only where a function compares a column.
+_DECIDING = ("key", "operation", "epoch", "group", "ordinal", "before_columns", "after_columns")
+_PLAIN = ("operation", "epoch", "group", "ordinal")
+_VALUES = ("before_value", "after_value")
 
 
 @attrs.define(slots=False)
@@ -51,35 +53,41 @@ class Bucket:
     clusters: tuple[str, ...]
     numbers: TableNumbers
     layouts: Sequence[RowLayout | None]
-    changes: tuple[pa.Table, ...]
+    changes: tuple[GridColumns, ...]
     images: BucketImages | None
-    consequences: tuple[pa.Table, ...]
+    consequences: tuple[GridColumns, ...]
     keys: pa.Table
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
-        """The narrow columns as arrays."""
+        """The narrow columns as arrays; where no function compares a column, its values are left at 0."""
+        wanted = (*_DECIDING, *_VALUES) if self.numbers.resolve_columns else _DECIDING
+        for changes in self.changes:
+            changes.read(wanted)
         presence, lacks = self._presence(), self._lacking()
         _, images = self.column_sets
         first, second = (
-            self._rows(table, sets, presence, lacks) for table, sets in zip(self.changes, images, strict=True)
+            self._rows(changes, sets, presence, lacks) for changes, sets in zip(self.changes, images, strict=True)
         )
         return first, second
 
-    def _rows(self, changes: pa.Table, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
+    def _rows(self, changes: GridColumns, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
         key = changes.column("key").to_numpy()
         table = self.key_table[key]
         plain = {name: changes.column(name).to_numpy() for name in _PLAIN}
-        values = {name: changes.column(name).to_numpy() for name in ("before_value", "after_value")}
+        compares = bool(self.numbers.resolve_columns)
+        nothing = np.zeros(len(key), np.uint64)  # memory that is not written to is not taken
+        before, after = (changes.column(name).to_numpy() if compares else nothing for name in _VALUES)
         return BucketRows(
             key=key,
             table=table,
             **plain,
             before_presence=presence[table, sets.before],
+            before_value=before,
             after_presence=presence[table, sets.after],
-            **values,
-            before_lacks=lacks[table, sets.before],
-            after_lacks=lacks[table, sets.after],
+            after_value=after,
+            before_lacks=lacks[table, sets.before] if lacks.any() else nothing,
+            after_lacks=lacks[table, sets.after] if lacks.any() else nothing,
         )
 
     def _members(self) -> Iterator[tuple[int, set[int]]]:
@@ -218,27 +226,23 @@ def load_bucket(
         layouts: Layout per table number.
         images: Whether images may be asked for; they are read then.
     """
-    parts = [_read_cluster(history, number, manifest, cluster) for cluster in manifest.clusters]
-    changes, consequences = zip(*parts, strict=True)
+
+    def paths(kind: str, cluster: str) -> list[str]:
+        return [part(kind, cluster, run, number) for run in range(len(manifest.runs[cluster]))]
+
+    def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
+        last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None
+        return GridColumns(history, paths(kind, cluster), schema, last)
+
+    clusters = tuple(manifest.clusters)
     keys = history.read_tables((keys_part(number, batch) for batch in range(manifest.batches)), KEYS)
-    runs = {cluster: range(len(manifest.runs[cluster])) for cluster in manifest.clusters}
-    paths = [[part("images", cluster, run, number) for run in runs[cluster]] for cluster in manifest.clusters]
-    found = BucketImages(history, paths) if images else None
-    return Bucket(number, tuple(manifest.clusters), numbers, layouts, changes, found, consequences, keys)
-
-
-def _read_cluster(history: Folder, bucket: int, manifest: Manifest, cluster: str) -> tuple[pa.Table, pa.Table]:
-    """Return a cluster's changes and consequences in a bucket, up to the last epoch that can be resolved."""
-
-    def read(kind: str, schema: pa.Schema) -> pa.Table:
-        runs = range(len(manifest.runs[cluster]))
-        return history.read_tables((part(kind, cluster, run, bucket) for run in runs), schema)
-
-    changes, consequences = read("changes", CHANGES), read("consequences", CONSEQUENCES)
-    if manifest.epochs_left_out.get(cluster):
-        last = pa.scalar(manifest.last_epochs[cluster], pa.uint64())
-        # Rows are in order, so what is left out is the end of both tables.
-        length = pc.sum(pc.less_equal(changes.column("epoch"), last)).as_py() or 0
-        changes = changes.slice(0, length)
-        consequences = consequences.filter(pc.less_equal(consequences.column("epoch"), last))
-    return changes, consequences
+    return Bucket(
+        number,
+        clusters,
+        numbers,
+        layouts,
+        tuple(columns("changes", cluster, CHANGES) for cluster in clusters),
+        BucketImages(history, [paths("images", cluster) for cluster in clusters]) if images else None,
+        tuple(columns("consequences", cluster, CONSEQUENCES) for cluster in clusters),
+        keys,
+    )

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conflict.bucket import Bucket
 from conflict.decision import Cause, Verdict
 from conflict.engine.row_store import stored_precision
 from conflict.functions import ConflictFunction
@@ -26,14 +25,14 @@ EXISTS = (int(Verdict.REJECTED), int(Cause.ROW_ALREADY_EXISTS), 0, 0)
 
 
 def fold_bucket(
-    bucket: Bucket, rows: Sequence[BucketRows], sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
+    rows: Sequence[BucketRows], keys: int, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
 ) -> Folded:
     """
     Decide the operations of a bucket; its images are not needed.
 
     Args:
-        bucket: The bucket.
-        rows: Its rows, or all those of some keys.
+        rows: Of both clusters, all those of some keys.
+        keys: How many keys there are.
         sites: Both sites.
         takes: All takes in order.
         conflicts: The transactions in conflict.
@@ -43,7 +42,7 @@ def fold_bucket(
     """
     users = user_functions(sites)
     decide = interpreted_fold({number: _rule(function) for number, function in users.items()}) if users else fold
-    return decide(takes, rows, function_arrays(sites), conflicts, len(bucket.keys))
+    return decide(takes, rows, function_arrays(sites), conflicts, keys)
 
 
 def _rule(function: ConflictFunction) -> Decide:

@@ -6,37 +6,27 @@ This is what a Spark task does; it needs no Spark itself.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
+from conflict.bucket_counts import count_bucket
 from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
 from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.bucket_undecided import write_undecided
-from conflict.counters import (
-    DELETE_DELETE,
-    REFLECTED_DISCARDED,
-    REFLECTED_RECEIVED,
-    REFRESH_RECEIVED,
-    TRANSACTION_ROW_CONFLICTS,
-    TRANSACTION_ROW_REJECTS,
-)
-from conflict.decision import Cause, Verdict
+from conflict.decision import Verdict
 from conflict.exceptions_numbering import TrackedRows
 from conflict.final_rows import count_differing, final_table
 from conflict.grid import Folder
 from conflict.image_values import ImageReader
 from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
 from conflict.kernels.fold import Folded
-from conflict.kernels.operations import Operations
-from conflict.outputs import OUTCOMES, outcome_arrays
+from conflict.outputs import outcome_arrays
 from conflict.sites import Site
-from conflict.transactions import row_conflicts
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketSummary", "resolve_bucket"]
@@ -101,16 +91,18 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket, bucket.rows, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
         source = sites[1 - number].name
         table = outcome_arrays(bucket, number, takes, folded, source, files[source])
         path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
-        out.write_table(path, table.cast(OUTCOMES))
+        out.write_table(path, table)
     write_exceptions(result, out)
-    summary = _summarize(result)
+    counters, tables = count_bucket(result)
+    unexplained = {site.name: int(folded.unexplained[number]) for number, site in enumerate(sites)}
+    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
@@ -129,52 +121,6 @@ def _without_vain_passes(folded: Folded, conflicts: Conflicts) -> Folded:
         return folded
     columns = (getattr(folded.tracked, field.name)[kept] for field in attrs.fields(Decisions))
     return attrs.evolve(folded, tracked=Decisions(*columns), candidates=folded.candidates[kept])
-
-
-def _summarize(task: BucketResult) -> BucketSummary:
-    decisions, logged, about = task.folded.decisions, task.folded.logged, task.operations
-    summary = BucketSummary()
-    for number, site in enumerate(task.sites):
-        mine = about.applier == number
-        tables = {}
-        for table, setup in enumerate(site.setups):
-            here = mine & (about.table == table)
-            rejected = here & (decisions.verdict == REJECTED)
-            causes = {cause.name: int((rejected & (decisions.cause == cause)).sum()) for cause in Cause if cause}
-            verdicts = {each.name.lower(): int((here & (decisions.verdict == each)).sum()) for each in Verdict}
-            sent = logged.refresh & (logged.cluster == number) & (task.bucket.key_table[logged.key] == table)
-            tables[setup.table.full_name] = {**verdicts, **causes, "refreshes": int(sent.sum())}
-        # Passes TRACK and APPLY over an epoch both count.
-        counters = _count(task, number, decisions, about)
-        counters.update(_count(task, number, task.folded.tracked, task.tracked))
-        summary.counters[site.name] = dict(counters)
-        summary.tables[site.name] = tables
-        summary.unexplained[site.name] = int(task.folded.unexplained[number])
-    return summary
-
-
-def _count(task: BucketResult, number: int, decisions: Decisions, about: Operations) -> Counter[str]:
-    """Return how far an applier's operations in one pass move its status counters."""
-    mine = about.applier == number
-    rejected = mine & (decisions.verdict == REJECTED)
-    with_transaction = rejected & (decisions.cause == Cause.TRANS_IN_CONFLICT)
-    own = rejected & ~with_transaction
-    masks = {
-        REFRESH_RECEIVED: mine & about.refresh,
-        REFLECTED_RECEIVED: mine & about.reflected,
-        REFLECTED_DISCARDED: mine & (decisions.verdict == DISCARDED),
-        TRANSACTION_ROW_REJECTS: with_transaction,
-        TRANSACTION_ROW_CONFLICTS: mine & row_conflicts(decisions.verdict, decisions.cause, about, task.sites),
-    }
-    counters: Counter[str] = Counter({name: int(mask.sum()) for name, mask in masks.items()})
-    delete_delete = own & (decisions.cause == Cause.ROW_DOES_NOT_EXIST) & (about.operation == DELETE)
-    for table, setup in enumerate(task.sites[number].setups):
-        if setup.function is not None:
-            here = about.table == table
-            counters[setup.function.spec.counter] += int((own & here).sum())
-            if setup.function.spec.refreshes:
-                counters[DELETE_DELETE] += int((delete_delete & here).sum())
-    return counters
 
 
 def _write_rows(task: BucketResult, out: Folder, summary: BucketSummary) -> None:

@@ -27,6 +27,8 @@ from conflict.counters import zero_counters
 from conflict.decode_command import decode
 from conflict.errors import ConflictError
 from conflict.grid import Folder
+from conflict.ingest_plan import PLAN
+from conflict.manifest import MANIFEST
 from conflict.pairing import Policy
 from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_all
 from conflict.report.terminal import print_conformance, print_run
@@ -75,6 +77,14 @@ MissingOption = Annotated[
     OnMissing,
     typer.Option(help="Where an operation lacks the value to compare: stop its applier, as servers do, or skip it."),
 ]
+HistoryOption = Annotated[
+    Path | None,
+    typer.Option(help="A History made by `ingest`: it is resolved as it is, without reading binlogs."),
+]
+FinalRowsOption = Annotated[
+    bool,
+    typer.Option(help="Write the rows that the tables hold at the end; all images of the History are read for that."),
+]
 PolicyOption = Annotated[Policy, typer.Option(help="Which functions go with which binlog types.")]
 
 
@@ -86,6 +96,8 @@ def resolve(
     function: FunctionOption = None,
     policy: PolicyOption = Policy.MANUAL,
     on_missing: MissingOption = OnMissing.STOP,
+    history: HistoryOption = None,
+    final_rows: FinalRowsOption = True,
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
@@ -96,8 +108,9 @@ def resolve(
         check_built(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
+        given = _spark_alone(engine, history, final_rows=final_rows)
         with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
-            run = ENGINES[engine.value](configuration, work, loaded.hints, progress)
+            run = ENGINES[engine.value](configuration, work, loaded.hints, progress, **given)
             counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
             work.write_json("counters.json", counters)
             work.write_json("run.json", run.to_json(configuration, engine.value))
@@ -111,14 +124,19 @@ def resolve(
 @app.command()
 def ingest(
     run_file: RunFileArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the History; must not exist.")],
+    out: Annotated[Path, typer.Option(help="Folder for the History; one that is there is continued.")],
 ) -> None:
-    """Read the binlogs of two clusters into a History: Parquet by run of epochs and key bucket."""
+    """
+    Read the binlogs of two clusters into a History: Parquet by run of epochs and key bucket.
+
+    Into a History that is there already, what has been added to the binlogs is read; one that was cut off is finished.
+    """
     with _refusals(), _bars() as progress:
         loaded = _load(run_file)
-        _must_be_new(out)
-        with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
-            manifest = run_ingest(loaded.configuration, work, loaded.hints, progress)
+        _must_be_new_or_history(out)
+        ingested = run_ingest(loaded.configuration, Folder(str(out.absolute())), loaded.hints, progress)
+    manifest = ingested.manifest
+    console.print(f"Read {ingested.read:,} runs of epochs; {ingested.there:,} were there already.")
     for name, runs in manifest.runs.items():
         epochs = f"epochs {runs[0].first_epoch} to {runs[-1].last_epoch}" if runs else "no epochs"
         console.print(f"{name}: {sum(run.changes for run in runs):,} row changes of its own, {epochs}")
@@ -177,6 +195,26 @@ def _must_be_new(out: Path) -> None:
     if out.exists():
         message = f"{out} exists already; give another folder, or remove it first"
         raise typer.BadParameter(message)
+
+
+def _must_be_new_or_history(out: Path) -> None:
+    ours = any((out / name).exists() for name in (MANIFEST, PLAN))
+    if out.exists() and not ours and (not out.is_dir() or any(out.iterdir())):
+        message = f"{out} exists already and is no History; give another folder, or remove it first"
+        raise typer.BadParameter(message)
+
+
+def _spark_alone(engine: Engine, history: Path | None, *, final_rows: bool) -> dict[str, Any]:
+    """Return the arguments that only the Spark engine takes."""
+    if engine is Engine.SPARK:
+        return {"history": None if history is None else Folder(str(history.absolute())), "final_rows": final_rows}
+    if history is not None:
+        message = "the reference engine reads the binlogs themselves; leave --history out, or use --engine spark"
+        raise typer.BadParameter(message)
+    if not final_rows:
+        message = "the reference engine has the final rows anyway; leave --no-final-rows out, or use --engine spark"
+        raise typer.BadParameter(message)
+    return {}
 
 
 @contextmanager

@@ -7,7 +7,6 @@ A pass over an epoch that was rolled back has used its numbers all the same.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -17,15 +16,20 @@ from conflict.exceptions_table import ExceptionsTable
 from conflict.grid import Folder
 from conflict.kernels.arrays import Conflicts, Int64, TakeArrays
 from conflict.outputs import exceptions_path, staged_exceptions_path
+from conflict.places import PLACES, order_of
 from conflict.sites import Site
 from conflict.typed_rows import row_schema
 from ndb_formats.schema import Table
 
-__all__ = ["TrackedRows", "number_exceptions"]
+__all__ = ["OWN_CAUSE", "PLACE", "TAKE", "TrackedRows", "number_exceptions"]
 
 _COUNT_COLUMN = 3
-# Per site and exceptions table, how many rows pass TRACK over a take made in one bucket.
-TrackedRows = Mapping[tuple[str, str], Mapping[int, int]]
+# What stands beside rows that are not numbered yet: their take, whether they were rejected for a cause of their own
+# rather than with their transaction, and the place of their operation.
+TAKE, OWN_CAUSE = pa.field("take", pa.int64()), pa.field("own_cause", pa.bool_())
+PLACE = pa.field("place", PLACES)
+# Per site and exceptions table, the takes over which pass TRACK made rows in one bucket, and how many.
+TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
 
 
 def number_exceptions(
@@ -58,8 +62,9 @@ def number_exceptions(
             name = each.table.full_name
             lost = np.zeros(len(takes), np.int64)
             for part in tracked:
-                for take, rows in part.get((site.name, name), {}).items():
-                    lost[take] += rows * passes[take]
+                if (site.name, name) in part:
+                    taken, rows = part[site.name, name]
+                    lost[taken] += rows * passes[taken]
             numbered[-1][name] = _numbered(out, site, each.table, buckets, np.cumsum(lost))
     for number, site in enumerate(sites):
         for name, exceptions in tables.items():
@@ -97,15 +102,12 @@ def _numbered(out: Folder, site: Site, definition: Table, buckets: int, lost: In
         lost: Numbers used up by passes that were rolled back, up to each take. Shape (takes,).
     """
     name = definition.full_name
-    fields = [*row_schema(definition), pa.field("take", pa.int64()), pa.field("order", pa.string())]
-    schema = pa.schema(fields)
+    schema = pa.schema([*row_schema(definition), TAKE, OWN_CAUSE, PLACE])
     rows = out.read_tables((staged_exceptions_path(site.name, name, bucket) for bucket in range(buckets)), schema)
-    places = [
-        (take, json.loads(order))
-        for take, order in zip(rows.column("take").to_pylist(), rows.column("order").to_pylist(), strict=True)
-    ]
-    rows = rows.take(pa.array(sorted(range(len(places)), key=places.__getitem__), pa.int64()))
-    take = np.asarray(rows.column("take").to_numpy(), np.int64)
+    keys = np.stack([rows.column(field.name).to_numpy().astype(np.int64) for field in (TAKE, OWN_CAUSE)], axis=1)
+    # Rows of rejected transactions come first in a take.
+    rows = rows.drop_columns(PLACE.name).take(pa.array(order_of(keys, rows.column(PLACE.name).combine_chunks())))
+    take = rows.column(TAKE.name).to_numpy()
     field = schema.field(_COUNT_COLUMN)
     return rows.set_column(_COUNT_COLUMN, field, pa.array(np.arange(1, len(rows) + 1) + lost[take]).cast(field.type))
 
@@ -113,6 +115,6 @@ def _numbered(out: Folder, site: Site, definition: Table, buckets: int, lost: In
 def _received(rows: pa.Table, takes: TakeArrays, applier: int) -> pa.Table:
     """Return those rows of the other side's table whose epochs this applier took, as often as it took them."""
     taken, times = np.unique(takes.foreign_epoch[takes.applier == applier], return_counts=True)
-    made_in = takes.epoch[np.asarray(rows.column("take").to_numpy(), np.int64)]
+    made_in = takes.epoch[rows.column(TAKE.name).to_numpy()]
     known = np.flatnonzero(np.isin(made_in, taken))
     return rows.take(pa.array(np.repeat(known, times[np.searchsorted(taken, made_in[known])])))

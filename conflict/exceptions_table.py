@@ -20,10 +20,17 @@ from ndb_formats.row_image import RowImage
 from ndb_formats.schema import Column, Schema, Table
 from ndb_formats.values import ABSENT, MaybeValue, Value
 
-__all__ = ["UNKNOWN_TRANSACTION_ID", "ConflictRecord", "ExceptionsTable", "find_exceptions_table"]
+__all__ = [
+    "READ_ROW",
+    "UNKNOWN_TRANSACTION_ID",
+    "ConflictRecord",
+    "ExceptionsTable",
+    "find_exceptions_table",
+    "number_value",
+]
 
 UNKNOWN_TRANSACTION_ID = 2**64 - 1
-_READ_ROW = 5
+READ_ROW = 5
 
 
 @attrs.frozen
@@ -58,7 +65,7 @@ class ConflictRecord:
     @property
     def operation_type(self) -> int:
         """Its number in ``NDB$OP_TYPE``."""
-        return _READ_ROW if self.read else int(self.operation)
+        return READ_ROW if self.read else int(self.operation)
 
 
 _Fill = Callable[[ConflictRecord], Value]
@@ -71,11 +78,15 @@ class ExceptionsTable:
 
     Attributes:
         table: Its definition.
+        source: The table whose conflicts it holds.
+        roles: What each column is for.
         fills: Per column, how its value comes out of a record.
         replicated: Whether the server logs it: only one named in lower case (``t$ex``) is.
     """
 
     table: Table
+    source: Table
+    roles: tuple[ColumnRole, ...]
     fills: tuple[_Fill, ...] = attrs.field(repr=False)
     replicated: bool = False
 
@@ -99,7 +110,7 @@ def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable
             if roles is None:
                 return None, warning
             fills = tuple(_fill_of(role, definition, place, table) for place, role in enumerate(roles))
-            return ExceptionsTable(definition, fills, replicated=suffix == "$ex"), warning
+            return ExceptionsTable(definition, table, roles, fills, replicated=suffix == "$ex"), warning
     return None, None
 
 
@@ -109,9 +120,9 @@ def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _
         case RoleKind.FIXED:
             return _FIXED_FILLS[place]
         case RoleKind.OPERATION:
-            return _number_fill(column, lambda record: record.operation_type)
+            return lambda record: number_value(column, record.operation_type)
         case RoleKind.CAUSE:
-            return _number_fill(column, lambda record: int(record.cause))
+            return lambda record: number_value(column, int(record.cause))
         case RoleKind.TRANSACTION:
             return _transaction_fill(column.nullable)
         case RoleKind.KEY:
@@ -121,16 +132,15 @@ def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _
     return _constant(default_value(column))
 
 
-def _number_fill(column: Column, number: Callable[[ConflictRecord], int]) -> _Fill:
-    """A number, as the column shows it: an ENUM has a member of that number, or else the empty error value."""
+def number_value(column: Column, number: int) -> Value:
+    """Return a number as a column shows it: an ENUM has a member of that number, or else the empty error value."""
     if column.type == "enum":
         members = ("", *column.members)
-        return lambda record: members[number(record)] if number(record) < len(members) else ""
+        return members[number] if number < len(members) else ""
     if column.type == "set":
-        bits = tuple(enumerate(column.members))
-        return lambda record: ",".join(member for bit, member in bits if number(record) >> bit & 1)
+        return ",".join(member for bit, member in enumerate(column.members) if number >> bit & 1)
     # The server writes the number as the one byte of a CHAR.
-    return number if column.type == "int" else lambda record: chr(number(record))
+    return number if column.type == "int" else chr(number)
 
 
 def _transaction_fill(nullable: bool) -> _Fill:

@@ -15,12 +15,15 @@ Spark reads as DECIMAL(20, 0).
 
 from __future__ import annotations
 
+import io
 import json
 import posixpath
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
@@ -37,6 +40,8 @@ __all__ = [
     "part",
 ]
 
+_WIDE_BITS = 32
+_DICTIONARY_BYTES = 1 << 27
 # A bitmap of columns; there are few different ones, so they are read as numbers of a dictionary.
 _COLUMNS = pa.dictionary(pa.int32(), pa.binary())
 _DECISION: list[tuple[str, pa.DataType]] = [
@@ -88,6 +93,28 @@ def part(kind: str, cluster: str, run: int, bucket: int) -> str:
     return f"{kind}/cluster={cluster}/run={run:05d}/bucket={bucket:05d}.parquet"
 
 
+def _parquet_options(schema: pa.Schema) -> dict[str, Any]:
+    """
+    Return how a table is written: what costs least to write and to read again.
+
+    Wide integers are kept as differences, what has a dictionary keeps it, all else is plain. Statistics of a column
+    cost as much as the column; readers get them for the epochs, by which they look for rows.
+    """
+    integers = [
+        field.name for field in schema if pa.types.is_integer(field.type) and field.type.bit_width >= _WIDE_BITS
+    ]
+    dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    return {
+        "compression": "lz4",
+        "column_encoding": dict.fromkeys(integers, "DELTA_BINARY_PACKED"),
+        "use_dictionary": dictionaries,
+        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+        "write_statistics": [name for name in schema.names if name.endswith("epoch")],
+        # To other readers a dictionary is not another type.
+        "store_schema": not dictionaries,
+    }
+
+
 def keys_part(bucket: int, batch: int) -> str:
     """Return the path of the keys that one batch added to a bucket."""
     return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
@@ -118,10 +145,12 @@ class Folder:
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
-        """Write one Parquet file."""
+        """Write one Parquet file; nobody ever sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        pq.write_table(table, full, filesystem=filesystem, compression="zstd")
+        beside = _beside(full)
+        pq.write_table(table, beside, filesystem=filesystem, **_parquet_options(table.schema))
+        filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
         """Read one Parquet file; one that is not there is empty."""
@@ -129,18 +158,24 @@ class Folder:
         if not self.exists(path):
             return wanted.empty_table()
         filesystem, full = self._resolve(path)
-        return pq.read_table(full, filesystem=filesystem, columns=wanted.names, partitioning=None).cast(wanted)
+        dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
+        with filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, read_dictionary=dictionaries)
+            # A task has a core; more threads would take those of other tasks.
+            return file.read(wanted.names, use_threads=False).cast(wanted)
 
     def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
         """Read several Parquet files as one table."""
         return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
 
     def write_json(self, path: str, document: object) -> None:
-        """Write a JSON file."""
+        """Write a JSON file; nobody ever sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        with filesystem.open_output_stream(full) as stream:
+        beside = _beside(full)
+        with filesystem.open_output_stream(beside) as stream:
             stream.write((json.dumps(document, indent=2) + "\n").encode())
+        filesystem.move(beside, full)
 
     def read_json(self, path: str) -> Any:
         """Read a JSON file."""
@@ -161,6 +196,20 @@ class Folder:
         with filesystem.open_input_stream(full) as stream:
             return bytes(stream.read())
 
+    def write_array(self, path: str, array: npt.NDArray[Any]) -> None:
+        """Write an array as a file of numpy's own."""
+        filesystem, full = self._resolve(path)
+        filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        with filesystem.open_output_stream(full) as stream:
+            np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+
+    def read_array(self, path: str) -> npt.NDArray[Any]:
+        """Read an array; from a local folder only the parts of it that are looked at."""
+        filesystem, full = self._resolve(path)
+        if isinstance(filesystem, pafs.LocalFileSystem):
+            return np.asarray(np.load(full, mmap_mode="r"))
+        return np.asarray(np.load(io.BytesIO(self.read_bytes(path))))
+
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it is there."""
         filesystem, full = self._resolve(path)
@@ -176,6 +225,12 @@ class Folder:
         _, destination = target._resolve()  # a folder of the same class
         filesystem.create_dir(posixpath.dirname(destination), recursive=True)
         filesystem.move(full, destination)
+
+
+def _beside(path: str) -> str:
+    """Return where a file is written before it is renamed; Spark passes over names that start with a dot."""
+    folder, name = posixpath.split(path)
+    return posixpath.join(folder, f".{name}.incomplete")
 
 
 _LOCAL = pafs.LocalFileSystem()

@@ -8,6 +8,8 @@ from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.bucketing import PartBuilder, TableNumbers
@@ -24,9 +26,10 @@ from conflict.grid import (
 )
 from conflict.history import History, Take, Transaction
 from conflict.ingest import BinlogEpoch
-from conflict.manifest import Manifest, RunFacts
-from ndb_formats.collation import key_text
+from conflict.manifest import MANIFEST, Manifest, RunFacts, table_definitions
+from conflict.run_columns import RunColumns
 from ndb_formats.column_types import WireType
+from ndb_formats.key_texts import key_texts
 from ndb_formats.row_image import layout_of_types
 
 __all__ = ["KeyTask", "number_keys", "takes_table", "write_history", "write_parts"]
@@ -40,60 +43,77 @@ class KeyTask:
     Attributes:
         history: Folder of the History.
         bucket: The bucket.
-        runs: How many runs each cluster has.
+        batch: How many times keys were numbered before.
+        runs: Numbers of the new runs of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the runs mention.
     """
 
     history: Folder
     bucket: int
-    runs: dict[str, int]
+    batch: int
+    runs: Mapping[str, Sequence[int]]
     numbers: TableNumbers
     types: Mapping[str, tuple[WireType, ...]]
 
 
 def number_keys(task: KeyTask) -> None:
-    """Give the keys of a bucket dense numbers, in the order in which they appear, and write its final parts."""
+    """
+    Give the keys of a bucket dense numbers, in the order in which they appear, and write the final parts of new runs.
+
+    A key keeps the number that it has. What is written depends on the staged parts and earlier batches alone, so that
+    a task that was killed can run again.
+    """
     history, bucket = task.history, task.bucket
-    places = [(cluster, run, bucket) for cluster, runs in task.runs.items() for run in range(runs)]
+    places = [(cluster, run, bucket) for cluster, runs in task.runs.items() for run in runs]
     kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
     parts = [
         (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
         for kind, staged, final in kinds
         for place in places
     ]
-    identities = pa.chunked_array(
-        [chunk for _, table, _ in parts for chunk in table.column("identity").chunks], pa.binary()
-    ).combine_chunks()
-    encoded = identities.dictionary_encode()
-    keys, start = encoded.indices, 0
+    known = history.read_tables((keys_part(bucket, batch) for batch in range(task.batch)), KEYS).column("identity")
+    chunks = [chunk for _, table, _ in parts for chunk in table.column("identity").chunks]
+    # Keys that are known come first and once each, so they get their own numbers again.
+    encoded = pa.chunked_array([*known.chunks, *chunks], pa.binary()).combine_chunks().dictionary_encode()
+    keys, start = encoded.indices, len(known)
     for path, table, final in parts:
         if len(table):
             columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
             history.write_table(path, pa.table(columns, schema=final))
         start += len(table)
-    values = encoded.dictionary
-    tables = [int.from_bytes(value.as_py()[:2], "little") for value in values]
-    texts = _key_texts(task, tables, values.to_pylist())
-    columns = [range(len(values)), tables, values, texts]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, KEYS, strict=True)]
-    history.write_table(keys_part(bucket, 0), pa.table(arrays, schema=KEYS))
+    history.write_table(keys_part(bucket, task.batch), _keys_table(task, encoded.dictionary, len(known)))
 
 
-def _key_texts(task: KeyTask, tables: Sequence[int], identities: Sequence[bytes]) -> list[str]:
+def _keys_table(task: KeyTask, identities: pa.BinaryArray, first: int) -> pa.Table:
+    """Return the keys from number `first` on as `KEYS`."""
+    new = identities[first:]
+    if not len(new):
+        return KEYS.empty_table()
+    _, offsets, data = new.buffers()
+    bounds = np.frombuffer(offsets, np.int32)[new.offset : new.offset + len(new) + 1].astype(np.int64)
+    plain = np.frombuffer(data or b"", np.uint8)
+    tables = plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8
+    columns = [
+        pa.array(np.arange(first, first + len(new), dtype=np.int32)),
+        pa.array(tables.astype(np.int16)),
+        new,
+        _key_texts(task, tables, plain, bounds),
+    ]
+    return pa.table(columns, schema=KEYS)
+
+
+def _key_texts(
+    task: KeyTask, tables: npt.NDArray[np.int16], data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]
+) -> pa.Array:
     """Return keys for people to read."""
-    layouts = {
-        number: layout_of_types(table, task.types[table.full_name])
-        for number, table in enumerate(task.numbers.tables)
-        if table.full_name in task.types
-    }
-    texts = []
-    for number, identity in zip(tables, identities, strict=True):
-        definition, codecs = task.numbers.tables[number], layouts[number].codecs
-        ordinals = definition.key_ordinals
-        columns = [definition.columns[ordinal] for ordinal in ordinals]
-        texts.append(key_text(columns, [codecs[ordinal] for ordinal in ordinals], identity[2:]))
-    return texts
+    texts, rows = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
+    for number in np.unique(tables).tolist():
+        table = task.numbers.tables[number]
+        rows.append(np.flatnonzero(tables == number))
+        layout = layout_of_types(table, task.types[table.full_name])
+        texts.append(key_texts(table, layout, data, bounds[rows[-1]] + 2, bounds[rows[-1] + 1]))
+    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))
 
 
 def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
@@ -131,15 +151,16 @@ def write_history(
             for number, run in enumerate(runs)
         )
     types = {name: layout.types for name, layout in history.layouts.items()}
-    runs_of = {name: len(runs) for name, runs in facts.items()}
+    runs_of = {name: range(len(runs)) for name, runs in facts.items()}
     for bucket in range(buckets):
-        number_keys(KeyTask(folder, bucket, runs_of, numbers, types))
+        number_keys(KeyTask(folder, bucket, 0, runs_of, numbers, types))
     folder.delete("staged")
     folder.write_table("takes.parquet", takes_table(takes))
     manifest = Manifest(
         buckets=buckets,
         batches=1,
         clusters={cluster.name: cluster.server_id for cluster in history.clusters},
+        tables=table_definitions(numbers),
         files={cluster.name: () for cluster in history.clusters},
         runs=facts,
         types=types,
@@ -151,7 +172,7 @@ def write_history(
         epochs_left_out={},
         changes=sum(run.changes for runs in facts.values() for run in runs),
     )
-    folder.write_json("history.json", manifest.to_json())
+    folder.write_json(MANIFEST, manifest.to_json())
     return manifest
 
 
@@ -166,9 +187,9 @@ def _write_run(
     return RunFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
 
 
-def write_parts(folder: Folder, cluster: str, run: int, builder: PartBuilder) -> None:
+def write_parts(folder: Folder, cluster: str, run: int, rows: PartBuilder | RunColumns) -> None:
     """Write the parts of one run, keys still as bytes."""
-    for bucket, staged, images, consequences in builder.tables():
+    for bucket, staged, images, consequences in rows.tables():
         place = (cluster, run, bucket)
         folder.write_table(part("staged/changes", *place), staged)
         folder.write_table(part("staged/consequences", *place), consequences)

@@ -57,6 +57,10 @@ class ImageColumn:
         """Return values by index."""
         return self.values.take(pa.array(indices))
 
+    def all_rows(self) -> pa.Array:
+        """Return the value of each row."""
+        return self.take(self.indices)
+
 
 @attrs.frozen(eq=False)
 class ImageValues:
@@ -75,7 +79,8 @@ class ImageValues:
 
         Args:
             ordinal: Position of the column.
-            numbers: The image from which each row has it; `ABSENT_IMAGE` for none.
+            numbers: The image from which each row has it. `ABSENT_IMAGE` for none, which has the index `absent`; the
+                numbers below it have the indices after that.
             kind: Type of the values, that of `conflict.typed_rows.row_schema`.
 
         Raises:
@@ -91,9 +96,10 @@ class ImageValues:
         return self._column(reader, ordinal, numbers, pa.binary())
 
     def _column(self, reader: ColumnReader, ordinal: int, numbers: Int64, kind: pa.DataType) -> ImageColumn:
-        indices = self._places[numbers]
+        indices = self._places[np.maximum(numbers, ABSENT_IMAGE)]
         wanted = np.zeros(self._cells.shape[1] + 1, np.bool_)
         wanted[indices] = True
+        indices += np.maximum(ABSENT_IMAGE - numbers, 0).astype(np.int32)
         # A value that was overwritten since disturbs nobody.
         cells = np.where(wanted[:-1], self._cells[ordinal], np.uint32(NULL_CELL))
         try:

@@ -94,11 +94,13 @@ class EpochReader:
         schema: Definitions of the tables to read; the rows of other tables are passed over, unless
             there are none at all.
         layouts: Layout of each table met so far.
+        settled: Where the last event ends after which no transaction was open; 0 if there was none.
     """
 
     server_id: int
     schema: Schema
     layouts: dict[str, RowLayout] = attrs.field(factory=dict)
+    settled: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
 
@@ -110,12 +112,15 @@ class EpochReader:
             FormatError: The event cannot be read; the error names file and position.
             HistoryError: The binlog is not one of an NDB server with these settings.
         """
+        epoch = None
         with locate(event):
             for inner in unpacked(event):
                 epoch = self._feed(inner)
                 if epoch is not None:
-                    return epoch
-        return None
+                    break
+        if self._open is None:
+            self.settled = event.end
+        return epoch
 
     def _feed(self, event: Event) -> BinlogEpoch | None:
         kind = event.type

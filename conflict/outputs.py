@@ -17,8 +17,9 @@ import pyarrow as pa
 
 from conflict.bucket import Bucket
 from conflict.decision import Cause, Verdict
-from conflict.kernels.arrays import TakeArrays
+from conflict.kernels.arrays import TakeArrays, each_read_only
 from conflict.kernels.fold import Folded
+from conflict.kernels.outcome_columns import outcome_columns
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["OUTCOMES", "UNDECIDED", "exceptions_path", "outcome_arrays", "staged_exceptions_path"]
@@ -64,12 +65,7 @@ def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
 
 
 def outcome_arrays(
-    bucket: Bucket,
-    applier: int,
-    takes: TakeArrays,
-    folded: Folded,
-    source: str,
-    files: Sequence[str],
+    bucket: Bucket, applier: int, takes: TakeArrays, folded: Folded, source: str, files: Sequence[str]
 ) -> pa.Table:
     """
     Return what became of every operation that one applier took from this bucket.
@@ -81,58 +77,47 @@ def outcome_arrays(
         folded: What the kernel returned.
         source: Name of the other cluster.
         files: Binlog files of the other cluster by number.
+
+    Returns:
+        `OUTCOMES`, with dictionaries in place of strings.
     """
     decisions, logged = folded.decisions, folded.logged
-    mine = np.flatnonzero(takes.applier[decisions.take] == applier)
-    take, from_source = decisions.take[mine], decisions.source[mine]
-    from_applier = from_source < 0
-    made = -1 - from_source[from_applier]
-    row = from_source[~from_applier]
-    changes = bucket.changes[1 - applier]
-    rows = bucket.rows[1 - applier]
-
-    def pick(own: np.ndarray, added: np.ndarray) -> np.ndarray:
-        """Choose per decision between the value of a row and of what an applier logged; either may be empty."""
-        chosen = np.zeros(len(mine), np.result_type(own, added))
-        chosen[~from_applier] = own[row]
-        chosen[from_applier] = added[made]
-        return chosen
-
-    nothing = np.zeros(len(logged), np.int64)
-    key = pick(rows.key, logged.key)
-    operation = pick(rows.operation, logged.operation)
-    file = pick(changes.column("file").to_numpy(), nothing - 1)
-    cause = decisions.cause[mine]
-    compared = cause == Cause.ROW_IN_CONFLICT
-    without_origin = file < 0
-    names = [table.full_name for table in bucket.numbers.tables]
-    return pa.table(
-        [
-            pa.array([source] * len(mine), pa.string()),
-            takes.foreign_epoch[take],
-            pick(rows.group, takes.group[logged.take]).astype(np.int32),
-            pick(rows.ordinal, nothing - 1).astype(np.int32),
-            takes.epoch[take],
-            _labels(bucket.key_table[key], names),
-            pa.DictionaryArray.from_arrays(pa.array(key), bucket.key_texts).cast(pa.string()),
-            _labels(operation - 1, [each.name for each in Operation]),
-            pick(np.zeros(len(rows), np.bool_), logged.refresh),
-            _labels(decisions.verdict[mine], [each.name for each in Verdict]),
-            _labels(cause.astype(np.int64) - 1, [each.name for each in Cause if each]),
-            pa.array(decisions.incoming[mine], mask=~compared),
-            pa.array(decisions.stored[mine], mask=~compared),
-            _labels(file, list(files)),
-            pa.array(pick(changes.column("position").to_numpy(), nothing.astype(np.uint64)), mask=without_origin),
-            pa.array(pick(changes.column("row").to_numpy(), nothing).astype(np.int32), mask=without_origin),
-        ],
-        schema=OUTCOMES,
-    )
+    changes, rows = bucket.changes[1 - applier], bucket.rows[1 - applier]
+    arguments = [
+        *(*each_read_only(takes.applier, takes.foreign_epoch, takes.epoch, takes.group), applier),
+        *each_read_only(decisions.take, decisions.source, decisions.verdict),
+        *each_read_only(decisions.cause, decisions.incoming, decisions.stored),
+        *each_read_only(rows.key, rows.operation, rows.group, rows.ordinal),
+        *each_read_only(*(changes.column(name).to_numpy() for name in ("file", "position", "row"))),
+        *each_read_only(logged.key, logged.operation, logged.take, logged.refresh),
+    ]
+    columns = outcome_columns(*arguments)
+    names = ("source_epoch", "group", "ordinal", "epoch", "key", "operation", "refresh", "verdict", "cause")
+    found = dict(zip((*names, "incoming", "stored", "file", "position", "row"), columns, strict=True))
+    compared, without_origin = found["cause"] == Cause.ROW_IN_CONFLICT, found["file"] < 0
+    tables = [table.full_name for table in bucket.numbers.tables]
+    arrays = {
+        **{name: pa.array(column) for name, column in found.items()},
+        "source": _labels(np.zeros(len(compared), np.int8), [source]),
+        "table": _labels(bucket.key_table[found["key"]], tables),
+        "key": pa.DictionaryArray.from_arrays(pa.array(found["key"]), bucket.key_texts),
+        "operation": _labels(found["operation"] - 1, [each.name for each in Operation]),
+        "verdict": _labels(found["verdict"], [each.name for each in Verdict]),
+        "cause": _labels(found["cause"] - 1, [each.name for each in Cause if each]),
+        "incoming": pa.array(found["incoming"], mask=~compared),
+        "stored": pa.array(found["stored"], mask=~compared),
+        "file": _labels(found["file"], files),
+        "position": pa.array(found["position"], mask=without_origin),
+        "row": pa.array(found["row"], mask=without_origin),
+    }
+    return pa.table({name: arrays[name] for name in OUTCOMES.names})
 
 
-def _labels(numbers: np.ndarray, labels: Sequence[str]) -> pa.Array:
+def _labels(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
     """Return the label of each number; none for a negative one."""
-    indices = pa.array(numbers, mask=numbers < 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string())).cast(pa.string())
+    missing = numbers < 0
+    indices = pa.array(numbers, mask=missing if missing.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
 
 
 def exceptions_path(cluster: str, table: str) -> str:

@@ -15,16 +15,17 @@ import attrs
 from conflict.bucketing import effect_of
 from conflict.configuration import ClusterHints, Configuration, Reading, history_of, read_cluster, usable_epochs
 from conflict.engine.replay import resolve
-from conflict.errors import NotBuiltError
+from conflict.errors import HistoryError, NotBuiltError
 from conflict.evidence import Contradiction, Settled, contradictions, settle
 from conflict.functions import Argument, FunctionSpec
 from conflict.grid import Folder
 from conflict.history import Cluster, History
 from conflict.ingest import BinlogEpoch
-from conflict.jobs.ingest_job import ingest
+from conflict.ingest_plan import load_plan, refuse_differences
+from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import StageProgress
-from conflict.manifest import Manifest
+from conflict.manifest import Manifest, load_manifest
 from conflict.resolution import Resolution
 from conflict.result_files import Recorded, summarize_resolution, write_resolution
 from conflict.schedule import Summary
@@ -35,6 +36,7 @@ __all__ = [
     "ENGINES",
     "Run",
     "check_built",
+    "finished_history",
     "recorded_effects",
     "resolve_settled",
     "run_ingest",
@@ -83,6 +85,7 @@ class Run:
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
+            "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.to_json(),
         }
@@ -226,9 +229,9 @@ def run_ingest(
     out: Folder,
     hints_of: HintsOf | None = None,
     progress: StageProgress = lambda stage, done, total: None,
-) -> Manifest:
+) -> Ingested:
     """
-    Read the binlogs of a run into a History on disk, on Spark.
+    Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`.
 
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
@@ -251,16 +254,43 @@ def run_spark(
     out: Folder,
     hints_of: HintsOf | None = None,
     progress: StageProgress = lambda stage, done, total: None,
+    history: Folder | None = None,
+    *,
+    final_rows: bool = True,
 ) -> Run:
-    """Resolve on Spark and write the result; the History it made stays beside it in ``history``."""
-    from conflict.jobs.session import spark_runner, spark_session  # noqa: PLC0415  # only these modules need pyspark
+    """
+    Resolve on Spark and write the result.
+
+    Args:
+        configuration: The run.
+        out: Where the result goes.
+        hints_of: What is known of the schedule from elsewhere.
+        progress: Called with the name of the stage, tasks done, and their number.
+        history: A History that was made of the run's binlogs, which are not read again; without one it is made, and
+            stays beside the result in ``history``.
+        final_rows: Whether the rows of the tables at the end are wanted.
+
+    Raises:
+        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+        HistoryError: The History is of something else, or not finished.
+    """
+    from conflict.jobs.session import (  # noqa: PLC0415  # only these modules need pyspark
+        check_shared,
+        spark_runner,
+        spark_session,
+    )
     from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
 
     check_built(configuration)
     ship_by_value(configuration.functions)
-    history = out.below("history")
-    manifest = run_ingest(configuration, history, hints_of, progress)
-    summary = resolve_history(spark_runner(spark_session()), configuration, history, out, progress=progress)
+    if history is None:
+        history = out.below("history")
+        manifest = run_ingest(configuration, history, hints_of, progress).manifest
+    else:
+        manifest = finished_history(history, configuration)
+        check_shared(spark_session(), out)
+    run = spark_runner(spark_session())
+    summary = resolve_history(run, configuration, history, out, final_rows=final_rows, progress=progress)
     return Run(
         summary,
         manifest.changes,
@@ -270,6 +300,24 @@ def run_spark(
         manifest.epochs_left_out,
         summary.settled,
     )
+
+
+def finished_history(history: Folder, configuration: Configuration) -> Manifest:
+    """
+    Return what a History holds that is to be resolved.
+
+    Raises:
+        HistoryError: There is none, it is not finished, or it was made for another run.
+    """
+    manifest, plan = load_manifest(history), load_plan(history)
+    if plan is not None and (manifest is None or plan.batch >= manifest.batches):
+        message = f"the ingest into {history.uri} was cut off; run ndb-conflict ingest again, which goes on with it"
+        raise HistoryError(message)
+    if manifest is None:
+        message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
+        raise HistoryError(message)
+    refuse_differences(manifest, configuration, history, writing=False)
+    return manifest
 
 
 ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "spark": run_spark}

@@ -9,24 +9,27 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from itertools import pairwise
 from pathlib import Path
 
 import attrs
+import numpy as np
 
-from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
+from ndb_formats.event_index import index_events
 
 __all__ = ["DEFAULT_RUN_BYTES", "Run", "RunPlan", "plan_runs"]
 
 DEFAULT_RUN_BYTES = 32 * 1024 * 1024
-_TRANSACTION_STARTS = frozenset(
-    {
+_TRANSACTION_STARTS = np.array(
+    [
         EventType.GTID_LOG_EVENT,
         EventType.ANONYMOUS_GTID_LOG_EVENT,
         EventType.GTID_TAGGED_LOG_EVENT,
         EventType.MARIADB_GTID_EVENT,
-    }
+    ],
+    np.uint8,
 )
 
 
@@ -62,31 +65,40 @@ class RunPlan:
     error: FormatError | None
 
 
-def plan_runs(files: Sequence[Path], run_bytes: int = DEFAULT_RUN_BYTES) -> RunPlan:
+def plan_runs(
+    files: Sequence[Path], run_bytes: int = DEFAULT_RUN_BYTES, *, start: int = 0, first_number: int = 0
+) -> RunPlan:
     """
     Split a cluster's files into runs of about `run_bytes` bytes.
 
     A file that cannot be followed to its end is split up to the fault, and no later file is read.
+
+    Args:
+        files: In the order in which they were written.
+        run_bytes: About how many bytes of binlog a run has.
+        start: Where to begin in the first file; what comes before was read at another time.
+        first_number: Number of the first run.
     """
     runs: list[Run] = []
-    for file in files:
-        starts: list[int] = []
-        error = None
-        end = 0
-        try:
-            for position, header in read_headers(file):
-                if header.type_code in _TRANSACTION_STARTS and (not starts or position - starts[-1] >= run_bytes):
-                    starts.append(position)
-                end = position + header.size
-        except FormatError as fault:
-            error = fault
-        # Without GTID events there is no safe place to split, so the file is one run.
-        starts = starts or [0]
-        stops = [*starts[1:], max(end, starts[-1])]
-        if error is not None:
-            stops[-1] = os.path.getsize(file)  # the task that reads the last run meets the fault itself
-        for start, stop in zip(starts, stops, strict=True):
-            runs.append(Run(len(runs), file, start, stop))
+    for number, file in enumerate(files):
+        places, error = _split(file, run_bytes, 0 if number else start)
+        runs += [Run(first_number + len(runs) + place, file, *pair) for place, pair in enumerate(pairwise(places))]
         if error is not None:
             return RunPlan(tuple(runs), error)
     return RunPlan(tuple(runs), None)
+
+
+def _split(file: Path, run_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
+    """Return where the runs of a file start, and where the last one ends; and why headers could not be followed."""
+    try:
+        index = index_events(file)
+    except FormatError as fault:
+        return [start, os.path.getsize(file)], fault
+    positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
+    # Without GTID events there is no safe place to split, so the file is one run.
+    starts = [start] if start or not len(positions) else [int(positions[0])]
+    while (place := int(np.searchsorted(positions, starts[-1] + run_bytes))) < len(positions):
+        starts.append(int(positions[place]))
+    # The task that reads the last run meets a fault itself.
+    end = index.end if len(index) else 0
+    return [*starts, max(end, start) if index.error is None else os.path.getsize(file)], index.error

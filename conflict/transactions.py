@@ -20,15 +20,28 @@ import numpy as np
 from conflict.bucket import Bucket
 from conflict.bucket_fold import fold_bucket
 from conflict.decision import Cause, Verdict
-from conflict.kernels.arrays import Bool, Conflicts, Decisions, Int32, Int64, TakeArrays, UInt64, read_only
+from conflict.kernels.arrays import (
+    Bool,
+    BucketRows,
+    Conflicts,
+    Decisions,
+    Int16,
+    Int32,
+    Int64,
+    TakeArrays,
+    UInt64,
+    each_read_only,
+    read_only,
+)
 from conflict.kernels.fold import Folded
 from conflict.kernels.links import linked, mark_keys
 from conflict.kernels.operations import Operations, operations_of
+from conflict.round_rows import RoundRows
 from conflict.sites import Site, transactional_tables
-from conflict.unusable import Unusable, unusable_decisions
+from conflict.unusable import Unusable, now_unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_round", "row_conflicts"]
+__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_again", "fold_round", "row_conflicts"]
 
 
 @attrs.frozen(eq=False)
@@ -98,14 +111,7 @@ def changed_places(takes: TakeArrays, pairs: Int64) -> Changed:
     return Changed(source[order], epoch[order], pairs[order, 1])
 
 
-def fold_round(
-    bucket: Bucket,
-    sites: Sequence[Site],
-    takes: TakeArrays,
-    conflicts: Conflicts,
-    changed: Changed | None = None,
-    entries: Int32 | None = None,
-) -> Findings:
+def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> Findings:
     """
     Fold a bucket and say what it finds.
 
@@ -114,56 +120,79 @@ def fold_round(
         sites: Both sites.
         takes: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
-        changed: Those that the last round added or took out: only their rows are folded. None folds all.
-        entries: Rows that appliers sent again or reflected as far as is known (see `Findings`).
     """
-    if changed is None:
-        keys, count = None, sum(len(side) for side in bucket.rows)
-        folded = fold_bucket(bucket, bucket.rows, sites, takes, conflicts)
-    else:
-        affected = _affected(bucket, takes, changed, np.zeros((0, 2), np.int32) if entries is None else entries)
-        keys = np.flatnonzero(affected)
-        picked = [np.flatnonzero(affected[side.key]) for side in bucket.rows]
-        count = sum(len(places) for places in picked)
-        rows = [side.take(places) for side, places in zip(bucket.rows, picked, strict=True)]
-        folded = _with_places(fold_bucket(bucket, rows, sites, takes, conflicts), takes, picked)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
-    return Findings(
-        keys,
-        _conflicting(bucket, sites, takes, conflicts, folded, operations),
-        _dependencies(folded.decisions, operations, len(bucket.keys)),
-        np.stack([folded.logged.key, folded.logged.take], axis=1).astype(np.int32),
-        unusable_decisions(bucket, sites, takes, folded, operations),
-        count,
-    )
+    unusable = unusable_decisions(bucket, sites, takes, folded, operations)
+    found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded, operations)
+    return attrs.evolve(found, unusable=unusable)
 
 
-def _affected(bucket: Bucket, takes: TakeArrays, changed: Changed, entries: Int32) -> Bool:
+def fold_again(
+    rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Int32
+) -> Findings | None:
+    """
+    Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
+
+    Args:
+        rows: The rows of the bucket.
+        sites: Both sites.
+        takes: All takes in order.
+        conflicts: Transactions in conflict, as far as is known.
+        changed: Those that the last round added or took out.
+        entries: Rows that appliers sent again or reflected, as far as is known (see `Findings`).
+
+    Returns:
+        What it finds; None if an operation now stops an applier, for which all rows count.
+    """
+    keys = np.flatnonzero(_affected(rows, takes, changed, entries))
+    chosen = rows.of_keys(keys)
+    key_table = np.asarray(rows.key_table[keys])
+    folded = fold_bucket(chosen, len(keys), sites, takes, conflicts)
+    operations = operations_of(folded.decisions, folded.logged, takes, chosen, key_table)
+    if now_unusable(sites, folded, operations, key_table):
+        return None
+    found = _find(chosen, key_table, sites, takes, conflicts, folded, operations)
+    for name in ("conflicting", "dependencies", "entries"):
+        columns = getattr(found, name)
+        columns[:, 0] = keys[columns[:, 0]]
+    return attrs.evolve(found, keys=keys)
+
+
+def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Int32) -> Bool:
     """Return which rows a changed transaction touches. Shape (keys,)."""
-    affected = np.zeros(len(bucket.keys), np.bool_)
-    for side, rows in enumerate(bucket.rows):
+    affected = np.zeros(len(rows.key_table), np.bool_)
+    for side in (0, 1):
         epochs, groups = changed.of(side)
-        mark_keys(read_only(rows.epoch), read_only(rows.group), read_only(rows.key), epochs, groups, affected)
+        rows.mark(side, epochs, groups, affected)
         own = entries[takes.applier[entries[:, 1]] == side]
         made_in = own[:, 1]
         order = np.lexsort((takes.group[made_in], takes.epoch[made_in]))
         ordered = [column[order] for column in (takes.epoch[made_in], takes.group[made_in], own[:, 0])]
-        epoch, group, key = (read_only(column) for column in ordered)
+        epoch, group, key = each_read_only(*ordered)
         mark_keys(epoch, group, key, epochs, groups, affected)
     return affected
 
 
-def _with_places(folded: Folded, takes: TakeArrays, picked: Sequence[Int64]) -> Folded:
-    """Return what was folded of some rows with their numbers among all rows."""
-
-    def among_all(decisions: Decisions) -> Decisions:
-        source = np.array(decisions.source)
-        for side, places in enumerate(picked):
-            mine = (source >= 0) & (takes.applier[decisions.take] == 1 - side)
-            source[mine] = places[source[mine]]
-        return attrs.evolve(decisions, source=source)
-
-    return attrs.evolve(folded, decisions=among_all(folded.decisions), tracked=among_all(folded.tracked))
+def _find(
+    rows: Sequence[BucketRows],
+    key_table: Int16,
+    sites: Sequence[Site],
+    takes: TakeArrays,
+    conflicts: Conflicts,
+    folded: Folded,
+    operations: Operations,
+) -> Findings:
+    """Return what was found of rows, but for operations that stop appliers."""
+    tracked = operations_of(folded.tracked, folded.logged, takes, rows, key_table)
+    return Findings(
+        None,
+        _conflicting(sites, takes, conflicts, folded, operations, tracked),
+        _dependencies(folded.decisions, operations, len(key_table)),
+        np.stack([folded.logged.key, folded.logged.take], axis=1).astype(np.int32),
+        {},
+        sum(len(side) for side in rows),
+    )
 
 
 def row_conflicts(verdict: np.ndarray, cause: np.ndarray, operations: Operations, sites: Sequence[Site]) -> Bool:
@@ -194,17 +223,16 @@ def row_conflicts(verdict: np.ndarray, cause: np.ndarray, operations: Operations
 
 
 def _conflicting(
-    bucket: Bucket,
     sites: Sequence[Site],
     takes: TakeArrays,
     conflicts: Conflicts,
     folded: Folded,
     operations: Operations,
+    tracked: Operations,
 ) -> Int32:
     """Return the transactions with a conflict of their own, as pass TRACK sees them."""
     twice = takes.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
-    tracked = operations_of(folded.tracked, folded.logged, takes, bucket.rows, bucket.key_table)
     for decisions, about, counted in (
         (folded.decisions, operations, ~twice),
         (folded.tracked, tracked, np.ones(len(takes), np.bool_)),

@@ -1,55 +1,61 @@
 """
-Unique keys besides the primary key: which take makes two rows hold one value, and so stops its applier.
+The unique keys besides the primary key: every state of the rows of a bucket that have such keys, as columns.
 
-Rows with the same value can be in any two buckets. So buckets tell every state of the rows of tables that have
-such keys, and the driver keeps who holds which value. See `conflict.engine.unique_keys` for the rule.
+Rows with the same value can be in any two buckets. So buckets tell every state, and the driver keeps who holds which
+value (see `conflict.unique_duplicates`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from itertools import groupby
+from collections.abc import Iterator, Mapping, Sequence
 
-import attrs
 import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.bucket import Bucket
 from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
-from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
-from conflict.kernels.operations import place_of
+from conflict.image_values import ImageReader, ImageValues
+from conflict.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
+from conflict.kernels.provenance import WatchedRows
+from conflict.places import PLACES, places_of
 from conflict.sites import Site
-from conflict.unusable import Phase, Unusable, unusable_decision
 from ndb_formats.collation import key_of
+from ndb_formats.schema import Column, Table
 
-__all__ = ["UniqueState", "find_duplicates", "has_unique_keys", "unique_states"]
+__all__ = ["MOMENT", "STATES", "has_unique_keys", "states_schema", "unique_states"]
 
-# (table, number of the key, value)
-_Entry = tuple[int, int, bytes]
-# Own epoch, group, whether it is a take that follows that group without a trace, number of the take.
-_Moment = tuple[int, int, bool, int]
+# What is known of a row after a transaction that touched it. It is a take that took it, else the cluster's own change.
+STATES = pa.schema(
+    [
+        ("cluster", pa.int8()),
+        # When, the same for all rows of a transaction: own epoch, group, whether it is a take that follows that group
+        # without a trace, and number of the take.
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("untraced", pa.bool_()),
+        ("number", pa.int64()),
+        ("key", pa.int32()),  # number of the row in its bucket
+        # Of takes alone: the place of the operation that touched the row first, and which one did so last.
+        ("place", PLACES),
+        ("foreign_epoch", pa.uint64()),
+        ("table", pa.int16()),
+        ("operation", pa.int8()),
+        ("file", pa.int16()),
+        ("position", pa.uint64()),
+        ("row", pa.int32()),
+    ]
+)
+MOMENT = ("epoch", "group", "untraced", "number")
+_ENTRY = pa.dictionary(pa.int32(), pa.binary())
+_NUMBER_BYTES = 2
 
 
-@attrs.frozen
-class UniqueState:
-    """
-    The unique values of one row after a transaction.
-
-    Attributes:
-        cluster: Number of the cluster.
-        moment: When; states of one transaction have the same one.
-        place: Place of the operation that touched the row first; orders the rows of a take.
-        row: Identity of the row.
-        entries: Its values; none if it is not there.
-        unusable: The operation that stops the applier if one of them is held by another row; None for own changes.
-    """
-
-    cluster: int
-    moment: _Moment
-    place: tuple[int, ...]
-    row: bytes
-    entries: tuple[_Entry, ...]
-    unusable: Unusable | None
+def states_schema(tables: Sequence[Table]) -> pa.Schema:
+    """Return the schema of the states of rows: one column more per unique key, NULL where a row has no value for it."""
+    count = max((len(table.unique_keys) for table in tables), default=0)
+    return pa.schema([*STATES, *(pa.field(f"entry{number}", _ENTRY) for number in range(count))])
 
 
 def has_unique_keys(sites: Sequence[Site]) -> Bool:
@@ -57,9 +63,9 @@ def has_unique_keys(sites: Sequence[Site]) -> Bool:
     return np.array([bool(setup.table.unique_keys) for setup in sites[0].setups], np.bool_)
 
 
-def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> list[UniqueState]:
+def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> pa.Table:
     """
-    Return every state of the rows of a bucket that have unique values.
+    Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
 
     Args:
         bucket: The bucket.
@@ -67,86 +73,119 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
         takes: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket, bucket.rows, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
-    identities = bucket.keys.column("identity").to_pylist()
-    found: dict[tuple[int, _Moment, int], UniqueState] = {}
-    watched = result.final.watched
-    for number in range(len(watched)):
-        cluster, key, decision = (int(array[number]) for array in (watched.cluster, watched.key, watched.decision))
-        moment, place, unusable = _occasion(result, cluster, int(watched.row[number]), decision)
-        entries = tuple(_entries(result, key, watched.images[number])) if watched.exists[number] else ()
-        state = UniqueState(cluster, moment, place, identities[key], entries, unusable)
-        first = found.get((cluster, moment, key), state)
-        # The first operation tells the order, the last one what the transaction made of the row.
-        found[cluster, moment, key] = attrs.evolve(state, place=first.place)
-    return list(found.values())
+    watched, moments = result.final.watched, _moments(result)
+    first, last = _one_per_transaction(watched, moments)
+    schema = states_schema(bucket.numbers.tables)
+    columns = {
+        "cluster": pa.array(watched.cluster[last]),
+        **{name: pa.array(column[last]) for name, column in moments.items()},
+        "key": pa.array(watched.key[last]),
+        **_operations(result, watched.decision[first], watched.decision[last]),
+    }
+    entries = _entries(result, last, len(schema) - len(STATES))
+    return pa.table([*(columns[name] for name in STATES.names), *entries], schema=schema)
 
 
-def _occasion(
-    result: BucketResult, cluster: int, row: int, decision: int
-) -> tuple[_Moment, tuple[int, ...], Unusable | None]:
-    takes = result.takes
-    if decision < 0:
-        rows = result.bucket.rows[cluster]
-        return (int(rows.epoch[row]), int(rows.group[row]), False, 0), (int(rows.ordinal[row]),), None
-    decisions = result.folded.decisions
-    take = int(decisions.take[decision])
-    moment = (int(takes.epoch[take]), int(takes.group[take]), not takes.traced[take], int(takes.number[take]))
-    place = place_of(decision, decisions, result.folded.logged, takes, result.bucket.rows)
-    unusable = unusable_decision(result.bucket, takes, result.folded, result.operations, decision, Phase.COMMIT)
-    return moment, place, unusable
+def _moments(result: BucketResult) -> dict[str, np.ndarray]:
+    """Return when each state was made, the columns `MOMENT`."""
+    watched, takes, count = result.final.watched, result.takes, len(result.final.watched)
+    epoch, group = np.zeros(count, np.uint64), np.zeros(count, np.int32)
+    untraced, number = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+    taken = watched.decision >= 0
+    for side, rows in enumerate(result.bucket.rows):
+        own = ~taken & (watched.cluster == side)
+        epoch[own], group[own] = rows.epoch[watched.row[own]], rows.group[watched.row[own]]
+    take = result.folded.decisions.take[watched.decision[taken]]
+    epoch[taken], group[taken] = takes.epoch[take], takes.group[take]
+    untraced[taken], number[taken] = ~takes.traced[take], takes.number[take]
+    return dict(zip(MOMENT, (epoch, group, untraced, number), strict=True))
 
 
-def _entries(result: BucketResult, key: int, images: np.ndarray) -> Iterator[_Entry]:
-    """Yield the unique values of a row; one with a NULL in it is equal to none."""
-    number = int(result.bucket.key_table[key])
-    table = result.bucket.numbers.tables[number]
-    payloads = result.payloads(key, images)
-    for index, names in enumerate(table.unique_keys):
-        places = [table.ordinal(name) for name in names]
-        values = [payloads.get(place) for place in places]
-        if None not in values:
-            yield number, index, key_of([table.columns[place] for place in places], values)
+def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]) -> tuple[Int64, Int64]:
+    """Return the first and the last state of each row in each transaction."""
+    order = np.lexsort((watched.key, watched.cluster))
+    columns: tuple[np.ndarray, ...] = (watched.cluster, watched.key, *moments.values())
+    other = np.ones(len(order) + 1, np.bool_)
+    other[1:-1] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    return order[other[:-1]], order[other[1:]]
 
 
-def find_duplicates(states: Iterable[UniqueState]) -> dict[int, Unusable]:
-    """Return, per cluster, the operation by which its applier first makes two rows hold one value."""
-    found: dict[int, Unusable] = {}
-    ordered = sorted(states, key=lambda state: (state.cluster, state.moment, state.place))
-    for cluster, own in groupby(ordered, key=lambda state: state.cluster):
-        holders: dict[_Entry, bytes] = {}
-        held: dict[bytes, tuple[_Entry, ...]] = {}
-        for _, group in groupby(own, key=lambda state: state.moment):
-            rows = list(group)
-            duplicate = _duplicate(rows, holders)
-            if duplicate is None:
-                _take_over(rows, holders, held)
-            elif duplicate.unusable is not None:
-                found[cluster] = duplicate.unusable
-                break
-    return found
+def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
+    """Return of rows that a take touched the last operation on them, and the place of the first one."""
+    decisions, about, bucket = result.folded.decisions, result.operations, result.bucket
+    taken = np.flatnonzero(last >= 0)
+    places = places_of(first[taken], decisions, result.folded.logged, result.takes, bucket.rows)
+    decision = last[taken]
+    numbers = np.full(len(last), -1, np.int64)
+    numbers[taken] = np.arange(len(taken))
+    plain: dict[str, np.ndarray] = {
+        "foreign_epoch": result.takes.foreign_epoch[decisions.take[decision]],
+        "table": about.table[decision],
+        "operation": about.operation[decision],
+        "file": np.full(len(taken), -1, np.int16),
+        "position": np.zeros(len(taken), np.uint64),
+        "row": np.zeros(len(taken), np.int32),
+    }
+    source = decisions.source[decision]
+    for side in (0, 1):
+        logged = (source >= 0) & (about.applier[decision] == 1 - side)
+        for name in ("file", "position", "row"):
+            plain[name][logged] = bucket.changes[side].column(name).to_numpy()[source[logged]]
+    found = pa.array(numbers, mask=numbers < 0)
+    return {"place": places.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}
 
 
-def _duplicate(rows: Sequence[UniqueState], holders: dict[_Entry, bytes]) -> UniqueState | None:
-    moved = {state.row for state in rows}
-    wanted: set[_Entry] = set()
-    for state in rows:
-        for entry in state.entries:
-            holder = holders.get(entry)
-            if entry in wanted or (holder is not None and holder not in moved):
-                return state
-            wanted.add(entry)
-    return None
+def _entries(result: BucketResult, states: Int64, count: int) -> list[pa.DictionaryArray]:
+    """Return the values of rows for each unique key, NULL for none."""
+    watched, tables = result.final.watched, result.bucket.numbers.tables
+    table_of = result.bucket.key_table[watched.key[states]]
+    reader = ImageReader(result.bucket)
+    where = [np.zeros(0, np.int64)]
+    parts = [[pa.array([], pa.binary()).dictionary_encode()] for _ in range(count)]
+    for number, table in enumerate(tables):
+        chosen = np.flatnonzero((table_of == number) & watched.exists[states])
+        for stretch, found in _values(reader, number, table, watched.images[states[chosen]]):
+            where.append(chosen[stretch])
+            missing = [pa.nulls(len(where[-1]), pa.binary())] * (count - len(found))
+            for part, values in zip(parts, [*found, *missing], strict=True):
+                part.append(values.dictionary_encode())
+    at = np.full(len(states), -1, np.int64)
+    at[np.concatenate(where)] = np.arange(sum(map(len, where)))
+    indices = pa.array(at, mask=at < 0)
+    return [pa.chunked_array(part).unify_dictionaries().combine_chunks().take(indices) for part in parts]
 
 
-def _take_over(
-    rows: Sequence[UniqueState], holders: dict[_Entry, bytes], held: dict[bytes, tuple[_Entry, ...]]
-) -> None:
-    for state in rows:
-        for entry in held.pop(state.row, ()):
-            if holders.get(entry) == state.row:
-                del holders[entry]
-    for state in rows:
-        held[state.row] = state.entries
-        holders.update(dict.fromkeys(state.entries, state.row))
+def _values(
+    reader: ImageReader, number: int, table: Table, images: Int64
+) -> Iterator[tuple[slice, list[pa.BinaryArray]]]:
+    """
+    Yield the values of rows of a table for each of its unique keys, some rows at a time; one with a NULL in it is NULL.
+
+    Args:
+        reader: Of the bucket's images.
+        number: Number of the table.
+        table: The table.
+        images: Image of each column. Shape (rows, columns).
+    """
+    if not table.unique_keys:
+        return
+    keys = [[table.ordinal(name) for name in names] for names in table.unique_keys]
+    used = sorted({place for places in keys for place in places})
+    name = pa.scalar(number.to_bytes(_NUMBER_BYTES, "little"))
+    for stretch, values in reader.in_batches(number, len(images), lambda rows: images[rows][:, used]):
+        columns = {place: _weights(values, place, images[stretch, place], table.columns[place]) for place in used}
+        yield (
+            stretch,
+            [pc.binary_join_element_wise(name, *(columns[place] for place in places), b"") for places in keys],
+        )
+
+
+def _weights(images: ImageValues, place: int, numbers: Int64, column: Column) -> pa.Array:
+    """Return the values of a column as they compare, NULL where there is none."""
+    found = images.payloads(place, numbers)
+    encoded = found.values.dictionary_encode()
+    weights = [key_of([column], [payload]) for payload in encoded.dictionary.to_pylist()]
+    by_image = pa.array(weights, pa.binary()).take(encoded.indices)
+    return pa.concat_arrays([by_image, pa.nulls(1, pa.binary())]).take(pa.array(found.indices))

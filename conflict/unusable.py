@@ -18,7 +18,7 @@ from conflict.bucket import Bucket
 from conflict.decision import Cause
 from conflict.functions import FunctionCode, Image
 from conflict.history import Role
-from conflict.kernels.arrays import Bool, Logged, Presence, TakeArrays
+from conflict.kernels.arrays import Bool, Int16, Int64, Logged, Presence, TakeArrays
 from conflict.kernels.event_masks import reflects
 from conflict.kernels.fold import Folded
 from conflict.kernels.operations import Operations, place_of
@@ -26,7 +26,15 @@ from conflict.setup import TableSetup
 from conflict.sites import Site, applied_function
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Phase", "Unusable", "can_log_unusable", "first_unusable", "unusable_decision", "unusable_decisions"]
+__all__ = [
+    "Phase",
+    "Unusable",
+    "can_log_unusable",
+    "first_unusable",
+    "now_unusable",
+    "unusable_decision",
+    "unusable_decisions",
+]
 
 BEFORE, AFTER = 0, 1
 
@@ -88,6 +96,11 @@ class _Rules:
     column_in_key: Bool
     blobs: Bool
 
+    @property
+    def any_row(self) -> bool:
+        """Whether there are rows that it could not handle at all."""
+        return bool((self.refused | self.no_role | self.identified).any() or self.needs.any())
+
 
 def _rules(site: Site) -> _Rules:
     count = len(site.setups)
@@ -122,17 +135,22 @@ def _logs(setup: TableSetup, role: Role) -> bool:
     return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
 
 
-def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Bool:
-    """Return which of the source's rows an applier cannot handle. Shape (rows,)."""
+def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
+    """Return the numbers of those of the source's rows that an applier cannot handle."""
+    if not rules.any_row:
+        return np.zeros(0, np.int64)
     rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
-    unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
-    empty = (rows.operation == Operation.UPDATE_ROW) & (rows.after_presence == Presence.NO_COLUMNS)
-    needs = rules.needs[rows.table, rows.operation]
+    table, operation = rows.table, rows.operation
+    needs = rules.needs[table, operation]
     lacking = (needs[:, BEFORE] & (rows.before_presence != Presence.PRESENT)) | (
         needs[:, AFTER] & (rows.after_presence != Presence.PRESENT)
     )
-    judged = rules.no_role[rows.table] | (rules.identified[rows.table] & unidentified) | lacking
-    return np.asarray(rules.refused[rows.table] | (~empty & judged))
+    judged = rules.no_role[table] | lacking
+    if rules.identified.any():
+        judged |= rules.identified[table] & np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
+    empty = (operation == Operation.UPDATE_ROW) & (rows.after_presence == Presence.NO_COLUMNS)
+    bad = rules.refused[table] | (~empty & judged)
+    return np.flatnonzero(bad)
 
 
 def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
@@ -155,7 +173,7 @@ def first_unusable(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays) -> 
     found = {}
     for number, site in enumerate(sites):
         rows = bucket.rows[1 - number]
-        bad = np.flatnonzero(_unusable_rows(bucket, number, _rules(site)))
+        bad = _unusable_rows(bucket, number, _rules(site))
         if len(bad):
             epochs, first = np.unique(takes.foreign_epoch[takes.applier == number], return_index=True)
             bad = bad[np.isin(rows.epoch[bad], epochs)]
@@ -169,7 +187,7 @@ def first_unusable(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays) -> 
 
 
 def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable:
-    change = bucket.changes[1 - applier].slice(row, 1).to_pylist()[0]
+    change = bucket.changes[1 - applier].row(row)
     return Unusable(
         take,
         phase=Phase.JUDGE,
@@ -189,18 +207,20 @@ def unusable_decisions(
     """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
     found = {}
     decisions, logged = folded.decisions, folded.logged
-    own = decisions.source >= 0
     for number, site in enumerate(sites):
         rules = _rules(site)
-        mine = operations.applier == number
-        bad = np.zeros(len(decisions), np.bool_)
-        from_rows, from_log = mine & own, mine & ~own
-        bad[from_rows] = _unusable_rows(bucket, number, rules)[decisions.source[from_rows]]
+        if not (rules.any_row or rules.blobs.any()):
+            continue
+        mine = np.flatnonzero(operations.applier == number)
+        source = decisions.source[mine]
+        bad = np.zeros(len(mine), np.bool_)
+        own = source >= 0
+        bad[own] = np.isin(source[own], _unusable_rows(bucket, number, rules))
         entries = _unusable_entries(logged, bucket.key_table[logged.key], rules)
-        bad[from_log] = entries[-1 - decisions.source[from_log]]
-        blob = mine & (decisions.cause == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table]
+        bad[~own] = entries[-1 - source[~own]]
+        blob = (decisions.cause[mine] == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table[mine]]
         candidates = [
-            (int(decisions.take[place[0]]), phase, int(place[0]))
+            (int(decisions.take[mine[place[0]]]), phase, int(mine[place[0]]))
             for phase, mask in ((Phase.JUDGE, bad), (Phase.REJECT, blob))
             if len(place := np.flatnonzero(mask))
         ]
@@ -208,6 +228,24 @@ def unusable_decisions(
             _, phase, decision = min(candidates)
             found[site.name] = unusable_decision(bucket, takes, folded, operations, decision, phase)
     return found
+
+
+def now_unusable(sites: Sequence[Site], folded: Folded, operations: Operations, key_table: Int16) -> bool:
+    """
+    Return whether an operation stops an applier that the transactions in conflict alone could make unusable.
+
+    Rows that could not be handled anyway are not looked for: they do not depend on transactions.
+    """
+    decisions, logged = folded.decisions, folded.logged
+    for number, site in enumerate(sites):
+        rules = _rules(site)
+        mine = np.flatnonzero(operations.applier == number)
+        from_log = decisions.source[mine][decisions.source[mine] < 0]
+        entries = _unusable_entries(logged, key_table[logged.key], rules)
+        blob = (decisions.cause[mine] == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table[mine]]
+        if entries[-1 - from_log].any() or blob.any():
+            return True
+    return False
 
 
 def unusable_decision(

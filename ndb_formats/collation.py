@@ -19,7 +19,7 @@ from ndb_formats.column_types import Codec
 from ndb_formats.cursor import Cursor
 from ndb_formats.schema import Column
 
-__all__ = ["key_of", "key_text"]
+__all__ = ["is_text", "key_of", "key_text", "weight_of"]
 
 # latin1_swedish_ci (MySQL `ctype-latin1.cc`): what a character compares as. Š, Œ, Ž and Ÿ have no lower case
 # in it, and å, ä, ö stand where [, \\, ] do.
@@ -41,17 +41,18 @@ def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes
         if payload is None:
             parts.append(b"\0")
             continue
-        weight = _weight(payload, column) if _is_text(column) else payload
+        weight = weight_of(payload, column) if is_text(column) else payload
         parts.append(b"\1" + len(weight).to_bytes(4, "little") + weight)
     return b"".join(parts)
 
 
-def _is_text(column: Column) -> bool:
+def is_text(column: Column) -> bool:
     """Whether a key compares by collation; ENUM and SET have one, but compare as the numbers they are."""
     return column.charset is not None and not column.members
 
 
-def _weight(payload: bytes, column: Column) -> bytes:
+def weight_of(payload: bytes, column: Column) -> bytes:
+    """Return what a text key compares as."""
     assert column.charset is not None
     assert column.collation is not None
     collation = column.collation
@@ -83,6 +84,6 @@ def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> 
         if weight is None:
             value: object = "NULL"
         else:
-            value = weight.decode("utf-8", "surrogatepass") if _is_text(column) else codec.decode(weight)
+            value = weight.decode("utf-8", "surrogatepass") if is_text(column) else codec.decode(weight)
         parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
     return ", ".join(parts)

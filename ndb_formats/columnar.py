@@ -29,10 +29,10 @@ from ndb_formats.columnar_tables import (
 )
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernels.layout import Place, Stop
-from ndb_formats.kernels.rows import by_kind, cells_of, walk_rows
+from ndb_formats.kernels.rows import by_kind, cells_of
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import rows_of
+from ndb_formats.row_walk import Facts, RowWalk
 from ndb_formats.schema import Schema
 from ndb_formats.selection import APPLY_STATUS, DecodingState, decode_event
 from ndb_formats.stretches import Stretch, read_stretches
@@ -53,8 +53,6 @@ METADATA = pa.schema(
         ("operation", pa.dictionary(pa.int8(), pa.string())),
     ]
 )
-_CELLS_PER_ROW = 16
-_MIN_CELLS = 1 << 14  # two images of as many columns as a table can have
 _EVENTS_PER_ROW = 8
 
 
@@ -141,35 +139,6 @@ def read_batches(
 
 
 @attrs.frozen(eq=False)
-class _Facts:
-    """What the walker finds out per event; in the order that `walk_rows` takes."""
-
-    transaction_ids: npt.NDArray[np.uint64]
-    no_id: npt.NDArray[np.bool_]
-    flags: npt.NDArray[np.uint16]
-    no_flags: npt.NDArray[np.bool_]
-    epochs: npt.NDArray[np.uint64]
-    no_epoch: npt.NDArray[np.bool_]
-
-    @classmethod
-    def room(cls, events: int) -> _Facts:
-        """Return arrays for so many events."""
-        return cls(
-            np.zeros(events, np.uint64),
-            np.zeros(events, np.bool_),
-            np.zeros(events, np.uint16),
-            np.zeros(events, np.bool_),
-            np.zeros(events, np.uint64),
-            np.zeros(events, np.bool_),
-        )
-
-    @property
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """All of them."""
-        return (self.transaction_ids, self.no_id, self.flags, self.no_flags, self.epochs, self.no_epoch)
-
-
-@attrs.frozen(eq=False)
 class _Take:
     """The rows of one batch of a take: their numbers in the take, and in which events they stand."""
 
@@ -192,15 +161,7 @@ class _Reading:
     ) -> None:
         self._schema, self._wanted, self._columns, self._text = schema, wanted, columns, text
         self._register = register
-        self._state = np.zeros(len(Place), np.int64)
-        self._epoch = np.zeros(1, np.uint64)
-        self._rows = (
-            np.empty(batch_rows, np.int64),
-            np.empty(batch_rows, np.int64),
-            np.empty(batch_rows, np.int32),
-            np.empty(batch_rows, np.int64),
-        )
-        self._cells = np.empty(max(batch_rows * _CELLS_PER_ROW, _MIN_CELLS), np.uint32)
+        self._walk = RowWalk(register, batch_rows)
 
     def batches(self, stretch: Stretch) -> Iterator[RowBatch]:
         """
@@ -209,40 +170,12 @@ class _Reading:
         Raises:
             FormatError: A row of it cannot be read.
         """
-        facts = _Facts.room(len(stretch.types))
-        self._state[[Place.EVENT, Place.ROW_AT, Place.ROWS, Place.CELLS]] = 0, -1, 0, 0
-        stop = Stop.FULL
-        while stop != Stop.END:
-            stop = self._walk(stretch, facts)
-            yield from self._emit(stretch, facts, int(self._state[Place.ROWS]))
-            if stop == Stop.FAULT:
-                raise self._reason(stretch, int(self._state[Place.EVENT]))
-            self._state[[Place.ROWS, Place.CELLS]] = 0
+        for count, fault in self._walk.takes(stretch):
+            yield from self._emit(stretch, self._walk.facts, count)
+            if fault is not None:
+                raise self._reason(stretch, fault)
 
-    def _walk(self, stretch: Stretch, facts: _Facts) -> Stop:
-        """Walk until the take is full, the stretch is done or something is wrong."""
-        events = (stretch.types, stretch.starts, stretch.ends)
-        while True:
-            register = self._register
-            kinds, keys, columns = register.kinds
-            stop = Stop(
-                walk_rows(
-                    stretch.data, stretch.base, events, self._state, register.tables, kinds, keys, columns,
-                    self._rows, self._cells, facts.arrays, self._epoch,
-                )
-            )  # fmt: skip
-            event = int(self._state[Place.EVENT])
-            try:
-                if stop == Stop.TABLE_MAP:
-                    register.add_table(stretch.body(event))
-                elif stop == Stop.KIND:
-                    register.add_kind(int(stretch.types[event]), stretch.body(event), int(self._state[Place.DIFFS]))
-                else:
-                    return stop
-            except FormatError:
-                return Stop.FAULT
-
-    def _emit(self, stretch: Stretch, facts: _Facts, count: int) -> Iterator[RowBatch]:
+    def _emit(self, stretch: Stretch, facts: Facts, count: int) -> Iterator[RowBatch]:
         """Yield the first rows of a take as batches; at a value that has no place in Arrow, all rows before it."""
         takes = self._takes(count)
         try:
@@ -250,14 +183,14 @@ class _Reading:
         except ColumnFaultError:
             first = min(self._first_fault(take, stretch, count) for take in takes)
             yield from [self._batch(take, stretch, facts) for take in self._takes(first)]
-            shape = self._register.shapes[self._rows[0][first]]
-            raise self._reason(stretch, int(self._rows[1][first]), shape) from None
+            shape = self._register.shapes[self._walk.rows[0][first]]
+            raise self._reason(stretch, int(self._walk.rows[1][first]), shape) from None
         yield from batches
 
     def _takes(self, count: int) -> Sequence[_Take]:
         """Return the first rows of a take by batch, in the order of their first rows."""
         shapes = self._register.shapes
-        order, bounds = by_kind(self._rows[0], count, len(shapes))
+        order, bounds = by_kind(self._walk.rows[0], count, len(shapes))
         found = np.flatnonzero(np.diff(bounds))
         return [
             _Take(shapes[number], order[bounds[number] : bounds[number + 1]])
@@ -267,7 +200,7 @@ class _Reading:
     def _first_fault(self, take: _Take, stretch: Stretch, count: int) -> int:
         """Return the first row of a take that has a value without a place in Arrow; `count` if there is none."""
         first = count
-        cells = cells_of(self._cells, self._rows[3], take.rows, take.shape.width)
+        cells = cells_of(self._walk.cells, self._walk.rows[3], take.rows, take.shape.width)
         for number, column in enumerate((*take.shape.before_columns, *take.shape.after_columns)):
             try:
                 column.array(stretch.data, stretch.base, cells[number])
@@ -275,13 +208,13 @@ class _Reading:
                 first = min(first, int(take.rows[fault.row]))
         return first
 
-    def _batch(self, take: _Take, stretch: Stretch, facts: _Facts) -> RowBatch:
+    def _batch(self, take: _Take, stretch: Stretch, facts: Facts) -> RowBatch:
         shape, rows = take.shape, take.rows
-        events = self._rows[1].take(rows)
-        cells = cells_of(self._cells, self._rows[3], rows, shape.width)
+        events = self._walk.rows[1].take(rows)
+        cells = cells_of(self._walk.cells, self._walk.rows[3], rows, shape.width)
         arrays = [
             pa.array(stretch.positions.view(np.uint64).take(events)),
-            pa.array(self._rows[2].take(rows)),
+            pa.array(self._walk.rows[2].take(rows)),
             pa.array(stretch.server_ids.take(events)),
             pa.array(stretch.timestamps.take(events)),
             pa.array(facts.epochs.take(events), mask=facts.no_epoch.take(events)),

@@ -48,6 +48,7 @@ class Stretch:
         starts: Where each body starts in `data`. int64.
         ends: Where it ends, without checksum. int64.
         positions: Where each event, or the packed one around it, starts in the file. int64.
+        stops: Where that one ends. int64.
         server_ids: Server on which each change was first made. uint32.
         timestamps: Seconds since 1970. uint32.
         trailer: Bytes of the checksum behind each event of the file.
@@ -60,6 +61,7 @@ class Stretch:
     starts: npt.NDArray[np.int64] = attrs.field(repr=False)
     ends: npt.NDArray[np.int64] = attrs.field(repr=False)
     positions: npt.NDArray[np.int64] = attrs.field(repr=False)
+    stops: npt.NDArray[np.int64] = attrs.field(repr=False)
     server_ids: npt.NDArray[np.uint32] = attrs.field(repr=False)
     timestamps: npt.NDArray[np.uint32] = attrs.field(repr=False)
     trailer: int
@@ -102,7 +104,7 @@ def read_stretches(
             yield from _plain_stretches(piece, span)
             continue
         starts, ends = piece.bodies
-        facts = (piece.positions, piece.server_ids, piece.timestamps)
+        facts = (piece.positions, ends + piece.trailer, piece.server_ids, piece.timestamps)
         yield Stretch(piece.file, data, piece.types, starts, ends, *facts, piece.trailer, piece.error)
 
 
@@ -113,21 +115,21 @@ class _Copies:
     file: str
     trailer: int
     bodies: list[bytes] = attrs.field(factory=list)
-    facts: list[tuple[int, int, int, int]] = attrs.field(factory=list)
+    facts: list[tuple[int, int, int, int, int]] = attrs.field(factory=list)
     size: int = 0
 
-    def add(self, event: Event) -> None:
-        """Add a plain event."""
+    def add(self, event: Event, stop: int) -> None:
+        """Add a plain event; the one that it was packed in ends at `stop`."""
         self.bodies.append(event.body)
         header = event.header
-        self.facts.append((event.position, header.type_code, header.server_id, header.timestamp))
+        self.facts.append((event.position, stop, header.type_code, header.server_id, header.timestamp))
         self.size += len(event.body)
 
     def stretch(self, error: FormatError | None) -> Stretch:
         """Return what was collected."""
         ends = np.cumsum([len(body) for body in self.bodies], dtype=np.int64)
         starts = ends - np.array([len(body) for body in self.bodies], np.int64)
-        positions, types, servers, timestamps = np.array(self.facts, np.int64).reshape(-1, 4).T
+        positions, stops, types, servers, timestamps = np.array(self.facts, np.int64).reshape(-1, 5).T
         return Stretch(
             self.file,
             np.frombuffer(b"".join(self.bodies), np.uint8),
@@ -135,6 +137,7 @@ class _Copies:
             starts,
             ends,
             positions.copy(),
+            stops.copy(),
             servers.astype(np.uint32),
             timestamps.astype(np.uint32),
             self.trailer,
@@ -150,7 +153,7 @@ def _plain_stretches(piece: EventIndex, span: int) -> Iterator[Stretch]:
         try:
             with locate(event):
                 for inner in unpacked(event):
-                    copies.add(_plain(inner))
+                    copies.add(_plain(inner), event.end)
         except FormatError as error:
             yield copies.stretch(error)
             return

@@ -1,63 +1,58 @@
 """
 Binlogs to a History on disk: the epoch-partitioned ingest job.
 
-1. The driver follows event headers and splits every file into runs of epochs.
+1. The driver follows event headers, splits what is new of every file into runs of epochs, and writes the plan down.
 2. One task per run reads its epochs and writes them by key bucket, keys still as bytes.
-3. One task per bucket gives its keys dense numbers, in the order in which they appear.
-4. The driver derives the schedule from the epochs' summaries, and writes `takes.parquet` and `history.json`.
+3. One task per bucket gives new keys dense numbers, in the order in which they appear.
+4. The driver derives the schedule from the summaries of all epochs, and writes `takes.parquet` and `history.json`.
 
-Tasks overwrite their own parts, so that a killed task, or job, can be run again.
+What was written before is never written again, so a History can be added to. A task says last that it is done, and the
+plan is deleted last of all, so an ingest that was killed goes on where it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
+from itertools import pairwise
+from typing import Any
 
 import attrs
 
-from conflict.bucketing import PartBuilder, TableNumbers
-from conflict.configuration import ClusterConfiguration, ClusterHints, Configuration, takes_of
-from conflict.grid import Folder
-from conflict.grid_writer import KeyTask, number_keys, takes_table, write_parts
-from conflict.ingest import EpochReader, read_epochs
+from conflict.configuration import ClusterHints, Configuration, takes_of
+from conflict.epoch_files import epochs_part, read_summaries
+from conflict.errors import ConflictError, HistoryError
+from conflict.grid import Folder, keys_part
+from conflict.grid_writer import KeyTask, number_keys, takes_table
+from conflict.ingest_plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences
 from conflict.jobs.runner import Runner, StageProgress
-from conflict.manifest import Manifest, RunFacts, table_numbers
-from conflict.runs import DEFAULT_RUN_BYTES, Run, plan_runs
-from conflict.schedule import Summary, consistent_cut, summarize
+from conflict.manifest import MANIFEST, Manifest, RunFacts, load_manifest, table_numbers
+from conflict.run_task import STAGED, RunRecord, RunTask, load_record, read_run, record_path
+from conflict.runs import DEFAULT_RUN_BYTES
+from conflict.schedule import Summary, consistent_cut
 from ndb_formats.column_types import WireType
-from ndb_formats.errors import FormatError
-from ndb_formats.schema import Schema
+from ndb_formats.errors import FormatError, SchemaError
 
-__all__ = ["ingest"]
+__all__ = ["Ingested", "ingest"]
 
 ClusterHintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
-DEFAULT_BUCKETS = 4
+_PER_RUN = ("changes", "images", "consequences")
 
 
 @attrs.frozen
-class _RunTask:
-    """One run to read."""
+class Ingested:
+    """
+    What an ingest did.
 
-    cluster: ClusterConfiguration
-    run: Run
-    schema: Schema
-    numbers: TableNumbers
-    buckets: int
-    history: Folder
+    Attributes:
+        manifest: What the History holds now.
+        read: How many runs were read now.
+        there: How many runs were there already.
+    """
 
-
-@attrs.frozen
-class _RunResult:
-    """What a run task found."""
-
-    cluster: str
-    run: int
-    facts: RunFacts
-    summaries: tuple[Summary, ...]
-    types: dict[str, tuple[WireType, ...]]
-    error: FormatError | None
-    left_out: int
+    manifest: Manifest
+    read: int
+    there: int
 
 
 def ingest(
@@ -66,102 +61,243 @@ def ingest(
     history: Folder,
     *,
     hints_of: ClusterHintsOf | None = None,
-    buckets: int = DEFAULT_BUCKETS,
+    buckets: int | None = None,
     run_bytes: int = DEFAULT_RUN_BYTES,
     progress: StageProgress = lambda stage, done, total: None,
-) -> Manifest:
+) -> Ingested:
     """
-    Read a run's binlogs into a History.
+    Read a run's binlogs into a History; into one that is there already, what it does not hold.
 
     Args:
         run: Runs the tasks.
         configuration: The run.
         history: Where the History goes.
         hints_of: From the epochs' summaries, what is known of the schedule from elsewhere.
-        buckets: Into how many buckets keys are divided.
+        buckets: Into how many buckets keys are divided; None leaves it to the size of the binlogs.
         run_bytes: About how many bytes of binlog one task reads.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Returns:
         What the History holds. Faults in binlogs are in it, not raised: what came before is there.
+
+    Raises:
+        HistoryError: The History is one of something else, or of other files; nothing of it has changed.
+        FormatError: The binlogs contradict each other.
     """
-    numbers = table_numbers(configuration)
-    tasks = [
-        _RunTask(cluster, run, configuration.data_schema, numbers, buckets, history)
-        for cluster in configuration.clusters
-        for run in plan_runs(cluster.files, run_bytes).runs
-    ]
-    results = run(_read_run, tasks, partial(progress, "reading binlogs"))
-    kept = {cluster.name: _kept(results, cluster.name) for cluster in configuration.clusters}
-    runs = {name: len(found) for name, found in kept.items()}
-    types = {name: wires for found in kept.values() for result in found for name, wires in result.types.items()}
-    numbering = [KeyTask(history, bucket, runs, numbers, types) for bucket in range(buckets)]
-    run(number_keys, numbering, partial(progress, "numbering keys"))
-    history.delete("staged")
-    for result in results:
-        if result.run >= runs[result.cluster]:
-            history.delete(f"images/cluster={result.cluster}/run={result.run:05d}")
-    read = {name: [summary for result in found for summary in result.summaries] for name, found in kept.items()}
-    summaries = consistent_cut(read, configuration.server_ids)
-    hints = hints_of(summaries) if hints_of is not None else None
-    takes, assumed = [], {}
-    for cluster in configuration.clusters:
-        found = kept[cluster.name]
-        cut = any(result.error for result in found) or len(summaries[cluster.name]) < len(read[cluster.name])
-        placed, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
-        takes += [(cluster.name, take) for take in placed]
-    history.write_table("takes.parquet", takes_table(takes))
-    manifest = Manifest(
-        buckets=buckets,
-        batches=1,
-        clusters={cluster.name: cluster.server_id for cluster in configuration.clusters},
-        files={cluster.name: tuple(str(file) for file in cluster.files) for cluster in configuration.clusters},
-        runs={name: tuple(result.facts for result in found) for name, found in kept.items()},
-        types=types,
-        resolve_columns=dict(numbers.resolve_columns),
-        errors={name: str(found[-1].error) for name, found in kept.items() if found and found[-1].error},
-        left_out={name: found[-1].left_out for name, found in kept.items() if found and found[-1].left_out},
-        assumed=assumed,
-        last_epochs={name: own[-1].number if own else 0 for name, own in summaries.items()},
-        epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
-        changes=sum(summary.changes for own in summaries.values() for summary in own),
+    held, pending = load_manifest(history), load_plan(history)
+    for subject in (held, pending):
+        if subject is not None:
+            refuse_differences(subject, configuration, history, writing=True)
+    there = 0 if held is None else sum(map(len, held.runs.values()))
+    job = _Job(run, configuration, history, hints_of, progress, there=there)
+    if pending is not None:
+        held = job.carry_out(pending, held)
+    plan = plan_ingest(configuration, held, buckets, run_bytes)
+    if held is None or any(plan.runs.values()):
+        history.delete(STAGED)
+        history.write_json(PLAN, plan.to_json())
+        held = job.carry_out(plan, held)
+    return Ingested(held, job.read, job.there)
+
+
+@attrs.define
+class _Job:
+    """
+    The stages of the job.
+
+    Attributes:
+        run: Runs the tasks.
+        configuration: The run.
+        history: Where the History goes.
+        hints_of: See `ingest`.
+        progress: Called with the name of the stage, tasks done, and their number.
+        read: How many runs were read.
+        there: How many runs were there already.
+    """
+
+    run: Runner
+    configuration: Configuration
+    history: Folder
+    hints_of: ClusterHintsOf | None
+    progress: StageProgress
+    read: int = 0
+    there: int = 0
+
+    def carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
+        """Do what is planned and not yet done, and return what the History holds then."""
+        if held is None or plan.batch >= held.batches:
+            try:
+                held = self._carry_out(plan, held)
+            except (ConflictError, FormatError):
+                self._abandon(plan, held)
+                raise
+        self._clean_up(plan, {name: len(runs) for name, runs in held.runs.items()})
+        return held
+
+    def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
+        found = self._read(plan)
+        manifest = _manifest(plan, held, found)
+        if manifest.batches > plan.batch:
+            new = {name: [each.number for each in runs[: len(found[name].kept)]] for name, runs in plan.runs.items()}
+            numbering = [
+                KeyTask(self.history, bucket, plan.batch, new, table_numbers(self.configuration), manifest.types)
+                for bucket in range(plan.buckets)
+            ]
+            self.run(number_keys, numbering, partial(self.progress, "numbering keys"))
+            manifest = self._schedule(manifest)
+        self.history.write_json(MANIFEST, manifest.to_json())
+        return manifest
+
+    def _read(self, plan: Plan) -> dict[str, _Found]:
+        """Read the planned runs that have not been read."""
+        numbers = table_numbers(self.configuration)
+        schema = self.configuration.data_schema
+        tasks = [
+            RunTask(name, plan.clusters[name], plan.files[name], run, schema, numbers, plan.buckets, self.history)
+            for name, runs in plan.runs.items()
+            for run in runs
+        ]
+        missing = [task for task in tasks if not self.history.exists(record_path(task.cluster, task.run.number))]
+        self.run(read_run, missing, partial(self.progress, "reading binlogs"))
+        self.read += len(missing)
+        self.there += len(tasks) - len(missing)
+        return {
+            name: _found([load_record(self.history, name, run.number) for run in runs])
+            for name, runs in plan.runs.items()
+        }
+
+    def _schedule(self, manifest: Manifest) -> Manifest:
+        """Work out when each cluster took which epoch of the other, and write that."""
+        configuration, history = self.configuration, self.history
+        read = {name: read_summaries(history, name, len(runs)) for name, runs in manifest.runs.items()}
+        summaries = consistent_cut(read, configuration.server_ids)
+        hints = self.hints_of(summaries) if self.hints_of is not None else None
+        takes, assumed = [], {}
+        for cluster in configuration.clusters:
+            name = cluster.name
+            cut = name in manifest.errors or len(summaries[name]) < len(read[name])
+            placed, assumed[name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
+            takes += [(name, take) for take in placed]
+        history.write_table("takes.parquet", takes_table(takes))
+        return attrs.evolve(
+            manifest,
+            assumed=assumed,
+            last_epochs={name: own[-1].number if own else 0 for name, own in summaries.items()},
+            epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
+            changes=sum(summary.changes for own in summaries.values() for summary in own),
+        )
+
+    def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:
+        """Delete the plan, and what was read behind a fault and is not kept."""
+        self.history.delete(STAGED)
+        for name, runs in plan.runs.items():
+            for run in runs:
+                if run.number >= kept[name]:
+                    for kind in _PER_RUN:
+                        self.history.delete(f"{kind}/cluster={name}/run={run.number:05d}")
+                    self.history.delete(epochs_part(name, run.number))
+        self.history.delete(PLAN)
+
+    def _abandon(self, plan: Plan, held: Manifest | None) -> None:
+        """Leave the History as it was before the plan."""
+        for bucket in range(plan.buckets):
+            self.history.delete(keys_part(bucket, plan.batch))
+        self._clean_up(plan, {name: 0 if held is None else len(held.runs[name]) for name in plan.runs})
+
+
+@attrs.frozen
+class _Found:
+    """
+    What was read of one cluster.
+
+    Attributes:
+        kept: Its runs, up to the first that could not be read to its end; a last one that ends where it
+            began, because no transaction is complete in it, is left for the next ingest.
+        error: Why the binlogs could not be read to their end; None if they could.
+        left_out: Row operations read of an epoch that was cut off.
+    """
+
+    kept: tuple[RunRecord, ...]
+    error: str | None
+    left_out: int
+
+
+def _found(records: Sequence[RunRecord]) -> _Found:
+    faults = [place for place, record in enumerate(records) if record.error is not None]
+    kept = records[: faults[0] + 1] if faults else records
+    error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
+    if kept and kept[-1].facts.stop == kept[-1].facts.start:
+        kept = kept[:-1]
+    return _Found(tuple(kept), error, left_out)
+
+
+def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _Found]) -> Manifest:
+    """
+    Return what a History holds with what was read, its schedule left open.
+
+    Raises:
+        HistoryError: Epochs do not rise.
+        SchemaError: The columns of a table change.
+    """
+    if held is None:
+        nothing = dict.fromkeys(plan.clusters, 0)
+        facts = {name: getattr(plan, name) for name in ("buckets", "clusters", "tables", "resolve_columns", "files")}
+        held = Manifest(
+            **facts,
+            batches=0,
+            runs=dict.fromkeys(plan.clusters, ()),
+            types={},
+            errors={},
+            left_out={},
+            assumed=nothing,
+            last_epochs=nothing,
+            epochs_left_out=nothing,
+            changes=0,
+        )
+        new = True
+    else:
+        new = any(each.kept for each in found.values())
+    runs = {name: (*held.runs[name], *(record.facts for record in each.kept)) for name, each in found.items()}
+    for facts_of_cluster in runs.values():
+        _refuse_disorder(facts_of_cluster)
+    errors, left_out = dict(held.errors), dict(held.left_out)
+    for name, each in found.items():
+        if plan.runs[name]:
+            _put(errors, name, each.error)
+            _put(left_out, name, each.left_out)
+    return attrs.evolve(
+        held,
+        batches=plan.batch + new,
+        files=plan.files if new else held.files,
+        runs=runs,
+        types=_types(held.types, [record for each in found.values() for record in each.kept]),
+        errors=errors,
+        left_out=left_out,
     )
-    history.write_json("history.json", manifest.to_json())
-    return manifest
 
 
-def _kept(results: Sequence[_RunResult], cluster: str) -> list[_RunResult]:
-    """Return the runs of a cluster up to the first that could not be read to its end."""
-    kept = []
-    for result in results:
-        if result.cluster == cluster:
-            kept.append(result)
-            if result.error is not None:
-                break
-    return kept
+def _put(where: dict[str, Any], name: str, value: object) -> None:
+    where.pop(name, None)
+    if value:
+        where[name] = value
 
 
-def _read_run(task: _RunTask) -> _RunResult:
-    reader = EpochReader(task.cluster.server_id, task.schema)
-    files = [str(file) for file in task.cluster.files]
-    builder = PartBuilder(task.numbers, task.buckets, files)
-    summaries, error = [], None
-    try:
-        ranges = {str(task.run.file): (task.run.start, task.run.stop)}
-        for epoch in read_epochs([task.run.file], reader, ranges):
-            builder.add(epoch)
-            summaries.append(summarize(epoch))
-    except FormatError as fault:
-        error = fault
-    write_parts(task.history, task.cluster.name, task.run.number, builder)
-    facts = RunFacts(
-        file=str(task.run.file),
-        start=task.run.start,
-        stop=task.run.stop,
-        first_epoch=summaries[0].number if summaries else 0,
-        last_epoch=summaries[-1].number if summaries else 0,
-        changes=sum(summary.changes for summary in summaries),
-    )
-    types = {name: layout.types for name, layout in reader.layouts.items()}
-    left_out = reader.rows_pending if error is not None else 0
-    return _RunResult(task.cluster.name, task.run.number, facts, tuple(summaries), types, error, left_out)
+def _refuse_disorder(runs: Sequence[RunFacts]) -> None:
+    with_epochs = [run for run in runs if run.last_epoch]
+    for before, after in pairwise(with_epochs):
+        if after.first_epoch <= before.last_epoch:
+            message = (
+                f"{after.file}: epoch {after.first_epoch} follows {before.last_epoch} of {before.file}; "
+                "give the files in the order in which they were written"
+            )
+            raise HistoryError(message)
+
+
+def _types(known: Mapping[str, tuple[WireType, ...]], records: Sequence[RunRecord]) -> dict[str, tuple[WireType, ...]]:
+    types = dict(known)
+    for record in records:
+        for name, wires in record.types.items():
+            if types.setdefault(name, wires) != wires:
+                message = "its columns are not the same in all binlogs; give only those in which they are"
+                raise SchemaError(message, file=record.facts.file, table=name)
+    return types

@@ -19,6 +19,7 @@ from typing import Any, TypeVar
 
 import attrs
 import numpy as np
+import pyarrow as pa
 
 from conflict import evidence
 from conflict.bucket import Bucket, load_bucket
@@ -38,11 +39,13 @@ from conflict.jobs.shared import Shared, share
 from conflict.kernels.arrays import Conflicts, Int32, TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import Taken, order_takes, plan_takes
+from conflict.round_rows import keep_rows, load_rows
 from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
-from conflict.transactions import Changed, Findings, fold_round
-from conflict.unique_values import UniqueState, find_duplicates, has_unique_keys, unique_states
+from conflict.transactions import Changed, Findings, fold_again, fold_round
+from conflict.unique_duplicates import find_duplicates
+from conflict.unique_values import has_unique_keys, unique_states
 from conflict.unusable import Unusable, can_log_unusable, first_unusable
 
 __all__ = ["resolve_history"]
@@ -61,6 +64,7 @@ class _BucketTask:
     manifest: Manifest
     numbers: TableNumbers
     sites: tuple[Site, ...]
+    final_rows: bool
     takes: Shared[TakeArrays] | None = None
     conflicts: Shared[Conflicts] | None = None
     changed: Shared[Changed | None] | None = None
@@ -86,6 +90,7 @@ def resolve_history(
     out: Folder,
     *,
     use_evidence: bool = True,
+    final_rows: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -97,6 +102,7 @@ def resolve_history(
         history: A History that `ingest` made for that run.
         out: Where the result goes.
         use_evidence: Settle what the binlogs leave open by what they show (see `conflict.evidence`).
+        final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -104,7 +110,8 @@ def resolve_history(
     """
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
-    job = _Job(run, _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers)), progress)
+    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows)
+    job = _Job(run, base, progress)
     table = history.read_table("takes.parquet", TAKES)
     settled, summaries = job.resolve([Taken.of_table(table, name) for name in manifest.clusters])
     answers: Sequence[evidence.Settled] = ()
@@ -186,7 +193,7 @@ class _Job:
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
-        return find_duplicates(state for part in parts for state in part)
+        return find_duplicates(parts)
 
     def contradictions(self, clusters: Sequence[Cluster]) -> list[evidence.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
@@ -272,26 +279,37 @@ def _look(task: _BucketTask) -> dict[str, Unusable]:
 
 
 def _fold(task: _BucketTask) -> Findings:
+    """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
     assert task.changed is not None
-    changed = task.changed.load() if task.entries is not None else None
-    return fold_round(task.load(images=False), task.sites, *task.settled, changed, task.entries)
+    changed = task.changed.load()
+    kept = task.out.below(f"shared/rows/bucket={task.bucket:05d}")
+    if changed is not None and task.entries is not None:
+        found = fold_again(load_rows(kept), task.sites, *task.settled, changed, task.entries)
+        if found is not None:
+            return found
+    bucket = task.load(images=False)
+    if changed is None:
+        keep_rows(bucket, kept)
+    return fold_round(bucket, task.sites, *task.settled)
 
 
-def _unique_states(task: _BucketTask) -> list[UniqueState]:
+def _unique_states(task: _BucketTask) -> pa.Table:
     return unique_states(task.load(images=True), task.sites, *task.settled)
 
 
 def _differing(task: _BucketTask) -> Differing:
     takes, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket, bucket.rows, task.sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, len(bucket.keys), task.sites, takes, conflicts)
     return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
     takes, conflicts = task.settled
     bucket = task.load(images=True)
-    summary, tracked = resolve_bucket(bucket, task.sites, takes, conflicts, task.manifest.files, task.out)
+    summary, tracked = resolve_bucket(
+        bucket, task.sites, takes, conflicts, task.manifest.files, task.out, final_rows=task.final_rows
+    )
     return summary, tracked, first_unusable(bucket, task.sites, takes)
 
 

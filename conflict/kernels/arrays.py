@@ -22,6 +22,7 @@ __all__ = [
     "Logged",
     "Presence",
     "TakeArrays",
+    "each_read_only",
     "read_only",
 ]
 
@@ -38,6 +39,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
+
+
+def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
+    """Return such views of several arrays."""
+    return [read_only(array) for array in arrays]
 
 
 class Presence(IntEnum):
@@ -59,7 +65,6 @@ class BucketRows:
         key: Dense number of the row's identity within the bucket.
         table: Number of its table.
         operation: `Operation`.
-        flags: `ConflictFlag`.
         epoch: Own epoch.
         group: Group within the epoch.
         ordinal: Number among the cluster's own changes of the epoch, over all buckets.
@@ -74,7 +79,6 @@ class BucketRows:
     key: Int32
     table: Int16
     operation: Int8
-    flags: Int16
     epoch: UInt64
     group: Int32
     ordinal: Int32

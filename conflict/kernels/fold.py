@@ -97,10 +97,10 @@ def fold(
             break
         capacity *= 2  # two primaries can refresh each other's refreshes any number of times
     return Folded(
-        Decisions(*(room.decisions[field.name][:made] for field in attrs.fields(Decisions))),
-        Decisions(*(room.tracked[field.name][:seen] for field in attrs.fields(Decisions))),
+        Decisions(*(np.ascontiguousarray(room.decisions[field.name][:made]) for field in attrs.fields(Decisions))),
+        Decisions(*(np.ascontiguousarray(room.tracked[field.name][:seen]) for field in attrs.fields(Decisions))),
         room.candidates[:seen],
-        Logged(*(room.log[field.name][:sent] for field in attrs.fields(Logged))),
+        Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
         unexplained,
     )
 

@@ -7,7 +7,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["linked", "mark_keys", "reach"]
+__all__ = ["by_key", "linked", "mark_keys", "reach", "rows_of_keys"]
+
+
+@njit(cache=True, inline="always")
+def _before(row_epoch, row_group, row, epoch, group):
+    """Whether a row comes before a group."""
+    return row_epoch[row] < epoch or (row_epoch[row] == epoch and row_group[row] < group)
 
 
 @njit(cache=True)
@@ -16,11 +22,52 @@ def mark_keys(row_epoch, row_group, key, epochs, groups, affected):
     row, count = 0, len(row_epoch)
     for place in range(len(epochs)):
         epoch, group = epochs[place], groups[place]
-        while row < count and (row_epoch[row] < epoch or (row_epoch[row] == epoch and row_group[row] < group)):
-            row += 1
+        low, step = row, 1
+        while low + step <= count and _before(row_epoch, row_group, low + step - 1, epoch, group):
+            low += step  # longer and longer steps
+            step *= 2
+        high = min(low + step - 1, count)
+        while low < high:
+            middle = (low + high) // 2
+            if _before(row_epoch, row_group, middle, epoch, group):
+                low = middle + 1
+            else:
+                high = middle
+        row = low
         while row < count and row_epoch[row] == epoch and row_group[row] == group:
             affected[key[row]] = True
             row += 1
+
+
+@njit(cache=True)
+def by_key(key, keys):
+    """Return the numbers of rows by key, in order, and where each key's begin."""
+    offsets = np.zeros(keys + 1, np.int32)
+    for row in range(len(key)):
+        offsets[key[row] + 1] += 1
+    for number in range(keys):
+        offsets[number + 1] += offsets[number]
+    place = offsets.copy()
+    order = np.empty(len(key), np.int32)
+    for row in range(len(key)):
+        order[place[key[row]]] = row
+        place[key[row]] += 1
+    return order, offsets
+
+
+@njit(cache=True)
+def rows_of_keys(order, offsets, keys):
+    """Return the numbers of the rows of some keys, key by key; see `by_key`."""
+    count = 0
+    for key in keys:
+        count += offsets[key + 1] - offsets[key]
+    rows = np.empty(count, np.int32)
+    count = 0
+    for key in keys:
+        for place in range(offsets[key], offsets[key + 1]):
+            rows[count] = order[place]
+            count += 1
+    return rows
 
 
 @njit(cache=True)

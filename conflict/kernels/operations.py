@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
+from numba import njit
 
 from conflict.kernels.arrays import (
     Bool,
@@ -19,10 +20,14 @@ from conflict.kernels.arrays import (
     Logged,
     Presence,
     TakeArrays,
+    each_read_only,
+    read_only,
 )
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Operations", "operations_of", "place_of"]
+
+UPDATE = int(Operation.UPDATE_ROW)
 
 
 @attrs.frozen
@@ -55,25 +60,43 @@ def operations_of(
     decisions: Decisions, logged: Logged, takes: TakeArrays, rows: Sequence[BucketRows], key_table: Int16
 ) -> Operations:
     """Look up the operation of each decision."""
-    source, applier = decisions.source, takes.applier[decisions.take]
-    made = source < 0
-    entry = -1 - source[made]
-    key, group = np.zeros(len(source), np.int32), np.zeros(len(source), np.int32)
-    operation, empty = np.zeros(len(source), np.int8), np.zeros(len(source), np.bool_)
-    refresh = np.zeros(len(source), np.bool_)
-    key[made], operation[made], refresh[made] = logged.key[entry], logged.operation[entry], logged.refresh[entry]
-    group[made] = takes.group[logged.take[entry]]
-    for side in (0, 1):
-        mine = ~made & (applier == 1 - side)
-        row = source[mine]
-        key[mine], operation[mine], group[mine] = (
-            rows[side].key[row],
-            rows[side].operation[row],
-            rows[side].group[row],
-        )
-        no_columns = rows[side].after_presence[row] == Presence.NO_COLUMNS
-        empty[mine] = no_columns & (operation[mine] == Operation.UPDATE_ROW)
-    return Operations(applier, key, key_table[key], operation, group, refresh, made & ~refresh, empty)
+    empty = [(side.operation == UPDATE) & (side.after_presence == Presence.NO_COLUMNS) for side in rows]
+    arguments = [
+        *each_read_only(decisions.take, decisions.source, takes.applier, takes.group),
+        *each_read_only(logged.key, logged.operation, logged.take, logged.refresh),
+        *(tuple(each_read_only(*(getattr(side, name) for side in rows))) for name in ("key", "operation", "group")),
+        *(tuple(each_read_only(*empty)), read_only(key_table)),
+    ]
+    return Operations(*_operations(*arguments))
+
+
+@njit(cache=True)
+def _operations(
+    take, source, applier_of_take, group_of_take, log_key, log_operation, log_take, log_refresh,
+    keys, operations, groups, empties, key_table,
+):  # fmt: skip
+    count = len(take)
+    applier, key, table = np.empty(count, np.int8), np.empty(count, np.int32), np.empty(count, np.int16)
+    operation, group = np.empty(count, np.int8), np.empty(count, np.int32)
+    refresh, reflected, empty = np.zeros(count, np.bool_), np.zeros(count, np.bool_), np.zeros(count, np.bool_)
+    first_key, first_operation, first_group, first_empty = keys[0], operations[0], groups[0], empties[0]
+    second_key, second_operation, second_group, second_empty = keys[1], operations[1], groups[1], empties[1]
+    for place in range(count):
+        here, row = applier_of_take[take[place]], source[place]
+        if row < 0:
+            entry = -1 - row
+            key[place], operation[place], group[place] = (
+                log_key[entry], log_operation[entry], group_of_take[log_take[entry]],
+            )  # fmt: skip
+            refresh[place], reflected[place] = log_refresh[entry], not log_refresh[entry]
+        elif here == 1:
+            key[place], operation[place] = first_key[row], first_operation[row]
+            group[place], empty[place] = first_group[row], first_empty[row]
+        else:
+            key[place], operation[place] = second_key[row], second_operation[row]
+            group[place], empty[place] = second_group[row], second_empty[row]
+        applier[place], table[place] = here, key_table[key[place]]
+    return applier, key, table, operation, group, refresh, reflected, empty
 
 
 def place_of(

@@ -1,9 +1,10 @@
 """
 Which image each column of each final row comes from.
 
-The same walk as `fold`, with the decisions known. A row is kept as one image number per column, so
-that no value is touched before the end: a write sets the numbers of the columns it carries, a refresh copies
-the numbers of the whole row to the other cluster, a reflected change those of the columns that its event carries.
+The same walk as `fold`, with the decisions known. A row is kept as one image number per column, or one for all of
+them, so that no value is touched before the end: a write sets the numbers of the columns it carries, a refresh
+copies the numbers of the whole row to the other cluster, a reflected change those of the columns that its event
+carries.
 """
 
 from __future__ import annotations
@@ -15,9 +16,21 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Verdict
-from conflict.kernels.arrays import Bool, BucketRows, Decisions, Int8, Int32, Int64, Logged, TakeArrays, read_only
+from conflict.kernels.arrays import (
+    Bool,
+    BucketRows,
+    Decisions,
+    Int8,
+    Int32,
+    Int64,
+    Logged,
+    TakeArrays,
+    each_read_only,
+    read_only,
+)
 from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.event_masks import EventMasks, marked_columns
+from conflict.kernels.records import Records
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "WatchedRows", "trace_images"]
@@ -25,6 +38,10 @@ __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "WatchedRow
 ABSENT_IMAGE = -1
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED = int(Verdict.APPLIED)
+# An own change of a cluster, the second cluster's after the first one's: its row, and the column sets of its images.
+_ROW = np.dtype([("key", "i4"), ("before", "i4"), ("after", "i4"), ("operation", "i1")], align=True)
+# A row of a cluster: whether it is there, and the one image that all its columns come from, unless they were spread.
+_HELD = np.dtype([("whole", "i8"), ("exists", "?"), ("spread", "?")], align=True)
 
 
 @attrs.frozen
@@ -138,87 +155,91 @@ def trace_images(
         table[side.key] = side.table
     watching = np.zeros(keys, np.bool_) if watched is None else watched[table]
     room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
-    exists, final, before, after, states, count = _trace(
-        read_only(takes.applier),
-        read_only(bounds.local_end),
-        tuple(read_only(side.key) for side in rows),
-        tuple(read_only(side.operation) for side in rows),
-        tuple(read_only(side.before) for side in images),
-        tuple(read_only(side.after) for side in images),
-        tuple(read_only(array) for array in (sets.offsets, sets.columns, slots, table)),
-        tuple(read_only(getattr(masks, field.name)) for field in attrs.fields(EventMasks)),
-        tuple(read_only(array) for array in (decisions.take, decisions.source, decisions.verdict)),
-        tuple(read_only(array) for array in (logged.key, logged.take, logged.operation, logged.refresh)),
+    arguments = [
+        *each_read_only(takes.applier, bounds.local_end),
+        *(_traced_rows(rows, images), len(rows[0]), len(rows[1])),
+        *each_read_only(sets.offsets, sets.columns, slots, table),
+        tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
+        *each_read_only(decisions.take, decisions.source, decisions.verdict),
+        *each_read_only(logged.key, logged.take, logged.operation, logged.refresh),
         int(np.diff(slots).max(initial=0)),
-        read_only(watching),
-        room,
-    )
+        *(read_only(watching), room),
+    ]
+    exists, final, before, after, states, count = _trace(*arguments)
     return FinalRows(exists, final, before, after, WatchedRows(*(array[:count] for array in states)))
 
 
-@njit(cache=True)
-def _put(final, side, slot, offsets, columns, chosen, image):
-    if chosen < 0:
-        return
-    for place in range(offsets[chosen], offsets[chosen + 1]):
-        final[side, slot + columns[place]] = image
+def _traced_rows(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> Records:
+    """Return the rows of both clusters, with the column sets of their images."""
+    records = np.empty(sum(len(side) for side in rows), _ROW)
+    start = 0
+    for side, sets in zip(rows, images, strict=True):
+        part = records[start : start + len(side)]
+        _pack(part, *each_read_only(side.key, side.operation, sets.before, sets.after))
+        start += len(side)
+    return records
 
 
 @njit(cache=True)
-def _write(side, key, operation, image, before_set, after_set, layout, exists, final):
+def _pack(records, key, operation, before, after):
+    for place in range(len(key)):
+        row = records[place]
+        row["key"], row["operation"], row["before"], row["after"] = (
+            key[place],
+            operation[place],
+            before[place],
+            after[place],
+        )
+
+
+@njit(cache=True, inline="always")
+def _spread(mine, final, side, start, stop):
+    """Give a row one image number per column, if it has one for all of them."""
+    if not mine["spread"]:
+        final[side, start:stop] = mine["whole"]
+        mine["spread"] = True
+
+
+@njit(cache=True, inline="always")
+def _put(mine, final, side, start, stop, offsets, columns, chosen, image):
+    """Set the columns that an image carries."""
+    if chosen >= 0:
+        first, last = offsets[chosen], offsets[chosen + 1]
+        if last - first == stop - start:
+            mine["whole"], mine["spread"] = image, False
+        else:
+            _spread(mine, final, side, start, stop)
+            for place in range(first, last):
+                final[side, start + columns[place]] = image
+
+
+@njit(cache=True, inline="always")
+def _write(row, mine, side, image, offsets, columns, start, stop, final):
     """Do one operation to a row; `image` is the number of its before image."""
-    offsets, columns, slots, _ = layout
-    if operation == DELETE:
-        exists[side, key] = False
-        return
-    if not exists[side, key]:
-        final[side, slots[key] : slots[key + 1]] = ABSENT_IMAGE
-        exists[side, key] = True
-        _put(final, side, slots[key], offsets, columns, before_set, image)
-    _put(final, side, slots[key], offsets, columns, after_set, image + 1)
+    if row["operation"] == DELETE:
+        mine["exists"] = False
+    else:
+        if not mine["exists"]:
+            mine["exists"], mine["whole"], mine["spread"] = True, ABSENT_IMAGE, False
+            _put(mine, final, side, start, stop, offsets, columns, row["before"], image)
+        _put(mine, final, side, start, stop, offsets, columns, row["after"], image + 1)
 
 
 @njit(cache=True)
-def _local(
-    side, start, stop, base, key_of, operation_of, before_set, after_set, layout, exists, final, watching, states, count
-):
-    """Do what a cluster did itself, rows `start` to `stop`; returns how many states are kept."""
-    for row in range(start, stop):
-        _write(
-            side, key_of[side][row], operation_of[side][row], 2 * (base[side] + row),
-            before_set[side][row], after_set[side][row], layout, exists, final,
-        )  # fmt: skip
-        if watching[key_of[side][row]]:
-            count = _keep_state(states, count, side, key_of[side][row], row, -1, layout, exists, final)
-    return count
-
-
-@njit(cache=True)
-def _keep_state(states, count, side, key, row, decision, layout, exists, final):
+def _keep_state(states, count, side, key, row, decision, slots, held, final):
     s_cluster, s_key, s_row, s_decision, s_exists, s_images = states
-    slots = layout[2]
+    mine, start, stop = held[side, key], slots[key], slots[key + 1]
+    _spread(mine, final, side, start, stop)
     s_cluster[count], s_key[count], s_row[count], s_decision[count] = side, key, row, decision
-    s_exists[count] = exists[side, key]
-    s_images[count, : slots[key + 1] - slots[key]] = final[side, slots[key] : slots[key + 1]]
+    s_exists[count] = mine["exists"]
+    s_images[count, : stop - start] = final[side, start:stop]
     return count + 1
 
 
 @njit(cache=True)
-def _touch(touched, side, key, take, layout, final):
-    """Keep a row as it was before the take, once."""
-    stamps, old, _ = touched
-    slots = layout[2]
-    if stamps[key] != take:
-        stamps[key] = take
-        old[slots[key] : slots[key + 1]] = final[side, slots[key] : slots[key + 1]]
-
-
-@njit(cache=True)
-def _carry(side, key, entry, operation, layout, masks, touched, take, final, before, after):
+def _carry(side, key, entry, operation, slots, table_of, masks, old, written, take, final, before, after):
     """Fill in the images of a reflected event, as the table's format logs it."""
-    slots, table_of = layout[2], layout[3]
     _, write_after, delete_before, base_before, all_before, base_after, all_after, _, _, _ = masks
-    _, old, written = touched
     table, slot = table_of[key], slots[key]
     width = slots[key + 1] - slot
     if operation == UPDATE:
@@ -240,27 +261,26 @@ def _carry(side, key, entry, operation, layout, masks, touched, take, final, bef
 
 @njit(cache=True)
 def _trace(
-    applier_of, local_end, key_of, operation_of, before_set, after_set, layout, masks, decided, entries, widest,
-    watching, room,
+    applier_of, local_end, rows, first_rows, second_rows, offsets, columns, slots, table_of, masks,
+    d_take, d_source, d_verdict, l_key, l_take, l_operation, l_refresh, widest, watching, room,
 ):  # fmt: skip
-    offsets, columns, slots, table_of = layout
     reflects = masks[0]
-    d_take, d_source, d_verdict = decided
-    l_key, l_take, l_operation, l_refresh = entries
     keys = len(slots) - 1
-    exists = np.zeros((2, keys), np.bool_)
-    final = np.full((2, slots[keys]), ABSENT_IMAGE, np.int64)
+    held = np.zeros((2, keys), _HELD)
+    for side in range(2):
+        for key in range(keys):
+            held[side, key]["whole"] = ABSENT_IMAGE
+    final = np.empty((2, slots[keys]), np.int64)
     before = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
     after = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
     # Per key the take that touched it last; per column what it held before, and the take that wrote it last.
-    touched = (
-        np.full(keys, -1, np.int64),
-        np.full(slots[keys], ABSENT_IMAGE, np.int64),
-        np.full(slots[keys], -1, np.int64),
-    )
-    written = touched[2]
-    base = (0, len(key_of[0]))
-    done = np.zeros(2, np.int64)
+    tracing = reflects.any()
+    columns_traced = slots[keys] if tracing else 0
+    stamps = np.full(keys if tracing else 0, -1, np.int64)
+    old, written = np.full(columns_traced, ABSENT_IMAGE, np.int64), np.full(columns_traced, -1, np.int64)
+    base = np.array([0, first_rows])
+    end = np.array([first_rows, first_rows + second_rows])
+    done = base.copy()
     states = (
         np.empty(room, np.int8),
         np.empty(room, np.int32),
@@ -270,14 +290,20 @@ def _trace(
         np.full((room, widest if room else 0), ABSENT_IMAGE, np.int64),
     )
     decision, entry, count = 0, 0, 0
-    for take in range(len(applier_of)):
-        here = applier_of[take]
+    for take in range(len(applier_of) + 2):
+        # After the last take, what each cluster still does itself.
+        last = take >= len(applier_of)
+        here = take - len(applier_of) if last else np.int64(applier_of[take])
         there = 1 - here
-        count = _local(
-            here, done[here], local_end[take], base, key_of, operation_of,
-            before_set, after_set, layout, exists, final, watching, states, count,
-        )  # fmt: skip
-        done[here] = max(done[here], local_end[take])
+        stop_row = end[here] if last else base[here] + local_end[take]
+        for number in range(done[here], stop_row):
+            row = rows[number]
+            key = row["key"]
+            mine = held[here, key]
+            _write(row, mine, here, 2 * number, offsets, columns, slots[key], slots[key + 1], final)
+            if room and watching[key]:
+                count = _keep_state(states, count, here, key, number - base[here], -1, slots, held, final)
+        done[here] = max(done[here], stop_row)
         started = decision
         while decision < len(d_take) and d_take[decision] == take:
             source = d_source[decision]
@@ -285,46 +311,64 @@ def _trace(
             decision += 1
             if not applied:
                 continue
-            key = key_of[there][source] if source >= 0 else l_key[-1 - source]
-            reflecting = reflects[here, table_of[key]]
-            if reflecting:
-                _touch(touched, here, key, take, layout, final)
+            key = rows[base[there] + source]["key"] if source >= 0 else l_key[-1 - source]
+            mine, start, stop = held[here, key], slots[key], slots[key + 1]
+            reflecting = tracing and reflects[here, table_of[key]]
+            if reflecting and stamps[key] != take:
+                _spread(mine, final, here, start, stop)
+                stamps[key] = take
+                old[start:stop] = final[here, start:stop]
             if source < 0:
                 made = -1 - source
-                if not exists[here, key]:
-                    final[here, slots[key] : slots[key + 1]] = ABSENT_IMAGE
-                exists[here, key] = l_operation[made] != DELETE
-                for column in range(slots[key + 1] - slots[key]):
+                if not mine["exists"]:
+                    mine["whole"], mine["spread"] = ABSENT_IMAGE, False
+                _spread(mine, final, here, start, stop)
+                mine["exists"] = l_operation[made] != DELETE
+                for column in range(stop - start):
                     if after[made, column] != ABSENT_IMAGE:
-                        final[here, slots[key] + column] = after[made, column]
+                        final[here, start + column] = after[made, column]
                         if reflecting:
-                            written[slots[key] + column] = take
+                            written[start + column] = take
                 continue
-            _write(
-                here, key, operation_of[there][source], 2 * (base[there] + source),
-                before_set[there][source], after_set[there][source], layout, exists, final,
-            )  # fmt: skip
-            chosen = after_set[there][source]
+            number = base[there] + source
+            row = rows[number]
+            _write(row, mine, here, 2 * number, offsets, columns, start, stop, final)
+            chosen = row["after"]
             if reflecting and chosen >= 0:
                 for place in range(offsets[chosen], offsets[chosen + 1]):
-                    written[slots[key] + columns[place]] = take
+                    written[start + columns[place]] = take
         if room:
             for changed in range(started, decision):
                 source = d_source[changed]
-                key = key_of[there][source] if source >= 0 else l_key[-1 - source]
+                key = rows[base[there] + source]["key"] if source >= 0 else l_key[-1 - source]
                 if d_verdict[changed] == APPLIED and watching[key]:
-                    count = _keep_state(states, count, here, key, -1, changed, layout, exists, final)
+                    count = _keep_state(states, count, here, key, -1, changed, slots, held, final)
         while entry < len(l_key) and l_take[entry] == take:
             key = l_key[entry]
+            start, stop = slots[key], slots[key + 1]
+            _spread(held[here, key], final, here, start, stop)
             if not l_refresh[entry]:
-                _carry(here, key, entry, l_operation[entry], layout, masks, touched, take, final, before, after)
+                _carry(
+                    here,
+                    key,
+                    entry,
+                    l_operation[entry],
+                    slots,
+                    table_of,
+                    masks,
+                    old,
+                    written,
+                    take,
+                    final,
+                    before,
+                    after,
+                )
             elif l_operation[entry] != DELETE:
-                for column in range(slots[key + 1] - slots[key]):
-                    after[entry, column] = final[here, slots[key] + column]
+                after[entry, : stop - start] = final[here, start:stop]
             entry += 1
+    exists = np.empty((2, keys), np.bool_)
     for side in range(2):
-        count = _local(
-            side, done[side], len(key_of[side]), base, key_of, operation_of,
-            before_set, after_set, layout, exists, final, watching, states, count,
-        )  # fmt: skip
+        for key in range(keys):
+            exists[side, key] = held[side, key]["exists"]
+            _spread(held[side, key], final, side, slots[key], slots[key + 1])
     return exists, final, before, after, states, count

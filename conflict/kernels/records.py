@@ -184,8 +184,21 @@ def rule_records(functions: FunctionArrays) -> Records:
 def state_records(rows: Sequence[BucketRows], keys: int) -> Records:
     """Return rows that do not exist yet. Shape (clusters, keys)."""
     records = np.zeros((2, keys), STATE)
-    for name in ("wrote", "logged", "kept", "last_own"):
-        records[name] = -1
+    _start_states(records)
     for side in rows:
-        records["table"][:, side.key] = side.table
+        _set_tables(records, read_only(side.key), read_only(side.table))
     return records
+
+
+@njit(cache=True)
+def _start_states(records):
+    for side in range(2):
+        for key in range(records.shape[1]):
+            row = records[side, key]
+            row["wrote"], row["logged"], row["kept"], row["last_own"] = -1, -1, -1, -1
+
+
+@njit(cache=True)
+def _set_tables(records, key, table):
+    for place in range(len(key)):
+        records[0, key[place]]["table"], records[1, key[place]]["table"] = table[place], table[place]

@@ -168,6 +168,12 @@ def _print_findings(console: Console, configuration: Configuration, run: Run) ->
                 f"[yellow]{name} itself changed {unexplained:,} rows that should not be there:[/yellow] they are older "
                 "than the binlogs, or another function was in force when these were written."
             )
+    if summary.rounds:
+        sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds)
+        console.print(
+            f"{summary.rounds[-1].in_conflict:,} transactions are in conflict; found in {len(summary.rounds)} rounds "
+            f"over {sizes} row changes."
+        )
     _print_open_questions(console, run)
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")

@@ -13,7 +13,7 @@ from numba import njit
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 from ndb_formats.kernels.words import load32, load64
 
-__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "first_bad_checksum", "walk_headers"]
+__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "crc32", "first_bad_checksum", "walk_headers"]
 
 AT_END, AT_DESCRIPTION, AT_FAULT = range(3)
 HEADER = EVENT_HEADER_SIZE
@@ -84,7 +84,8 @@ def walk_headers(data, position, stop, trailer, by_description, span, positions,
 
 
 @njit(cache=True)
-def _crc32(data, place, end):
+def crc32(data, place, end):
+    """Return the CRC32 of some of the bytes of an array."""
     crc = np.uint64(0xFFFFFFFF)
     byte = np.uint64(0xFF)
     while place + 16 <= end:
@@ -111,6 +112,6 @@ def first_bad_checksum(data, positions, types, sizes):
     """
     for number in range(len(positions)):
         end = positions[number] + np.int64(sizes[number]) - 4
-        if types[number] != DESCRIPTION and _crc32(data, positions[number], end) != load32(data, end):
+        if types[number] != DESCRIPTION and crc32(data, positions[number], end) != load32(data, end):
             return number
     return len(positions)

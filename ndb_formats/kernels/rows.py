@@ -282,7 +282,7 @@ def _whole_query(data, start, end):
 @njit(cache=True)
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
     """Walk the rows of one event from the state's place on; return why it ended."""
-    row_batch, row_event, row_number, row_cell = rows
+    row_batch, row_event, row_number, row_cell, spans = rows
     kind, row_at = state[KIND], state[ROW_AT]
     number, count, cell = state[ROW], state[ROWS], state[CELLS]
     before, after, spec, width = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, SPEC], kinds[kind, WIDTH]
@@ -294,6 +294,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
         place, chosen = row_at, kind
         if before >= 0:
             place = _image(data, place, end, base, spec, before, columns, cells, cell)
+        between = place
         if code == PARTIAL and place >= 0:
             # Which columns are diffs stands between the images, row by row: each set of them is a kind of its own.
             diffs, place = _partial_mask(data, place, end, kinds[kind, DOCUMENTS])
@@ -303,6 +304,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
                     state[DIFFS] = diffs
                     stop = NEW_KIND
                     break
+            between = place
         if place >= 0 and after >= 0:
             first = kinds[chosen, SPEC] + max(before, 0)
             place = _image(data, place, end, base, first, after, columns, cells, cell)
@@ -311,6 +313,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
             break
         row_batch[count], row_event[count] = kinds[chosen, BATCH], event
         row_number[count], row_cell[count] = number, cell
+        spans[count, 0], spans[count, 1], spans[count, 2] = row_at - base, between - base, place - base
         count += 1
         cell += width
         number += 1
@@ -334,10 +337,11 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         kinds: By `Kind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, one after the other. Shape (bytes,), uint8.
         columns: Columns of every kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
-        rows: Per row its batch, event, number and first cell; filled in. Each of shape (most rows,).
+        rows: Per row its batch, event, number and first cell, each of shape (most rows,); and where it starts, where
+            its after image does, and where it ends, counted as cells are, of shape (most rows, 3), uint32. Filled in.
         cells: Filled in. Shape (most cells,), uint32.
         facts: Per event transaction id, whether it is missing, conflict flags, whether they are missing, NDB epoch,
-            whether it is missing; filled in. Each of shape (events,).
+            whether it is missing, batch (-1 if no rows of it are wanted); filled in. Each of shape (events,).
         epochs: The open epoch; changed. Shape (1,), uint64.
 
     Returns:
@@ -363,6 +367,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
                         elif found:
                             state[HAS_EPOCH] = 1
                     facts[4][event], facts[5][event] = epochs[0], state[HAS_EPOCH] == 0
+                    facts[6][event] = kinds[kind, BATCH] if mode & MODE_ROWS else -1
                     if mode & MODE_ROWS and stop == END:
                         state[KIND], state[ROW], state[ROW_AT] = kind, 0, place
             if stop == END and state[ROW_AT] >= 0:

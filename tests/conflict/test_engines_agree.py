@@ -76,14 +76,20 @@ def by_reference(history: History, run: Configuration) -> dict[str, Any]:
 
 
 def by_kernels(
-    history: History, run: Configuration, runner: Runner, *, buckets: int, epochs_per_run: int
+    history: History,
+    run: Configuration,
+    runner: Runner,
+    *,
+    buckets: int,
+    epochs_per_run: int,
+    final_rows: bool = True,
 ) -> dict[str, Any]:
     """Resolve with the kernels, by way of the grid on disk."""
     numbers: TableNumbers = table_numbers(run)
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
-        summary = resolve_history(runner, run, grid, out, use_evidence=False)
+        summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
         return _without_comparison(_contents(out, run, summary))
 
 

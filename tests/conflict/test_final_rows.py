@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from decimal import Decimal
-from functools import partial
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.bucket_task import resolve_bucket
 from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.history import Cluster, History, RowChange, Transaction
-from conflict.jobs import resolve_job
 from conflict.jobs.runner import in_process
 from conflict.replication_table import ReplicationRow
 from ndb_formats.collation import key_of
@@ -175,12 +172,11 @@ def test_the_tables_are_what_they_are_made_for() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_without_final_rows(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_final_rows(seed: int) -> None:
     """Everything else is as it was, and rows are counted; how many differ may stay open, but is not wrong."""
     history, run = _make(seed, 60, FUNCTIONS[seed], required=False, blobs=False)
     expected = by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
-    monkeypatch.setattr(resolve_job, "resolve_bucket", partial(resolve_bucket, final_rows=False))
-    found = by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
+    found = by_kernels(history, run, in_process, buckets=2, epochs_per_run=3, final_rows=False)
     assert (found.pop("rows A typed"), found.pop("rows B typed")) == ([], [])
     differing = found["summary"]["differing_rows"]["db.typed"]
     if differing is None:
@@ -221,14 +217,12 @@ def test_how_many_rows_differ(
     second: list[int],
     differing: int,
     without_values: int | None,
-    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """A row that is there on one side alone differs; two rows of unlike images may, which their values tell."""
     history, run = _small(first, second)
     found = by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)["summary"]
     assert (found["differing_rows"], found["converged"]) == ({"db.s": differing}, differing == 0)
-    monkeypatch.setattr(resolve_job, "resolve_bucket", partial(resolve_bucket, final_rows=False))
-    found = by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)["summary"]
+    found = by_kernels(history, run, in_process, buckets=1, epochs_per_run=1, final_rows=False)["summary"]
     converged = None if without_values is None else without_values == 0
     assert (found["differing_rows"], found["converged"]) == ({"db.s": without_values}, converged)
 

@@ -1,11 +1,14 @@
 """Transactions in conflict, and rows that hold one unique value, as the driver puts them together."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from conflict.jobs.rounds import in_conflict
-from conflict.unique_values import UniqueState, find_duplicates
+from conflict.unique_duplicates import find_duplicates
+from conflict.unique_values import states_schema
 from conflict.unusable import Phase, Unusable
+from ndb_formats.create_table import parse_schema
 
 
 @pytest.mark.parametrize(
@@ -28,32 +31,46 @@ def test_dependents_are_in_conflict(
     assert [tuple(pair) for pair in found.tolist()] == sorted(expected)
 
 
-def stop(take: int) -> Unusable:
-    """Return the operation that a take stops at."""
-    return Unusable(take, Phase.COMMIT, (take,), 0, 1, 100 + take, -1, 0, 0)
+SCHEMA = states_schema(parse_schema("CREATE TABLE t (k INT PRIMARY KEY, u INT UNIQUE)", database="d").tables)
 
 
-def state(moment: int, row: bytes, value: bytes | None, place: int = 0, *, own: bool = False) -> UniqueState:
+def state(moment: int, row: int, value: bytes | None, place: int = 0, *, own: bool = False) -> dict[str, object]:
     """Return a row of cluster 0 with a unique value, or without a row; a take unless it is an own change."""
-    entries = () if value is None else ((0, 0, value),)
-    return UniqueState(0, (moment, 0, False, moment), (place,), row, entries, None if own else stop(moment))
+    taken = {"place": [place, 0, 0, -1], "table": 0, "operation": 1, "foreign_epoch": 100 + moment}
+    taken |= {"file": -1, "position": 0, "row": 0}
+    when = {"cluster": 0, "epoch": moment, "group": 0, "untraced": False, "number": moment}
+    return {**when, "key": row, "entry0": value, **({} if own else taken)}
+
+
+R, S = 0, 1
 
 
 @pytest.mark.parametrize(
     ("states", "taken"),
     [
-        ([state(1, b"r", b"x"), state(2, b"s", b"y")], None),
-        ([state(1, b"r", b"x"), state(2, b"s", b"x")], 2),
-        ([state(1, b"r", b"x", own=True), state(2, b"s", b"x")], 2),
-        ([state(1, b"r", b"x"), state(2, b"r", None), state(3, b"s", b"x")], None),
+        ([state(1, R, b"x"), state(2, S, b"y")], None),
+        ([state(1, R, b"x"), state(2, S, b"x")], 2),
+        ([state(1, R, b"x", own=True), state(2, S, b"x")], 2),
+        ([state(1, R, b"x"), state(2, R, None), state(3, S, b"x")], None),
         # Two rows exchange their values in one take.
-        ([state(1, b"r", b"x"), state(1, b"s", b"y"), state(2, b"r", b"y"), state(2, b"s", b"x", 1)], None),
-        ([state(1, b"r", b"x"), state(1, b"s", b"x", 1)], 1),
+        ([state(1, R, b"x"), state(1, S, b"y"), state(2, R, b"y"), state(2, S, b"x", 1)], None),
+        ([state(1, R, b"x"), state(1, S, b"x", 1)], 1),
         # An own change cannot stop anything; what it could not do is not taken over.
-        ([state(1, b"r", b"x"), state(2, b"s", b"x", own=True), state(3, b"s", b"y")], None),
+        ([state(1, R, b"x"), state(2, S, b"x", own=True), state(3, S, b"y")], None),
     ],
 )
-def test_two_rows_with_one_value(states: list[UniqueState], taken: int | None):
-    """A take that leaves two rows with the same unique value stops its applier."""
-    found = find_duplicates(reversed(states))
-    assert {cluster: each.take for cluster, each in found.items()} == ({} if taken is None else {0: taken})
+def test_two_rows_with_one_value(states: list[dict[str, object]], taken: int | None):
+    """A take that leaves two rows with the same unique value stops its applier, however the states are cut."""
+    for cut in range(len(states) + 1):
+        # A row is in one bucket.
+        rows = {each["key"] for each in states[:cut]}
+        parts = [[each for each in states if (each["key"] in rows) is inside] for inside in (True, False)]
+        found = find_duplicates([pa.Table.from_pylist(part[::-1], SCHEMA) for part in parts])
+        assert {cluster: each.take for cluster, each in found.items()} == ({} if taken is None else {0: taken})
+
+
+def test_which_of_the_rows_is_the_one():
+    """Of the rows of a take the first in the order of the source that finds its value held by another one."""
+    states = [state(1, R, b"x"), state(2, S, b"x", 5), state(2, 2, b"y", 4), state(2, 3, b"y", 7), state(2, 4, b"y", 6)]
+    (found,) = find_duplicates([pa.Table.from_pylist(states, SCHEMA)]).values()
+    assert found == Unusable(2, Phase.COMMIT, (5, 0, 0), 0, 1, 102, -1, 0, 0)

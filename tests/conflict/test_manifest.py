@@ -18,6 +18,7 @@ MANIFEST = Manifest(
     batches=3,
     buckets=16,
     clusters={"A": 1, "B": 2},
+    tables={"d.t": ("k int", "x bigint unsigned", "primary key k"), "d.n": ("k int", "primary key k")},
     files={"A": ("a/binlog.000001", "a/binlog.000002"), "B": ()},
     runs={
         "A": (
@@ -48,7 +49,7 @@ def test_round_trip():
 def test_document():
     """The document is plain: its format, names, numbers and lists."""
     document = MANIFEST.to_json()
-    assert document["format"] == 2
+    assert document["format"] == 3
     assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
     assert document["runs"]["A"][1] == {
         "file": "a/binlog.000002",
@@ -57,6 +58,7 @@ def test_document():
         "first_epoch": 9223372036854775809,
         "last_epoch": 18446744073709551615,
         "changes": 3,
+        "digest": "",
     }
 
 

@@ -1,0 +1,65 @@
+"""
+Columns of one cluster's rows in a bucket, read when they are first wanted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import cached_property
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.grid import Folder
+
+__all__ = ["GridColumns"]
+
+
+@attrs.define(slots=False)
+class GridColumns:
+    """
+    One kind of rows of one cluster in a bucket, all runs joined, up to the last epoch that can be resolved.
+
+    Attributes:
+        history: Folder of the History.
+        paths: The parts, in order.
+        schema: Their columns; ``epoch`` is one of them.
+        last_epoch: Rows of later epochs are left out; None if there are none.
+    """
+
+    history: Folder
+    paths: Sequence[str]
+    schema: pa.Schema
+    last_epoch: int | None = None
+    _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
+
+    def __len__(self) -> int:
+        return len(self.column("epoch"))
+
+    def column(self, name: str) -> pa.ChunkedArray:
+        """Return a column by its name."""
+        self.read([name])
+        return self._columns[name]
+
+    def read(self, names: Iterable[str]) -> None:
+        """Read several columns at once, which costs less than one by one."""
+        missing = [name for name in names if name not in self._columns]
+        if missing:
+            schema = pa.schema([self.schema.field(name) for name in missing])
+            table = self.history.read_tables(self.paths, schema)
+            if self.last_epoch is not None:
+                table = table.slice(0, self._length)
+            self._columns.update(zip(missing, table.columns, strict=True))
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return all columns of one row."""
+        self.read(self.schema.names)
+        return {name: self._columns[name][number].as_py() for name in self.schema.names}
+
+    @cached_property
+    def _length(self) -> int:
+        # Rows are in order, so what is left out is the end.
+        epochs = self.history.read_tables(self.paths, pa.schema([self.schema.field("epoch")])).column(0)
+        return int(pc.sum(pc.less_equal(epochs, pa.scalar(self.last_epoch, pa.uint64()))).as_py() or 0)

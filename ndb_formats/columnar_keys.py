@@ -1,0 +1,119 @@
+"""
+Keys of many rows at once: the bytes of `collation.key_of`.
+
+Columns that compare as their bytes are copied by compiled loops. Text is weighed once per distinct value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ndb_formats.collation import is_text, weight_of
+from ndb_formats.column_types import Codec
+from ndb_formats.kernels.keys import add_parts, copy_slices, put_parts, slices_of
+from ndb_formats.schema import Column
+
+__all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Slices:
+    """
+    Where the bytes of values stand.
+
+    Attributes:
+        data: What they stand in. Shape (bytes,), uint8.
+        starts: Where each one starts. Shape (rows,), int64.
+        lengths: How many bytes it has; -1 for NULL. Shape (rows,), int64.
+    """
+
+    data: Bytes
+    starts: Places
+    lengths: Places
+
+    def copied(self) -> pa.BinaryArray:
+        """Return them as an array."""
+        sizes = np.maximum(self.lengths, 0)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        out = np.empty(offsets[-1], np.uint8)
+        copy_slices(self.data, self.starts, sizes, offsets, out)
+        missing = self.lengths < 0
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+        buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(self.lengths), buffers)
+
+
+@attrs.frozen(eq=False)
+class KeyRows:
+    """
+    Keys of rows of one table.
+
+    Attributes:
+        table: Number of the table.
+        rows: Which rows they belong to. Shape (keys,), int64.
+        parts: Their columns, in key order.
+    """
+
+    table: int
+    rows: Places
+    parts: Sequence[Slices]
+
+
+def slices(codec: Codec, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) -> Slices:
+    """Return where the bytes of a column's values stand, without their lengths."""
+    starts, lengths = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
+    slices_of(data, base, cells, codec.width if codec.prefixed else -1, codec.width, starts, lengths)
+    return Slices(data, starts, lengths)
+
+
+def key_parts(column: Column, values: Slices) -> Slices:
+    """
+    Return what the values of a key column compare as.
+
+    Raises:
+        FormatError: A text cannot be decoded.
+    """
+    if not is_text(column):
+        return values
+    encoded = values.copied().dictionary_encode()
+    weights = [weight_of(payload, column) for payload in encoded.dictionary.to_pylist()]
+    sizes = np.array([len(weight) for weight in weights], np.int64)
+    starts = np.cumsum(sizes) - sizes
+    which = encoded.indices.fill_null(-1).to_numpy()
+    # NULL is the last of them.
+    starts, sizes = np.append(starts, 0), np.append(sizes, -1)
+    return Slices(np.frombuffer(b"".join(weights), np.uint8), starts[which], sizes[which])
+
+
+def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
+    """
+    Return the keys of rows, the number of the table in two bytes before each.
+
+    Args:
+        keys: Of every row, table by table.
+        rows: How many rows there are.
+
+    Returns:
+        All keys one after the other, with some bytes more, and where each starts and the last one ends.
+    """
+    sizes = np.full(rows, 2, np.int64)
+    for each in keys:
+        for part in each.parts:
+            add_parts(part.lengths, each.rows, sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty(offsets[-1], np.uint8)
+    places = offsets[:-1] + 2
+    for each in keys:
+        starts = offsets[each.rows]
+        out[starts], out[starts + 1] = each.table & 0xFF, each.table >> 8
+        for part in each.parts:
+            put_parts(part.data, part.starts, part.lengths, each.rows, places, out)
+    return out, offsets

@@ -1,0 +1,129 @@
+"""Recordings whose binlogs grow, and what Histories and results hold, whatever files it stands in."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow.parquet as pq
+
+from conflict.configuration import Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, part
+from conflict.jobs.ingest_job import Ingested, ingest
+from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.runner import Runner, in_process
+from conflict.manifest import Manifest
+from conflict.pipeline import HintsOf
+from conflict.run_file import load_run_file
+from conflict.steps import hints_of_steps
+from ndb_formats.binlog_reader import read_events
+from ndb_formats.constants import EventType
+from ndb_formats.events.query_event import decode_query
+
+RECORDINGS = Path(__file__).parents[1] / "recordings"
+DEMO = RECORDINGS / "demo"
+RUN_BYTES = 5000
+
+
+def commits(file: Path) -> list[int]:
+    """Return the positions after which a transaction of a binlog is complete."""
+    return [
+        event.end
+        for event in read_events(file)
+        if event.type is EventType.QUERY_EVENT and decode_query(event.body).statement == "COMMIT"
+    ]
+
+
+@attrs.frozen
+class Recording:
+    """
+    A copy of a recording, whose binlogs can be as they were at some time.
+
+    Attributes:
+        original: Where it was copied from.
+        folder: The copy.
+        configuration: The run.
+        hints: What is known of the schedule from elsewhere.
+    """
+
+    original: Path
+    folder: Path
+    configuration: Configuration
+    hints: HintsOf | None
+
+    @classmethod
+    def copy(cls, original: Path, folder: Path) -> Recording:
+        """Copy a recorded case, or the demo."""
+        shutil.copytree(original, folder)
+        return cls.load(original, folder)
+
+    @classmethod
+    def load(cls, original: Path, folder: Path) -> Recording:
+        """Load a copy that is there."""
+        if (folder / "run.toml").exists():
+            run = load_run_file(folder / "run.toml")
+            return cls(original, folder, run.configuration, run.hints)
+        case = ConflictCase.load(folder)
+        return cls(original, folder, case.configuration(), lambda summaries: hints_of_steps(case.steps, summaries))
+
+    @property
+    def files(self) -> dict[str, Path]:
+        """The binlog of each cluster; recordings have one."""
+        return {cluster.name: cluster.files[0] for cluster in self.configuration.clusters}
+
+    def cut(self, sizes: Mapping[str, int]) -> None:
+        """Let binlogs have so many of their bytes."""
+        for name, size in sizes.items():
+            file = self.files[name]
+            file.write_bytes((self.original / file.name).read_bytes()[:size])
+
+
+def ingested(run: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
+    """Ingest in this process, in several runs."""
+    options = {"run_bytes": RUN_BYTES, "buckets": 2, "hints_of": run.hints, **options}
+    return ingest(runner, run.configuration, history, **options)
+
+
+def rows_of(history: Folder) -> dict[str, Any]:
+    """Return everything that a History holds, keys by their identity, whatever buckets and runs it stands in."""
+    manifest = Manifest.from_json(history.read_json("history.json"))
+    found: dict[str, Any] = {"takes": history.read_table("takes.parquet", TAKES).to_pylist(), "keys": {}}
+    for bucket in range(manifest.buckets):
+        keys = history.read_tables((keys_part(bucket, batch) for batch in range(manifest.batches)), KEYS)
+        assert keys.column("key").to_pylist() == list(range(len(keys)))
+        identities = keys.column("identity").to_pylist()
+        found["keys"].update(zip(identities, keys.column("text").to_pylist(), strict=True))
+        for cluster, runs in manifest.runs.items():
+            changes, images, consequences = (
+                history.read_tables((part(kind, cluster, run, bucket) for run in range(len(runs))), schema).to_pylist()
+                for kind, schema in (("changes", CHANGES), ("images", IMAGES), ("consequences", CONSEQUENCES))
+            )
+            for kind, rows in (
+                ("changes", [{**row, **image} for row, image in zip(changes, images, strict=True)]),
+                ("consequences", consequences),
+            ):
+                for row in rows:
+                    row["key"] = identities[row["key"]]
+                    found.setdefault((kind, cluster, bucket), []).append(row)
+    return found
+
+
+def results(run: Recording, history: Folder, out: Folder) -> dict[str, Any]:
+    """Resolve a History, and return the summary and the rows of every table of the result."""
+    found: dict[str, Any] = {"summary": resolve_history(in_process, run.configuration, history, out)}
+    for file in Path(out.uri).rglob("*.parquet"):
+        rows = pq.read_table(file, partitioning=None).to_pylist()
+        name = str(file.relative_to(out.uri).parent)
+        found[name] = found.get(name, Counter()) + Counter(str(row) for row in rows)
+    return found
+
+
+def written(history: Folder) -> dict[str, tuple[bytes, int]]:
+    """Return bytes and time of every file of a History that is never written again."""
+    files = [file for file in Path(history.uri).rglob("*") if file.is_file() and file.parent != Path(history.uri)]
+    return {str(file): (file.read_bytes(), file.stat().st_mtime_ns) for file in files}

@@ -1,0 +1,54 @@
+"""The order of operations in their epochs, over all buckets."""
+
+import attrs
+import numpy as np
+import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
+from conflict.kernels.operations import place_of
+from conflict.places import PLACES, order_of, places_of
+
+SMALL = st.integers(0, 2)
+STEPS = st.lists(st.tuples(SMALL, st.just(1), SMALL, st.integers(0, 1)), max_size=3)
+END = st.tuples(SMALL, st.just(0), SMALL, st.just(-1))
+LISTS = st.builds(lambda steps, end: [number for step in [*steps, end] for number in step], STEPS, END)
+
+
+@given(st.lists(st.tuples(st.lists(SMALL, min_size=2, max_size=2), LISTS), max_size=30), st.integers(0, 5))
+def test_places_compare_as_lists_do(rows: list[tuple[list[int], list[int]]], skipped: int) -> None:
+    """By keys, then by place; equal ones stay in the order given, wherever the list array starts."""
+    rows = [([0, 0], [0, 0, 0, -1])] * skipped + rows
+    places = pa.array([place for _, place in rows], PLACES)[skipped:]
+    rows = rows[skipped:]
+    keys = np.array([key for key, _ in rows], np.int64).reshape(-1, 2)
+    assert order_of(keys, places).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+
+
+def arrays(kind: type, length: int, **given: list[int]) -> object:
+    """Return arrays of one kind, all zero but those given."""
+    return kind(**{field.name: np.array(given.get(field.name, [0] * length)) for field in attrs.fields(kind)})
+
+
+def test_steps_lead_from_an_operation_to_its_causes() -> None:
+    """An own change has no cause; a refresh stands where its cause stood, and that may be a refresh itself."""
+    takes = arrays(TakeArrays, 3, applier=[1, 0, 1], group=[7, 8, 9])
+    rows = (arrays(BucketRows, 2, group=[3, 4], ordinal=[5, 6]), arrays(BucketRows, 0))
+    # Decision 0 is on row 1 of the first cluster, 1 on what the second one's applier made of it, 2 on the next.
+    decisions = arrays(Decisions, 3, take=[0, 1, 2], source=[1, -1, -2])
+    logged = arrays(Logged, 2, take=[0, 1], refresh=[1, 0], decision=[0, 1])
+    expected = [[4, 0, 6, -1], [7, 1, 0, 1, 4, 0, 6, -1], [8, 1, 1, 0, 7, 1, 0, 1, 4, 0, 6, -1]]
+    chosen = np.array([2, 0, 1])
+    found = places_of(chosen, decisions, logged, takes, rows)
+    assert found.to_pylist() == [expected[decision] for decision in chosen]
+    scalar = [place_of(int(decision), decisions, logged, takes, rows) for decision in chosen]
+    assert [[number for number in place if number >= 0] for place in found.to_pylist()] == list(map(list, scalar))
+
+
+def test_nothing() -> None:
+    """No operations have no places and no order."""
+    empty = arrays(Decisions, 0), arrays(Logged, 0), arrays(TakeArrays, 0)
+    found = places_of(np.zeros(0, np.int64), *empty, (arrays(BucketRows, 0), arrays(BucketRows, 0)))
+    assert (found.type, len(found)) == (PLACES, 0)
+    assert order_of(np.zeros((0, 2), np.int64), found).tolist() == []
