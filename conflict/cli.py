@@ -136,7 +136,9 @@ def ingest(
         _must_be_new_or_history(out)
         ingested = run_ingest(loaded.configuration, Folder(str(out.absolute())), loaded.hints, progress)
     manifest = ingested.manifest
-    console.print(f"Read {ingested.read:,} runs of epochs; {ingested.there:,} were there already.")
+    done = f"Read {_runs(ingested.read)};" if ingested.read else f"Nothing new; {_runs(ingested.there)}"
+    there = f" {ingested.there:,}" if ingested.read else ""
+    console.print(f"{done}{there} were there already.")
     for name, runs in manifest.runs.items():
         epochs = f"epochs {runs[0].first_epoch} to {runs[-1].last_epoch}" if runs else "no epochs"
         console.print(f"{name}: {sum(run.changes for run in runs):,} row changes of its own, {epochs}")
@@ -195,6 +197,10 @@ def _must_be_new(out: Path) -> None:
     if out.exists():
         message = f"{out} exists already; give another folder, or remove it first"
         raise typer.BadParameter(message)
+
+
+def _runs(count: int) -> str:
+    return f"{count:,} run{'' if count == 1 else 's'} of epochs"
 
 
 def _must_be_new_or_history(out: Path) -> None:

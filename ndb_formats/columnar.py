@@ -8,7 +8,7 @@ of everything before it are handed out, and the scalar reader reads that one eve
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -27,6 +27,7 @@ from ndb_formats.columnar_tables import (
     table_id_of,
     wanted_columns,
 )
+from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.rows import by_kind, cells_of
@@ -71,6 +72,7 @@ class RowBatch:
         before: Names of the columns that the before images carry; None for a write.
         after: Names of the columns that the after images carry; None for a delete.
         diffs: Names of those columns of the after images that hold a JSON diff, not a document.
+        types: Type code of every column of the table.
         records: The columns of `METADATA`, then structs ``before`` and ``after`` where there are such images.
     """
 
@@ -80,6 +82,7 @@ class RowBatch:
     before: tuple[str, ...] | None
     after: tuple[str, ...] | None
     diffs: tuple[str, ...]
+    types: Mapping[str, ColumnCode] = attrs.field(repr=False)
     records: pa.RecordBatch = attrs.field(repr=False)
 
     def __len__(self) -> int:
@@ -240,6 +243,7 @@ class _Reading:
             None if shape.before is None else tuple(names[place] for place in shape.before),
             None if shape.after is None else tuple(names[place] for place in shape.after),
             tuple(names[place] for place in shape.diffs),
+            dict(zip(names, (wire.code for wire in shape.layout.types), strict=True)),
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
         )
 

@@ -1,7 +1,8 @@
 """
 Keys of many rows at once: the bytes of `collation.key_of`.
 
-Columns that compare as their bytes are copied by compiled loops. Text is weighed once per distinct value.
+Columns that compare as their bytes are copied by compiled loops, and so is ASCII text; other text is weighed once per
+distinct value.
 """
 
 from __future__ import annotations
@@ -15,10 +16,13 @@ import pyarrow as pa
 
 from ndb_formats.collation import is_text, weight_of
 from ndb_formats.column_types import Codec
-from ndb_formats.kernels.keys import add_parts, copy_slices, put_parts, slices_of
+from ndb_formats.kernels.keys import add_parts, copy_slices, put_parts, slices_of, weigh_ascii
 from ndb_formats.schema import Column
 
 __all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
+
+# Character sets whose first half is ASCII.
+_LIKE_ASCII = frozenset({"ascii", "latin1", "utf8", "utf8mb3", "utf8mb4"})
 
 Bytes = npt.NDArray[np.uint8]
 Places = npt.NDArray[np.int64]
@@ -83,14 +87,25 @@ def key_parts(column: Column, values: Slices) -> Slices:
     """
     if not is_text(column):
         return values
-    encoded = values.copied().dictionary_encode()
+    collation = column.collation or ""
+    trimmed, lowered = "_0900_" not in collation, collation.endswith("_ci")
+    sizes = np.maximum(values.lengths, 0)
+    starts, lengths, out = np.cumsum(sizes) - sizes, values.lengths.copy(), np.empty(sizes.sum(), np.uint8)
+    done = np.zeros(len(sizes), np.bool_)
+    if column.charset in _LIKE_ASCII:
+        special = collation == "latin1_swedish_ci"
+        weigh_ascii(values.data, values.starts, lowered, trimmed, special, starts, out, lengths, done)
+    rest = np.flatnonzero(~done)
+    if not len(rest):
+        return Slices(out, starts, lengths)
+    encoded = Slices(values.data, values.starts[rest], values.lengths[rest]).copied().dictionary_encode()
     weights = [weight_of(payload, column) for payload in encoded.dictionary.to_pylist()]
-    sizes = np.array([len(weight) for weight in weights], np.int64)
-    starts = np.cumsum(sizes) - sizes
-    which = encoded.indices.fill_null(-1).to_numpy()
+    which = encoded.indices.fill_null(len(weights)).to_numpy()
     # NULL is the last of them.
-    starts, sizes = np.append(starts, 0), np.append(sizes, -1)
-    return Slices(np.frombuffer(b"".join(weights), np.uint8), starts[which], sizes[which])
+    weight_sizes = np.array([*map(len, weights), -1], np.int64)
+    starts[rest] = len(out) + (np.cumsum(weight_sizes) - weight_sizes)[which]
+    lengths[rest] = weight_sizes[which]
+    return Slices(np.concatenate([out, np.frombuffer(b"".join(weights), np.uint8)]), starts, lengths)
 
 
 def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
@@ -102,7 +117,7 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
         rows: How many rows there are.
 
     Returns:
-        All keys one after the other, with some bytes more, and where each starts and the last one ends.
+        All keys one after the other, and where each starts and the last one ends.
     """
     sizes = np.full(rows, 2, np.int64)
     for each in keys:

@@ -18,6 +18,7 @@ from typer.testing import CliRunner
 
 from conflict import cli, grid
 from conflict.counters import COUNTERS
+from conflict.epoch_files import EPOCHS
 from conflict.errors import ConfigurationError
 from conflict.functions import FUNCTIONS, parse_conflict_function
 from conflict.ingest import EpochReader
@@ -287,8 +288,8 @@ def test_batch_columns() -> None:
 
 
 def test_history_columns() -> None:
-    """The tables of the History are the schemas of the grid."""
-    schemas = (grid.TAKES, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES)
+    """The tables of the History are the schemas of the grid and of the epochs."""
+    schemas = (grid.TAKES, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES, EPOCHS)
     found = tables("jobs.md", "column", "type", "meaning")
     for schema, rows in zip(schemas, found, strict=False):
         assert [row[:2] for row in rows] == arrow_columns(schema)

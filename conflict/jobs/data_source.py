@@ -10,7 +10,7 @@ Options:
     path         a file, a folder or a pattern; every binlog in it is read
     tables       ``database.table`` names, separated by commas; all user tables otherwise
     startEpoch   first NDB epoch, inclusive
-    endEpoch     last NDB epoch, inclusive; nothing after it is read
+    endEpoch     last NDB epoch, inclusive; what is wrong after it disturbs nobody
     schema       file of CREATE TABLE statements, for column names that the binlog does not tell
 
 Images are maps from column name to text: a column that an image does not carry is not in its map, a
@@ -25,6 +25,7 @@ from pathlib import Path
 
 import attrs
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark.sql import SparkSession
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -32,9 +33,12 @@ from pyspark.sql.types import StructType
 
 from conflict.errors import ConfigurationError
 from conflict.runs import plan_runs
+from ndb_formats.columnar import read_batches
 from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.create_table import parse_schema
-from ndb_formats.row_reader import LoggedRow, read_rows
+from ndb_formats.errors import FormatError
+from ndb_formats.record_columns import records_of
+from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema import Schema
 from ndb_formats.selection import APPLY_STATUS
@@ -42,6 +46,7 @@ from ndb_formats.selection import APPLY_STATUS
 __all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
 
 SCHEMA = RECORDS
+_MAX_EPOCH = 2**64 - 1
 
 
 @attrs.frozen
@@ -102,21 +107,52 @@ class _Reader(DataSourceReader):
         """Yield the row changes of one stretch."""
         assert isinstance(partition, _Stretch)
         options = self._options
-        rows = read_rows(
+        found = 0
+        batches = read_batches(
             partition.file,
             start=partition.start,
             stop=partition.stop,
             schema=options.schema,
-            wanted=options.wants,
-            last_epoch=options.end_epoch,
+            tables=options.tables,
         )
-        yield from record_batches(row for row in rows if _in_range(row, options))
+        try:
+            for batch in batches:
+                records = records_of(batch, partition.file).filter(_in_range(batch.records.column("epoch"), options))
+                found += len(records)
+                if len(records):
+                    yield records
+        except FormatError:
+            if options.end_epoch is None or found != _rows_in_range(partition, options):
+                raise
 
 
-def _in_range(row: LoggedRow, options: _Options) -> bool:
-    if row.epoch is None:
-        return options.start_epoch == 0 and options.end_epoch is None
-    return options.start_epoch <= row.epoch and (options.end_epoch is None or row.epoch <= options.end_epoch)
+def _in_range(epochs: pa.UInt64Array, options: _Options) -> pa.BooleanArray:
+    """Return which rows belong to the epochs asked for; those without an epoch do if none were."""
+    if options.start_epoch == 0 and options.end_epoch is None:
+        return pa.repeat(pa.scalar(True), len(epochs))
+    first = pa.scalar(min(options.start_epoch, _MAX_EPOCH), pa.uint64())
+    last = pa.scalar(_MAX_EPOCH if options.end_epoch is None else min(options.end_epoch, _MAX_EPOCH), pa.uint64())
+    return pc.and_(pc.greater_equal(epochs, first), pc.less_equal(epochs, last)).fill_null(False)
+
+
+def _rows_in_range(stretch: _Stretch, options: _Options) -> int:
+    """
+    Return how many rows the epochs asked for have, as the scalar reader finds them, which stops behind the last.
+
+    Raises:
+        FormatError: Something before that is wrong.
+    """
+    rows = read_rows(
+        stretch.file,
+        start=stretch.start,
+        stop=stretch.stop,
+        schema=options.schema,
+        wanted=options.wants,
+        last_epoch=options.end_epoch,
+    )
+    last = options.end_epoch or 0
+    in_range = (row for row in rows if row.epoch is not None and options.start_epoch <= row.epoch <= last)
+    return sum(len(batch) for batch in record_batches(in_range))
 
 
 def _read_options(options: dict[str, str]) -> _Options:

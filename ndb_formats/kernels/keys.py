@@ -13,7 +13,7 @@ from ndb_formats.kernels.headers import crc32
 from ndb_formats.kernels.layout import NULL_CELL
 from ndb_formats.kernels.words import little_endian, load64, store64
 
-__all__ = ["add_parts", "buckets_of", "copy_slices", "hex_text", "next_parts", "put_parts", "slices_of"]
+__all__ = ["add_parts", "buckets_of", "copy_slices", "hex_text", "next_parts", "put_parts", "slices_of", "weigh_ascii"]
 
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
@@ -44,6 +44,39 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
 
 
 @njit(cache=True)
+def weigh_ascii(data, starts, lowered, trimmed, special, places, out, lengths, done):
+    """
+    Find what ASCII text compares as, see `ndb_formats.collation`.
+
+    Args:
+        data: What the texts stand in. Shape (bytes,), uint8.
+        starts: Where each one starts. Shape (texts,), int64.
+        lowered: Whether capitals compare as small letters.
+        trimmed: Whether blanks at the end do not count.
+        special: Whether brackets and the backslash compare as letters that are not ASCII.
+        places: Where the weight of each goes. Shape (texts,), int64.
+        out: Filled in. Shape (bytes,), uint8.
+        lengths: Of the texts, -1 for NULL; of the weights where there are some. Shape (texts,), int64.
+        done: Whether the weight was found; filled in. Shape (texts,), bool.
+    """
+    for text in range(len(starts)):
+        length = lengths[text]
+        if trimmed:
+            while length > 0 and data[starts[text] + length - 1] == 0x20:
+                length -= 1
+        plain = True
+        for place in range(length):
+            byte = data[starts[text] + place]
+            if byte >= 0x80 or (special and 0x5B <= byte <= 0x5D):
+                plain = False
+                break
+            out[places[text] + place] = byte + 32 if lowered and 0x41 <= byte <= 0x5A else byte
+        done[text] = plain
+        if plain:
+            lengths[text] = length
+
+
+@njit(cache=True)
 def add_parts(lengths, rows, sizes):
     """
     Add what the parts of keys take: a byte for NULL; a byte, four of length and the bytes of anything else.
@@ -68,7 +101,7 @@ def put_parts(data, starts, lengths, rows, places, out):
         lengths: Of the parts. Shape (parts,), int64.
         rows: To which key each part belongs. Shape (parts,), int64.
         places: Where each key goes on; changed. Shape (keys,), int64.
-        out: Filled in. Shape (at least 8 more than all keys,), uint8.
+        out: Filled in. Shape (bytes of all keys,), uint8.
     """
     for part in range(len(rows)):
         row, length = rows[part], lengths[part]

@@ -154,7 +154,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("expected")
     out, loaded = Folder(str(folder)), load_run_file(RUN_FILE)
     configuration, history = loaded.configuration, out.below("history")
-    manifest = ingest(in_process, configuration, history, hints_of=loaded.hints)
+    manifest = ingest(in_process, configuration, history, hints_of=loaded.hints).manifest
     summary = resolve_history(in_process, configuration, history, out)
     run = Run(
         summary,

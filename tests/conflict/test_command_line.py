@@ -1,6 +1,7 @@
 """The command line, on the bundled demo."""
 
 import json
+import shutil
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -11,6 +12,7 @@ from typer.testing import CliRunner
 from conflict.cli import REFUSED, app
 from conflict.grid import Folder
 from conflict.pipeline import whole_or_not_at_all
+from tests.conflict.growing import commits
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 DEMO = RECORDINGS / "demo"
@@ -84,6 +86,64 @@ def test_a_failed_run_leaves_nothing(tmp_path: Path) -> None:
     with whole_or_not_at_all(target) as work:
         work.write_json("whole.json", {})
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["whole.json"]
+
+
+def _grown(folder: Path, size: int | None) -> Path:
+    """Return a run of the demo whose binlog of B has so many bytes."""
+    shutil.copytree(DEMO, folder, dirs_exist_ok=True)
+    file = folder / "B.binlog.000001"
+    file.write_bytes(file.read_bytes()[:size])
+    return folder / "run.toml"
+
+
+def test_ingest_continues_and_resolve_uses_what_was_ingested(tmp_path: Path, spark: SparkSession) -> None:
+    """The command says what it did; a History is resolved when the binlogs are gone, with the same result."""
+    assert spark.version
+    history, demo = tmp_path / "history", tmp_path / "demo"
+    first = commits(DEMO / "B.binlog.000001")[5]
+    code, output = _run("ingest", _grown(demo, first), "--out", history)
+    assert (code, "Read 2 runs of epochs; 0 were there already." in output) == (0, True), output
+    code, output = _run("ingest", _grown(demo, None), "--out", history)
+    assert (code, "Read 1 run of epochs; 2 were there already." in output) == (0, True), output
+    assert "B: 46 row changes of its own" in output
+    code, output = _run("ingest", demo / "run.toml", "--out", history)
+    assert (code, "Nothing new; 3 runs of epochs were there already." in output) == (0, True), output
+    for name in "AB":
+        (demo / f"{name}.binlog.000001").write_bytes(b"")
+    out = tmp_path / "out"
+    code, output = _run("resolve", demo / "run.toml", "--out", out, "--history", history)
+    assert code == 0, output
+    assert not (out / "history").exists()
+    counters = json.loads((out / "counters.json").read_text())
+    # Recorded by the real clusters (hot_3021_type9).
+    assert (counters["A"]["Ndb_conflict_fn_epoch"], counters["B"]["Ndb_conflict_refresh_op_count"]) == (25, 18)
+    run = json.loads((out / "run.json").read_text())
+    assert (run["changes"], run["compared_with_binlogs"], run["contradicted_by_binlogs"]) == (90, 81, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--engine", "reference"), "the reference engine reads the binlogs themselves"),
+        ((), "there is no History in"),
+    ],
+)
+def test_histories_that_cannot_be_resolved(options: tuple[str, ...], words: str, tmp_path: Path) -> None:
+    """One that is not there, or with the wrong engine; no result is left behind."""
+    out = tmp_path / "out"
+    code, output = _run("resolve", DEMO / "run.toml", "--out", out, "--history", tmp_path / "none", *options)
+    assert code == REFUSED
+    assert words in " ".join(output.replace("│", " ").split())
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_ingest_leaves_other_folders_alone(tmp_path: Path) -> None:
+    """A folder that holds something else is refused, and what is there stays."""
+    (tmp_path / "kept").write_text("mine")
+    code, output = _run("ingest", DEMO / "run.toml", "--out", tmp_path)
+    assert code == REFUSED
+    assert "is no History" in " ".join(output.replace("│", " ").split())
+    assert (tmp_path / "kept").read_text() == "mine"
 
 
 def test_functions_that_cannot_meet_are_said(tmp_path: Path) -> None:

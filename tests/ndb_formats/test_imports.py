@@ -11,7 +11,7 @@ PACKAGE = Path(ndb_formats.__file__).parent
 # Modules, and a folder of them, that hold many values at once.
 COLUMNAR = {"row_records.py", "event_index.py", "stretches.py", "kernels"}
 COLUMNAR |= {"columnar.py", "columnar_keys.py", "columnar_tables.py", "column_arrays.py", "fast_columns.py"}
-COLUMNAR |= {"key_texts.py", "row_walk.py"}
+COLUMNAR |= {"key_texts.py", "record_columns.py", "row_walk.py"}
 MODULES = sorted(path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py"))
 
 

@@ -1,0 +1,84 @@
+"""
+How fast one core reads a run of an NDB binlog into the parts of a History, and numbers its keys.
+
+    python -m benchmarks.ingest --size 64 --out build/bench/ingest.json
+
+The binlog is made by `benchmarks.ndb_maker`. The scalar reader is given a tenth of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from pathlib import Path
+from unittest import mock
+
+from benchmarks.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
+from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
+from conflict import run_task
+from conflict.bucketing import TableNumbers
+from conflict.grid import Folder
+from conflict.grid_writer import KeyTask, number_keys
+from conflict.run_task import RunTask, load_record, read_run
+from conflict.runs import plan_runs
+from ndb_formats.create_table import parse_schema
+
+TABLES = parse_schema(SCHEMA, database="bench")
+NUMBERS = TableNumbers(TABLES.tables, {"bench.accounts": "version", "bench.people": "version"})
+BUCKETS = 4
+
+
+def _read(file: Path, history: Folder) -> int:
+    """Read every run of a file; return how many there are."""
+    runs = plan_runs([file]).runs
+    for run in runs:
+        read_run(RunTask("A", SERVER, (str(file),), run, TABLES, NUMBERS, BUCKETS, history))
+    return len(runs)
+
+
+def _number(history: Folder, runs: int) -> None:
+    types = load_record(history, "A", 0).types
+    for bucket in range(BUCKETS):
+        number_keys(KeyTask(history, bucket, 0, {"A": range(runs)}, NUMBERS, types))
+
+
+def main() -> None:
+    """Measure, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--size", type=int, default=64, help="megabytes of binlog")
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--out", type=Path, default=Path("build/bench/ingest.json"))
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        whole, tenth, history = Path(folder, "whole"), Path(folder, "tenth"), Folder(f"{folder}/history")
+        rows, few = (
+            write_ndb_binlog(file, size)
+            for file, size in ((whole, options.size * 10**6), (tenth, options.size * 10**5))
+        )
+        results: list[tuple[str, Timing, Path, int]] = []
+        with mock.patch.object(run_task, "read_columns", return_value=None):
+            timing = measure(lambda: _read(tenth, history), runs=1, warm_up=False)
+        results.append(("row by row", timing, tenth, few))
+        results.append(("in columns", measure(lambda: _read(whole, history), runs=options.runs), whole, rows))
+        count = _read(whole, history)
+        results.append(("numbering keys", measure(lambda: _number(history, count), runs=options.runs), whole, rows))
+        table = [
+            (
+                name,
+                f"{file.stat().st_size / 1e6 / timing.seconds:.1f}",
+                f"{count / timing.seconds:,.0f}",
+                f"{timing.noise:.0%}",
+            )
+            for name, timing, file, count in results
+        ]
+    document = {
+        "environment": environment("numba", "numpy", "pyarrow"),
+        "results": {name: {"rows": count, **timing.document()} for name, timing, _, count in results},
+    }
+    text = markdown_table(("stage", "MB/s per core", "rows/s per core", "noise"), table)
+    write_results(options.out, document, [text])
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
