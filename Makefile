@@ -2,8 +2,9 @@
 VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
+PEERS := build/peers
 
-.PHONY: setup demo test test-all check bench clean
+.PHONY: setup demo test test-all check bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -26,10 +27,24 @@ test: check              ## Everything that is fast enough for every commit
 test-all: check          ## Also the long checks
 	$(BIN)/pytest
 
-bench: setup             ## Measure decoding beside its peers; results go to build/bench
-	test -d build/peers || $(BIN)/python -m venv build/peers
-	build/peers/bin/pip install --quiet mysql-replication
-	$(BIN)/python -m benchmarks.decode --size 64 --peer-python build/peers/bin/python --out build/bench/decode.json
+bench: $(PEERS)          ## Measure decoding and resolving beside their peers; results go to build/bench
+	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
+	$(BIN)/python -m benchmarks.scaling --out build/bench/scaling.json
+
+bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 10 GB of disk and 8 GiB of memory
+	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \
+		--peer-python $(PEERS)/bin/python --out build/bench/resolve-large.json
+	$(BIN)/python -m benchmarks.scaling --changes 1000000 10000000 100000000 --scratch build \
+		--out build/bench/scaling-large.json
+
+bench-page:              ## Keep the results that are in build/bench, and put their tables on docs/benchmarks.md
+	$(BIN)/python -m benchmarks.page build/bench
+
+$(PEERS): $(STAMP)
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet duckdb mysql-replication
+	touch $(PEERS)
 
 clean:                   ## Remove what the other targets made
 	rm -rf $(VENV) build

@@ -54,11 +54,11 @@ class Shape:
         churn: Part of the transactions of one row that delete a row, or insert one again that was deleted.
         window: Fewest and most slots between an epoch and its take.
         binlog_type: 7 (all columns in both images), 8 (the key, changed columns) or 9 (the key, all columns).
-        buckets: None is one per 1.5 million row changes.
+        buckets: None is about one per 1.5 million row changes, and an even number, so that two cores share them alike.
         runs: Runs of epochs per cluster.
     """
 
-    changes: int = attrs.field(validator=attrs.validators.ge(1000))
+    changes: int = attrs.field(validator=attrs.validators.ge(2000))
     seed: int = 1
     keys: int = attrs.field(default=None, converter=attrs.converters.default_if_none(0))
     skew: float = 1.0
@@ -74,7 +74,7 @@ class Shape:
     runs: int = 4
 
     def __attrs_post_init__(self) -> None:
-        for name, usual in (("keys", self.changes // 10), ("buckets", -(-self.changes // 1_500_000))):
+        for name, usual in (("keys", self.changes // 10), ("buckets", 2 * -(-self.changes // 3_000_000))):
             object.__setattr__(self, name, getattr(self, name) or usual)
         if self.keys < 64 * self.buckets:
             message = f"{self.keys} keys are too few for {self.buckets} buckets"

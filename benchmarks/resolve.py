@@ -160,7 +160,7 @@ def measured(function: str, spark: Session, arguments: argparse.Namespace, scrat
 def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
-    parser.add_argument("--changes", type=int, default=2_000_000, help="row changes of the Histories")
+    parser.add_argument("--changes", type=int, default=1_000_000, help="row changes of the Histories")
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--functions", nargs="+", default=NAMES, choices=NAMES, metavar="FUNCTION")
     parser.add_argument("--repeat", type=int, default=5, help="runs of the job and of DuckDB")

@@ -148,6 +148,7 @@ def point_table(points: list[Point]) -> str:
             str(point.cores),
             f"{point.job.rate / MILLION:.2f}",
             f"{point.job.seconds:.2f}",
+            f"{statistics.median(point.job.processor):.2f}",
             f"{point.job.noise:.0%}",
             f"{point.job.gibibytes:.2f}",
             f"{point.limit.seconds:.2f}",
@@ -157,8 +158,8 @@ def point_table(points: list[Point]) -> str:
         for point in points
     ]
     headings = [
-        "function", "row changes", "cores", "million row changes/s", "median s", "noise", "peak GiB", "limit s",
-        "job to limit", "transactions in conflict",
+        "function", "row changes", "cores", "million row changes/s", "median s", "processor s", "noise", "peak GiB",
+        "limit s", "job to limit", "transactions in conflict",
     ]  # fmt: skip
     return markdown_table(headings, rows)
 

@@ -39,12 +39,12 @@ def profiled(function: str, history: Path) -> pstats.Stats:
 def rows_of(found: pstats.Stats, count: int) -> list[list[str]]:
     """Return the functions that most time is spent below."""
     entries = []
-    for (file, _, name), (_, calls, own, cumulative, _) in found.stats.items():  # type: ignore[attr-defined]
+    for (file, line, name), (_, calls, own, cumulative, _) in found.stats.items():  # type: ignore[attr-defined]
         path = Path(file)
         package = next((part for part in path.parts if part in PACKAGES), None)
         if package is not None:
             module = "/".join(path.parts[path.parts.index(package) :])
-            entries.append((cumulative, own, calls, f"{module} {name}"))
+            entries.append((cumulative, own, calls, f"{module}:{line} {name}"))
         elif name in FILES and "pyarrow" in path.parts:
             entries.append((cumulative, own, calls, f"pyarrow {name}"))
     total = max(entry[0] for entry in entries)

@@ -19,9 +19,8 @@ from conflict.grid_columns import GridColumns
 from conflict.kernels.arrays import BucketRows, Int8, Int16, Int64, Presence, UInt64
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
-from ndb_formats.cursor import Cursor
 from ndb_formats.events.table_map import bits
-from ndb_formats.row_image import RowImage, RowLayout, take_image
+from ndb_formats.row_image import RowLayout
 from ndb_formats.schema import Table
 
 __all__ = ["Bucket", "load_bucket", "required_bits"]
@@ -160,26 +159,6 @@ class Bucket:
         first, second = (len(side) for side in self.changes)
         parts = np.split(numbers, np.cumsum([first, first, second]))
         return ColumnSets(offsets, columns), (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
-
-    def image(self, number: int) -> RowImage:
-        """Return an image by its number (see `FinalRows`)."""
-        row, after = divmod(number, 2)
-        first = len(self.changes[0])
-        side, row = (0, row) if row < first else (1, row - first)
-        image = self.row_image(side, row, "after" if after else "before")
-        assert image is not None
-        return image
-
-    def row_image(self, side: int, row: int, which: str) -> RowImage | None:
-        """Return the before or after image of a cluster's row."""
-        assert self.images is not None
-        data = self.images.column(side, which)[row].as_py()
-        if data is None:
-            return None
-        layout = self.layouts[self.rows[side].table[row]]
-        assert layout is not None
-        present = tuple(_positions(self.changes[side].column(f"{which}_columns")[row].as_py()))
-        return take_image(Cursor(data), layout, present)
 
 
 def required_bits(table: Table) -> dict[int, int]:

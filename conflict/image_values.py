@@ -18,6 +18,7 @@ from conflict.kernels.distinct import distinct_numbers
 from conflict.kernels.provenance import ABSENT_IMAGE, ColumnSets
 from conflict.typed_rows import arrow_array
 from ndb_formats.column_arrays import ColumnFaultError, ColumnReader
+from ndb_formats.columnar_keys import Slices, slices
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import FormatError
 from ndb_formats.fast_columns import bytes_reader
@@ -95,18 +96,27 @@ class ImageValues:
         reader = ColumnReader(codec, pa.binary(), bytes, bytes_reader(codec, 0))
         return self._column(reader, ordinal, numbers, pa.binary())
 
+    def slices(self, ordinal: int, numbers: Int64) -> tuple[Slices, Int32]:
+        """Return the bytes of one column by image, and which image each row has it from; arguments as for `column`."""
+        indices, cells = self._cells_of(ordinal, numbers)
+        return slices(self._layout.codecs[ordinal], _content(self._images), 0, cells), indices
+
     def _column(self, reader: ColumnReader, ordinal: int, numbers: Int64, kind: pa.DataType) -> ImageColumn:
-        indices = self._places[np.maximum(numbers, ABSENT_IMAGE)]
-        wanted = np.zeros(self._cells.shape[1] + 1, np.bool_)
-        wanted[indices] = True
-        indices += np.maximum(ABSENT_IMAGE - numbers, 0).astype(np.int32)
-        # A value that was overwritten since disturbs nobody.
-        cells = np.where(wanted[:-1], self._cells[ordinal], np.uint32(NULL_CELL))
+        indices, cells = self._cells_of(ordinal, numbers)
         try:
             values = reader.array(_content(self._images), 0, cells)
         except ColumnFaultError as fault:
             raise self._reason(reader, ordinal, fault.row) from None
         return ImageColumn(values if values.type == kind else values.cast(kind), indices, len(values))
+
+    def _cells_of(self, ordinal: int, numbers: Int64) -> tuple[Int32, npt.NDArray[np.uint32]]:
+        """Return the index of each row's image, and where the values of those images stand."""
+        indices = self._places[np.maximum(numbers, ABSENT_IMAGE)]
+        wanted = np.zeros(self._cells.shape[1] + 1, np.bool_)
+        wanted[indices] = True
+        # A value that was overwritten since disturbs nobody.
+        cells = np.where(wanted[:-1], self._cells[ordinal], np.uint32(NULL_CELL))
+        return indices + np.maximum(ABSENT_IMAGE - numbers, 0).astype(np.int32), cells
 
     def _reason(self, reader: ColumnReader, ordinal: int, place: int) -> FormatError:
         """Return why a value of an image has no place in Arrow."""

@@ -11,7 +11,6 @@ from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.bucket import Bucket
 from conflict.bucket_fold import fold_bucket
@@ -21,7 +20,7 @@ from conflict.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
 from conflict.kernels.provenance import WatchedRows
 from conflict.places import PLACES, places_of
 from conflict.sites import Site
-from ndb_formats.collation import key_of
+from ndb_formats.columnar_keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema import Column, Table
 
 __all__ = ["MOMENT", "STATES", "has_unique_keys", "states_schema", "unique_states"]
@@ -49,7 +48,6 @@ STATES = pa.schema(
 )
 MOMENT = ("epoch", "group", "untraced", "number")
 _ENTRY = pa.dictionary(pa.int32(), pa.binary())
-_NUMBER_BYTES = 2
 
 
 def states_schema(tables: Sequence[Table]) -> pa.Schema:
@@ -173,19 +171,24 @@ def _values(
         return
     keys = [[table.ordinal(name) for name in names] for names in table.unique_keys]
     used = sorted({place for places in keys for place in places})
-    name = pa.scalar(number.to_bytes(_NUMBER_BYTES, "little"))
     for stretch, values in reader.in_batches(number, len(images), lambda rows: images[rows][:, used]):
-        columns = {place: _weights(values, place, images[stretch, place], table.columns[place]) for place in used}
-        yield (
-            stretch,
-            [pc.binary_join_element_wise(name, *(columns[place] for place in places), b"") for places in keys],
-        )
+        parts = {place: _compared(values, place, images[stretch, place], table.columns[place]) for place in used}
+        yield stretch, [_joined(number, [parts[place] for place in places]) for places in keys]
 
 
-def _weights(images: ImageValues, place: int, numbers: Int64, column: Column) -> pa.Array:
-    """Return the values of a column as they compare, NULL where there is none."""
-    found = images.payloads(place, numbers)
-    encoded = found.values.dictionary_encode()
-    weights = [key_of([column], [payload]) for payload in encoded.dictionary.to_pylist()]
-    by_image = pa.array(weights, pa.binary()).take(encoded.indices)
-    return pa.concat_arrays([by_image, pa.nulls(1, pa.binary())]).take(pa.array(found.indices))
+def _compared(images: ImageValues, place: int, numbers: Int64, column: Column) -> Slices:
+    """Return what the values of a column compare as, by row."""
+    found, indices = images.slices(place, numbers)
+    parts = key_parts(column, found)
+    # Behind the last one stands what no image holds.
+    return Slices(parts.data, np.append(parts.starts, 0)[indices], np.append(parts.lengths, -1)[indices])
+
+
+def _joined(table: int, parts: Sequence[Slices]) -> pa.BinaryArray:
+    """Return values of all columns of a key as one; NULL where one of them is."""
+    lengths = np.stack([part.lengths for part in parts])
+    whole: Bool = np.all(lengths >= 0, axis=0)
+    data, offsets = put_keys([KeyRows(table, np.arange(len(whole)), parts)], len(whole))
+    valid = pa.py_buffer(np.packbits(whole, bitorder="little"))
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(whole), buffers)

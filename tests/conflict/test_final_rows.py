@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict import image_values
 from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.history import Cluster, History, RowChange, Transaction
 from conflict.jobs.runner import in_process
@@ -234,3 +235,12 @@ def test_a_value_that_cannot_be_decoded() -> None:
     history, run = _small([1, 9], [1])
     with pytest.raises(SchemaError, match=r"db\.s, column e: holds member 9 "):
         by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)
+
+
+@pytest.mark.parametrize(("most_rows", "most_bytes"), [(2, 1 << 29), (1 << 17, 60), (3, 1)])
+def test_a_few_rows_at_a_time(most_rows: int, most_bytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However many rows are made at once, and however large they are, the result is the same."""
+    monkeypatch.setattr(image_values, "_ROWS", most_rows)
+    monkeypatch.setattr(image_values, "_BYTES", most_bytes)
+    history, run = _make(3, 60, FUNCTIONS[0], required=False, blobs=True)
+    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=1, epochs_per_run=3)

@@ -1,6 +1,8 @@
 """The Histories that benchmarks are made of: plausible, the same for the same seed, and read alike by both engines."""
 
 import os
+import subprocess
+import sys
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -17,6 +19,8 @@ from benchmarks.history_maker import configuration, make_history, usual_binlog_t
 from benchmarks.history_reader import read_history
 from benchmarks.history_shape import Shape
 from benchmarks.process_tree import MemoryPeak
+from benchmarks.stages import profiled
+from benchmarks.stages import rows_of as rows_of_profile
 from conflict.bucketing import bucket_of, identity_of
 from conflict.functions import FUNCTIONS
 from conflict.grid import CHANGES, IMAGES, KEYS, Folder, keys_part
@@ -29,6 +33,7 @@ from ndb_formats.row_image import put_image
 from ndb_formats.schema import Table
 from ndb_formats.update_format import effective_format, ndb_columns
 
+ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]
 SMALL = Shape(6000, keys=1500, changes_per_epoch=20, buckets=3, runs=2, clashes=0.01)
 CHANGED = (2, 3)  # positions of the columns that an update sets; every second one also sets the last, 4
@@ -287,6 +292,25 @@ def test_engines_agree(function: str, seed: int, folder: Path) -> None:
     assert sum(table["rejected"] for site in expected["summary"]["tables"].values() for table in site.values()) > 0
     assert expected["summary"]["unexplained_changes"] == {"A": 0, "B": 0}
     assert expected["summary"]["stops"] == {}
+
+
+def test_the_command_writes_what_the_function_does(folder: Path, tmp_path: Path) -> None:
+    """Its options are the fields of a shape, its usual values theirs."""
+    target = Folder(str(tmp_path / "history"))
+    command = [sys.executable, "-m", "benchmarks.history_maker", "--changes", "2000", "--window", "1", "3"]
+    command += ["--processes", "1", "--keys", "300", "--out", target.uri]
+    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("2,000 row changes")
+    assert contents(target) == contents(made(Shape(2000, keys=300), folder))
+
+
+def test_stages_are_told_apart(folder: Path) -> None:
+    """The functions that are printed are this project's; the job stands first, as it calls all others."""
+    first, *others = rows_of_profile(profiled("NDB$MAX", Path(made(SMALL, folder).uri)), 10)
+    assert "conflict/jobs/resolve_job.py" in first[0]
+    assert first[-1] == "100%"
+    assert len(others) == 9
+    assert all(name.startswith(("`conflict/", "`ndb_formats/", "`pyarrow ")) for name, *_ in others)
 
 
 def test_too_few_keys() -> None:
