@@ -91,7 +91,7 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
         *(number, keys),
     )
     found: tuple[int, UInt64, Int32, Int64] = compare(
-        *(takes.epoch[take], takes.group[take], key, effect),
+        *(take, takes.epoch[take], takes.group[take], key, effect),
         *(shown_epoch, shown_group, shown_key, shown_effect, keys),
     )
     return found

@@ -140,7 +140,7 @@ def _count_rows(task: BucketResult, summary: BucketSummary) -> None:
     for table, definition in enumerate(task.bucket.numbers.tables):
         here = task.bucket.key_table == table
         summary.differing_rows[definition.full_name] = count_differing(task, table)
-        for site, exists in zip(task.sites, task.final.exists, strict=True):
+        for site, exists in zip(task.sites, task.folded.exists, strict=True):
             # A table that is refused does not exist there.
             count = 0 if site.setups[table].refusal is not None else int((exists & here).sum())
             summary.rows.setdefault(site.name, {})[definition.full_name] = count

@@ -72,9 +72,9 @@ class _Keys:
 
 
 def count_differing(result: BucketResult, table: int) -> int | None:
-    """Return how many keys of a table differ between the clusters; None if only their values can tell."""
-    keys = _Keys.of(result, table, _present_keys(result, table))
-    return None if keys.unlike.any() else keys.alone
+    """Return how many keys of a table differ between the clusters; None if their values have a say."""
+    first, second = result.folded.exists & (result.bucket.key_table == table)
+    return None if (first & second).any() else int((first ^ second).sum())
 
 
 def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:

@@ -110,7 +110,9 @@ def outcome_arrays(
         "position": pa.array(found["position"], mask=without_origin),
         "row": pa.array(found["row"], mask=without_origin),
     }
-    return pa.table({name: arrays[name] for name in OUTCOMES.names})
+    # Columns that cannot be NULL cost less to write.
+    fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in OUTCOMES.names]
+    return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
 
 
 def _labels(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:

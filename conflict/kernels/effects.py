@@ -89,20 +89,15 @@ def in_order(epochs, groups):
 
 
 @njit(cache=True)
-def _comes(epochs, groups, place, epoch, group):
-    """Whether a row stands at (epoch, group)."""
-    return place < len(epochs) and epochs[place] == epoch and groups[place] == group
-
-
-@njit(cache=True)
-def compare(epochs, groups, rows, effects, shown_epochs, shown_groups, shown_rows, shown_effects, keys):
+def compare(takes, epochs, groups, rows, effects, shown_epochs, shown_groups, shown_rows, shown_effects, keys):
     """
     Compare what one applier did with what its binlog shows, both in the order of epoch and group.
 
     At one place the last thing done to a row counts; takes without a trace can stand at one place.
 
     Args:
-        epochs: Own epoch of each row that was touched.
+        takes: Take in which each row was touched.
+        epochs: Own epoch of it.
         groups: Group of that epoch.
         rows: The row.
         effects: What was done to it.
@@ -119,9 +114,10 @@ def compare(epochs, groups, rows, effects, shown_epochs, shown_groups, shown_row
     at_epoch, at_group, at_row = np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int64)
     done, shown = np.zeros(keys, np.int8), np.zeros(keys, np.int8)  # bit n is effect n
     mine, theirs, compared, differing = 0, 0, 0, 0
-    while mine < len(rows) or theirs < len(shown_rows):
-        first = theirs >= len(shown_rows) or (
-            mine < len(rows)
+    found, seen = len(rows), len(shown_rows)
+    while mine < found or theirs < seen:
+        first = theirs >= seen or (
+            mine < found
             and (
                 epochs[mine] < shown_epochs[theirs]
                 or (epochs[mine] == shown_epochs[theirs] and groups[mine] <= shown_groups[theirs])
@@ -129,14 +125,30 @@ def compare(epochs, groups, rows, effects, shown_epochs, shown_groups, shown_row
         )
         epoch, group = (epochs[mine], groups[mine]) if first else (shown_epochs[theirs], shown_groups[theirs])
         start, shown_start = mine, theirs
-        while _comes(epochs, groups, mine, epoch, group):
-            done[rows[mine]] = 1 << effects[mine]
+        one_take, same = True, True  # the same rows in the same order, as a rule
+        while mine < found and epochs[mine] == epoch and groups[mine] == group:
+            one_take = one_take and takes[mine] == takes[start]
             mine += 1
-        while _comes(shown_epochs, shown_groups, theirs, epoch, group):
-            shown[shown_rows[theirs]] |= 1 << shown_effects[theirs]
+        while theirs < seen and shown_epochs[theirs] == epoch and shown_groups[theirs] == group:
             theirs += 1
+        length = mine - start
+        if one_take and length == theirs - shown_start:
+            for place in range(length):
+                if rows[start + place] != shown_rows[shown_start + place]:
+                    same = False
+                    break
+                if effects[start + place] != shown_effects[shown_start + place]:
+                    same = False
+                    break
+            if same:
+                compared += length
+                continue
+        for place in range(start, mine):
+            done[rows[place]] = 1 << effects[place]
+        for place in range(shown_start, theirs):
+            shown[shown_rows[place]] |= 1 << shown_effects[place]
         for place in range(start, mine + theirs - shown_start):
-            row = rows[place] if place < mine else shown_rows[shown_start + place - mine]
+            row = rows[place] if place < mine else np.int64(shown_rows[shown_start + place - mine])
             if done[row] == 0 and shown[row] == 0:
                 continue  # a row that was met before
             compared += 1

@@ -23,6 +23,7 @@ from numba import njit
 
 from conflict.decision import Verdict
 from conflict.kernels.arrays import (
+    Bool,
     BucketRows,
     Conflicts,
     Decisions,
@@ -59,6 +60,7 @@ class Folded:
             decided where the applier's own cluster changed the row meanwhile. Shape (tracked,).
         logged: One per row that an applier sent again or reflected.
         unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
+        exists: Whether each row is there at the end. Shape (clusters, keys).
     """
 
     decisions: Decisions
@@ -66,6 +68,7 @@ class Folded:
     candidates: Int64
     logged: Logged
     unexplained: Int64
+    exists: Bool
 
 
 def fold(
@@ -86,10 +89,11 @@ def fold(
     keeping = len(conflicts.groups) > 0
     capacity = len(packed) + 16
     while True:
+        state = state_records(rows, keys)
         room = Room.of(capacity, keys, len(packed), len(takes), keeping=keeping)
         made, seen, sent, unexplained = _fold(
             *(walk.takes, walk.hearers, walk.heard, walk.split, packed, lengths),
-            *(rule_records(functions), state_records(rows, keys)),
+            *(rule_records(functions), state),
             *(read_only(conflicts.offsets), read_only(conflicts.groups), keeping),
             *attrs.astuple(room, recurse=False),
         )
@@ -102,6 +106,7 @@ def fold(
         room.candidates[:seen],
         Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
         unexplained,
+        np.ascontiguousarray(state["exists"].T),
     )
 
 
@@ -130,7 +135,7 @@ def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending
                 continue
             source = decision["source"]
             key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
-            mine = state[here, key]
+            mine = state[key, here]
             rule = rules[here, mine["table"]]
             if refreshing:
                 operation = rows[there_start + source]["operation"] if source >= 0 else log[-1 - source]["operation"]
@@ -158,7 +163,7 @@ def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending
         place = pending[which]
         source = decisions[place]["source"]
         key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
-        mine = state[here, key]
+        mine = state[key, here]
         stays = mine["exists"]
         kind = WRITE if stays else DELETE
         _put_entry(log, sent, here, key, number, kind, True, mine, stays and mine["given"], mine["lacks"], place)

@@ -30,13 +30,13 @@ def _choose(here, state, rows, first_open, there_start, log, tracked, start, sto
     for place in range(start, stop):
         source = tracked[place]["source"]
         key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
-        mine = state[here, key]
+        mine = state[key, here]
         if mine["last_own"] >= first_open:
             moved[chosen]["key"], moved[chosen]["previous"] = key, mine["last_own"]
             mine["last_own"] = -2 - mine["last_own"]  # is listed
             chosen += 1
     for place in range(chosen):
-        mine = state[here, moved[place]["key"]]
+        mine = state[moved[place]["key"], here]
         mine["last_own"] = -2 - mine["last_own"]
     return chosen
 
@@ -47,7 +47,7 @@ def _go_back(state, side, earlier, first_open, chosen, moved):
     count = 0
     for place in range(chosen):
         now = moved[place]
-        mine = state[side, now["key"]]
+        mine = state[now["key"], side]
         copy_version(now, mine)
         if now["previous"] >= first_open:
             before = earlier[now["previous"]]
@@ -86,5 +86,5 @@ def try_others(
             restore(saved, state, here, kept)
         if started:
             for place in range(chosen):
-                copy_version(state[here, moved[place]["key"]], moved[place])
+                copy_version(state[moved[place]["key"], here], moved[place])
         started = True

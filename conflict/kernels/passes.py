@@ -34,7 +34,7 @@ def catch_up(state, rows, rules, side, start, stop, unexplained, keeping, earlie
     """Do what a cluster did itself, rows `start` to `stop`; `earlier` is how each row was before, if kept."""
     for number in range(start, stop):
         row = rows[number]
-        mine = state[side, row["key"]]
+        mine = state[row["key"], side]
         operation = row["operation"]
         unexplained[side] += not mine["exists"] and operation != WRITE
         if keeping:
@@ -62,7 +62,7 @@ def restore(saved, state, side, count):
     """Undo a pass."""
     for place in range(count):
         kept = saved[place]
-        row = state[side, kept["key"]]
+        row = state[kept["key"], side]
         copy_version(row, kept)
         row["kept"] = -1
 
@@ -127,7 +127,7 @@ def _decide_pass(
             given, after, lacks, empty = row["after_given"], row["after"], row["after_lacks"], row["empty"]
             decision["source"] = place - there_start
             place += 1
-        mine = state[here, key]
+        mine = state[key, here]
         rule = rules[here, mine["table"]]
         if from_log:
             # The key is all that is known of the row before; a resolve column outside it stops the applier.
@@ -172,11 +172,17 @@ def _decide_pass(
     return made, kept, answers
 
 
-@njit(cache=True)
+@njit(cache=True, inline="always")
 def _contains(groups, start, stop, group):
     """Whether a group is in a sorted stretch."""
-    place = start + np.searchsorted(groups[start:stop], group)
-    return place < stop and groups[place] == group
+    low, high = start, stop
+    while low < high:
+        middle = (low + high) // 2
+        if groups[middle] < group:
+            low = middle + 1
+        else:
+            high = middle
+    return low < stop and groups[low] == group
 
 
 # The main loop has it compiled in; what is done now and then calls it.

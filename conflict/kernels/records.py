@@ -182,8 +182,12 @@ def rule_records(functions: FunctionArrays) -> Records:
 
 
 def state_records(rows: Sequence[BucketRows], keys: int) -> Records:
-    """Return rows that do not exist yet. Shape (clusters, keys)."""
-    records = np.zeros((2, keys), STATE)
+    """
+    Return rows that do not exist yet. Shape (keys, clusters).
+
+    Both states of a row stand side by side: what one cluster changes the other soon applies.
+    """
+    records = np.zeros((keys, 2), STATE)
     _start_states(records)
     for side in rows:
         _set_tables(records, read_only(side.key), read_only(side.table))
@@ -192,13 +196,13 @@ def state_records(rows: Sequence[BucketRows], keys: int) -> Records:
 
 @njit(cache=True)
 def _start_states(records):
-    for side in range(2):
-        for key in range(records.shape[1]):
-            row = records[side, key]
+    for key in range(records.shape[0]):
+        for side in range(2):
+            row = records[key, side]
             row["wrote"], row["logged"], row["kept"], row["last_own"] = -1, -1, -1, -1
 
 
 @njit(cache=True)
 def _set_tables(records, key, table):
     for place in range(len(key)):
-        records[0, key[place]]["table"], records[1, key[place]]["table"] = table[place], table[place]
+        records[key[place], 0]["table"], records[key[place], 1]["table"] = table[place], table[place]
