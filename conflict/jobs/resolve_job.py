@@ -146,6 +146,7 @@ class _Job:
     base: _BucketTask
     progress: StageProgress
     _last: tuple[list[Cluster], Settled] | None = None
+    _shared: dict[str, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
     def _stage(
         self,
@@ -156,7 +157,11 @@ class _Job:
     ) -> list[Result]:
         """Run a function on every bucket, `shared` put where all can read it."""
         folder = self.base.out.below("shared")
-        written: dict[str, Any] = {each: share(folder, value) for each, value in shared.items()}
+        for each, value in shared.items():
+            known = self._shared.get(each)
+            if known is None or known[0] is not value:
+                self._shared[each] = value, share(folder, value)
+        written: dict[str, Any] = {each: self._shared[each][1] for each in shared}
         common = attrs.evolve(self.base, **written)
         tasks = [
             attrs.evolve(common, bucket=bucket, entries=entries[bucket] if entries else None)

@@ -4,6 +4,7 @@ A Spark session, and work descriptions spread over it.
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import sys
@@ -28,6 +29,9 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 _NAME = "ndb-conflict"
 _POLL_SECONDS = 0.2
+_MANY_OBJECTS = 30_000
+# Spark tasks per core: few enough that starting them costs little, and enough that cores end at about the same time.
+_PER_CORE = 8
 _QUESTION, _ANSWER = "question.json", "answer.json"
 # Tasks that are pickled as one: what they share is then shipped once, and a task unpickles its neighbours too.
 _TOGETHER = 64
@@ -74,6 +78,7 @@ def _start_here(cores: str) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
+        .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )
 
@@ -168,8 +173,9 @@ def _run_tasks(
                     names=["task", "result"],
                 )
 
-    frame = spark.range(0, len(tasks), 1, len(tasks)).mapInArrow(run, "task long, result binary")
-    with _watch(spark, len(tasks), progress):
+    parts = _parts(spark, len(tasks))
+    frame = spark.range(0, len(tasks), 1, parts).mapInArrow(run, "task long, result binary")
+    with _watch(spark, parts, lambda done, _: progress(len(tasks) * done // parts, len(tasks))):
         rows = frame.collect()
     results = [pickle.loads(row["result"]) for row in sorted(rows, key=lambda row: row["task"])]
     for error, _ in results:
@@ -178,12 +184,35 @@ def _run_tasks(
     return [result for _, result in results]
 
 
+def _parts(spark: SparkSession, tasks: int) -> int:
+    """
+    Return how many Spark tasks run so many tasks, several of ours one after the other.
+
+    Spark takes some hundredths of a second for each of its tasks, as long as a small bucket does.
+    """
+    context = _context(spark)
+    return tasks if context is None else min(tasks, _PER_CORE * context.defaultParallelism)
+
+
 def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:
     """Return (error, result) of one task, pickled: an error keeps its class and fields on the way to the driver."""
     try:
         return pickle.dumps((None, function(pickle.loads(group)[place])))
     except Exception as error:  # noqa: BLE001  # raised again by the driver
         return pickle.dumps((error, None))
+    finally:
+        _keep_what_is_loaded()
+
+
+def _keep_what_is_loaded() -> None:
+    """
+    Tell Python not to look through modules and compiled code for garbage again and again.
+
+    Spark's worker collects garbage after every task. With numba loaded that takes longer than a small bucket.
+    """
+    if len(gc.get_objects()) > _MANY_OBJECTS:
+        gc.collect()
+        gc.freeze()
 
 
 @contextmanager

@@ -87,7 +87,7 @@ def fold(
     walk, packed = walk_of(takes), row_records(rows)
     lengths = np.array([len(side) for side in rows], np.int64)
     keeping = len(conflicts.groups) > 0
-    capacity = len(packed) + 16
+    capacity = len(packed) + len(packed) // 4 + 1024  # rows that are sent again are few, as a rule
     while True:
         state = state_records(rows, keys)
         room = Room.of(capacity, keys, len(packed), len(takes), keeping=keeping)
