@@ -1,0 +1,81 @@
+"""Rounds of folding: what later ones look at, and what is looked up for that."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from benchmarks.history_maker import Shape, configuration, make_history
+from conflict.grid import Folder
+from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.runner import in_process
+from conflict.kernels.links import by_key, linked, mark_keys, reach, rows_of_keys
+
+
+def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> list[int]:
+    """Return the keys that are marked of rows (epoch, group, key), by groups (epoch, group)."""
+    affected = np.zeros(10, np.bool_)
+    epoch, group, key = (
+        np.array([row[place] for row in rows], kind) for place, kind in enumerate((np.uint64, np.int32, np.int32))
+    )
+    wanted = (np.array([each[place] for each in groups], kind) for place, kind in enumerate((np.uint64, np.int64)))
+    mark_keys(epoch, group, key, *wanted, affected)
+    return np.flatnonzero(affected).tolist()
+
+
+ROWS = [(1, 0, 4), (1, 0, 5), (1, 2, 6), (2**63, 0, 7), (2**64 - 1, -1, 8), (2**64 - 1, 3, 4)]
+
+
+@pytest.mark.parametrize(
+    ("groups", "keys"),
+    [
+        ([], []),
+        ([(1, 0)], [4, 5]),
+        ([(1, 1)], []),
+        ([(0, 0), (1, 2), (2**64 - 1, 3)], [4, 6]),
+        ([(1, 0), (1, 2), (2**63, 0), (2**64 - 1, -1)], [4, 5, 6, 7, 8]),
+        ([(2**64 - 1, 4)], []),
+    ],
+)
+def test_mark_keys(groups: list[tuple[int, int]], keys: list[int]) -> None:
+    """Every row of a group is found, and no other, at any distance."""
+    assert marked(ROWS, groups) == keys
+    assert marked([], groups) == []
+
+
+def test_rows_of_keys() -> None:
+    """Rows are found by key, in their order."""
+    order, offsets = by_key(np.array([3, 0, 3, 1, 0, 3], np.int32), 5)
+    assert offsets.tolist() == [0, 2, 3, 3, 6, 6]
+    found = [rows_of_keys(order, offsets, np.array(keys, np.int64)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
+    assert found == [[], [0, 2, 5], [1, 4], [3, 0, 2, 5]]
+
+
+def test_linked() -> None:
+    """A group depends on the one that touched the row right before it in the take; empty operations do not count."""
+    take, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
+    group, empty = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 0, 0, 0, 1, 0, 0], np.bool_)
+    assert linked(take, key, group, empty, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
+
+
+def test_reach() -> None:
+    """All that follows from a start is reached, round in circles too."""
+    offsets, successors = np.array([0, 1, 2, 3, 3, 4]), np.array([1, 2, 0, 3])
+    assert np.flatnonzero(reach(np.array([1]), offsets, successors, 5)).tolist() == [0, 1, 2]
+    assert np.flatnonzero(reach(np.array([], np.int64), offsets, successors, 5)).tolist() == []
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_later_rounds_fold_less(seed: int, tmp_path: Path) -> None:
+    """The first round folds everything, each later one less than the one before; the last one changes nothing."""
+    history, out = Folder(str(tmp_path / "history")), Folder(str(tmp_path / "out"))
+    shape = Shape(20_000, keys=5_000, changes_per_epoch=20, buckets=2, binlog_type=8, seed=seed)
+    changes = make_history(shape, history).changes
+    run = configuration("NDB$EPOCH_TRANS")
+    rounds = resolve_history(in_process, run, history, out, use_evidence=False, final_rows=False).rounds
+    sizes = [each.rows for each in rounds]
+    assert sizes[0] == changes
+    assert len(sizes) > 2
+    assert sizes == sorted(set(sizes), reverse=True)
+    assert all(each.changed for each in rounds[:-1])
+    assert (rounds[-1].changed, rounds[-1].in_conflict > 0) == (0, True)
