@@ -40,7 +40,7 @@ NEW, HOME, AWAY, CLASH, CHURN = 0, 1, 2, 3, 4
 
 def njit(function: Function) -> Function:
     """Compile a function, with its types kept for readers."""
-    return numba.njit(cache=True)(function)  # type: ignore[no-any-return]
+    return numba.njit(cache=True)(function)  # type: ignore[no-any-return]  # numba gives it no type
 
 
 @njit

@@ -39,7 +39,7 @@ def profiled(function: str, history: Path) -> pstats.Stats:
 def rows_of(found: pstats.Stats, count: int) -> list[list[str]]:
     """Return the functions that most time is spent below."""
     entries = []
-    for (file, line, name), (_, calls, own, cumulative, _) in found.stats.items():  # type: ignore[attr-defined]
+    for (file, line, name), (_, calls, own, cumulative, _) in found.stats.items():  # type: ignore[attr-defined]  # untold by its stub
         path = Path(file)
         package = next((part for part in path.parts if part in PACKAGES), None)
         if package is not None:
