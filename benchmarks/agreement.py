@@ -30,9 +30,10 @@ def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, 
     figures = {name: value for name, value in summary.to_json().items() if name not in NOT_COMPARED}
     found: dict[str, Any] = {"summary": figures, "counters": summary.counters}
     for cluster in run.clusters:
-        path = f"outcomes/applier={cluster.name}"
-        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-        found[f"outcomes of {cluster.name}"] = Counter(tuple(outcome.items()) for outcome in outcomes)
+        for kind in ("applied", "outcomes"):
+            path = f"{kind}/applier={cluster.name}"
+            rows_of_kind = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+            found[f"{kind} of {cluster.name}"] = Counter(tuple(row.items()) for row in rows_of_kind)
         for table in run.data_schema.tables:
             rows = read_rows(out, f"rows/{cluster.name}/{table.full_name}", table)
             found[f"rows of {cluster.name}"] = sorted(rows, key=str)

@@ -265,11 +265,11 @@ def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
 
 
 def _bitmaps(sets: Array) -> pa.DictionaryArray:
-    known = np.array([ALL, ONLY_KEY, NO_KEY, WRITTEN, WRITTEN_NOTE], np.uint8)
+    known = np.array([0, ALL, ONLY_KEY, NO_KEY, WRITTEN, WRITTEN_NOTE], np.uint8)
     numbers = np.zeros(32, np.int32)
     numbers[known] = np.arange(len(known))
-    indices = pa.array(numbers[sets], mask=sets == 0)
-    return pa.DictionaryArray.from_arrays(indices, pa.array([bytes([each]) for each in known.tolist()], pa.binary()))
+    bitmaps = [bytes([each]) if each else b"" for each in known.tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers[sets]), pa.array(bitmaps, pa.binary()))
 
 
 def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after: Array) -> list[Any]:

@@ -70,8 +70,8 @@ def _changes(
             yield (row["epoch"], row["group"], row["ordinal"]), change
 
 
-def _image(layout: RowLayout, columns: bytes | None, data: bytes | None) -> RowImage | None:
-    if columns is None or data is None:
+def _image(layout: RowLayout, columns: bytes, data: bytes | None) -> RowImage | None:
+    if data is None:
         return None
     flags: list[Any] = list(bits(columns, 8 * len(columns)))
     return take_image(Cursor(data), layout, tuple(place for place, here in enumerate(flags) if here))

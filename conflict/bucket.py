@@ -16,7 +16,8 @@ from conflict.bucket_images import BucketImages
 from conflict.bucketing import TableNumbers
 from conflict.grid import CHANGES, CONSEQUENCES, KEYS, Folder, keys_part, part
 from conflict.grid_columns import GridColumns
-from conflict.kernels.arrays import BucketRows, Int8, Int16, Int64, Presence, UInt64
+from conflict.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
+from conflict.kernels.column_facts import facts_of_rows
 from conflict.kernels.provenance import ColumnSets, ImageArrays
 from conflict.manifest import Manifest
 from ndb_formats.events.table_map import bits
@@ -26,6 +27,7 @@ from ndb_formats.schema import Table
 __all__ = ["Bucket", "load_bucket", "required_bits"]
 
 BITS = 64
+ABSENT_SET = -1
 # What is always needed to decide, and what only where a function compares a column.
 _DECIDING = ("key", "operation", "epoch", "group", "ordinal", "before_columns", "after_columns")
 _PLAIN = ("operation", "epoch", "group", "ordinal")
@@ -55,7 +57,7 @@ class Bucket:
     changes: tuple[GridColumns, ...]
     images: BucketImages | None
     consequences: tuple[GridColumns, ...]
-    keys: pa.Table
+    keys: GridColumns
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
@@ -72,21 +74,23 @@ class Bucket:
 
     def _rows(self, changes: GridColumns, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
         key = changes.column("key").to_numpy()
-        table = self.key_table[key]
         plain = {name: changes.column(name).to_numpy() for name in _PLAIN}
+        nothing = np.zeros(len(key), np.uint64)
         compares = bool(self.numbers.resolve_columns)
-        nothing = np.zeros(len(key), np.uint64)  # memory that is not written to is not taken
         before, after = (changes.column(name).to_numpy() if compares else nothing for name in _VALUES)
+
+        def facts(by_set: np.ndarray, column_set: Int32) -> np.ndarray:
+            return np.asarray(facts_of_rows(*each_read_only(by_set, self.key_table, key, column_set)))
+
         return BucketRows(
             key=key,
-            table=table,
             **plain,
-            before_presence=presence[table, sets.before],
+            before_presence=facts(presence, sets.before),
             before_value=before,
-            after_presence=presence[table, sets.after],
+            after_presence=facts(presence, sets.after),
             after_value=after,
-            before_lacks=lacks[table, sets.before] if lacks.any() else nothing,
-            after_lacks=lacks[table, sets.after] if lacks.any() else nothing,
+            before_lacks=facts(lacks, sets.before) if lacks.any() else nothing,
+            after_lacks=facts(lacks, sets.after) if lacks.any() else nothing,
         )
 
     def _members(self) -> Iterator[tuple[int, set[int]]]:
@@ -152,10 +156,13 @@ class Bucket:
             CHANGES.field(names[0]).type,
         ).unify_dictionaries()
         bitmaps = joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else []
-        members = [_positions(bitmap) for bitmap in bitmaps]
+        members = [_positions(bitmap) for bitmap in bitmaps if bitmap]
+        image = np.array([bool(bitmap) for bitmap in bitmaps], np.bool_)
+        number_of = np.where(image, np.cumsum(image) - 1, ABSENT_SET).astype(np.int32)
         offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
         columns = np.array([place for positions in members for place in positions], np.int32)
-        numbers = np.concatenate([np.zeros(0, np.int32), *(_indices(chunk) for chunk in joined.chunks)])
+        chunks = (number_of[chunk.indices.to_numpy()] for chunk in joined.chunks)
+        numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
         first, second = (len(side) for side in self.changes)
         parts = np.split(numbers, np.cumsum([first, first, second]))
         return ColumnSets(offsets, columns), (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
@@ -174,11 +181,6 @@ def required_bits(table: Table) -> dict[int, int]:
 
 def _word(numbers: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(numbers))
-
-
-def _indices(chunk: pa.DictionaryArray) -> np.ndarray:
-    """Return the numbers of a dictionary's values; -1 for NULL."""
-    return np.asarray(chunk.indices.fill_null(-1).to_numpy(zero_copy_only=False), np.int32)
 
 
 def _positions(bitmap: bytes) -> list[int]:
@@ -214,7 +216,6 @@ def load_bucket(
         return GridColumns(history, paths(kind, cluster), schema, last)
 
     clusters = tuple(manifest.clusters)
-    keys = history.read_tables((keys_part(number, batch) for batch in range(manifest.batches)), KEYS)
     return Bucket(
         number,
         clusters,
@@ -223,5 +224,5 @@ def load_bucket(
         tuple(columns("changes", cluster, CHANGES) for cluster in clusters),
         BucketImages(history, [paths("images", cluster) for cluster in clusters]) if images else None,
         tuple(columns("consequences", cluster, CONSEQUENCES) for cluster in clusters),
-        keys,
+        GridColumns(history, [keys_part(number, batch) for batch in range(manifest.batches)], KEYS),
     )

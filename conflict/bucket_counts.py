@@ -21,7 +21,7 @@ from conflict.counters import (
 from conflict.decision import Cause, Verdict
 from conflict.kernels.arrays import Decisions, Int64, read_only
 from conflict.kernels.operations import Operations
-from conflict.kernels.outcome_columns import count_outcomes
+from conflict.kernels.outcomes import count_outcomes
 from conflict.sites import Site
 from ndb_formats.events.rows_event import Operation
 

@@ -5,14 +5,15 @@ What appliers were found to do to a bucket's rows, against what their binlogs sh
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 import attrs
 import numpy as np
 
 from conflict.bucket_result import BucketResult
 from conflict.evidence import MAX_CONTRADICTIONS
-from conflict.kernels.arrays import Int32, Int64, UInt64, read_only
-from conflict.kernels.effects import compare, in_order, touched_rows
+from conflict.kernels.arrays import Bool, Int32, Int64, TakeArrays, UInt64, each_read_only, read_only
+from conflict.kernels.effects import compare, in_order, look_quickly, touched_rows
 
 __all__ = ["Difference", "Differing", "compare_effects"]
 
@@ -76,25 +77,45 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
     """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
     decisions, logged, about, takes = result.folded.decisions, result.folded.logged, result.operations, result.takes
+    shown, keys = _shown(result, number), len(result.bucket.key_table)
+    sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
+    log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
+    decided = each_read_only(decisions.take, decisions.verdict, decisions.existed, about.key, about.operation)
+    compared, left, unseen = look_quickly(
+        *(*decided, log[0]),
+        *each_read_only(takes.applier, takes.epoch, takes.group, _alone(takes)),
+        *(number, *each_read_only(*shown), keys),
+    )
+    take, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
+    rows, *differing = compare(
+        *(takes.epoch[take], takes.group[take], key, effect),
+        *(*each_read_only(*(column[unseen] for column in shown)), keys),
+    )
+    epochs, groups, differing_keys = differing
+    return compared + rows, epochs, groups, differing_keys
+
+
+@lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
+def _alone(takes: TakeArrays) -> Bool:
+    """Return which takes stand at a place where no other take of their applier does. Shape (takes,)."""
+    alone = np.ones(len(takes), np.bool_)
+    for side in (0, 1):
+        mine = np.flatnonzero(takes.applier == side)
+        epoch, group = takes.epoch[mine], takes.group[mine]
+        together = np.flatnonzero((epoch[1:] == epoch[:-1]) & (group[1:] == group[:-1]))
+        alone[mine[together]] = alone[mine[together + 1]] = False
+    return alone
+
+
+def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
+    """Return epoch, group, key and effect of the rows that the binlog shows that an applier touched, in order."""
     names = ("epoch", "group", "key", "effect")
     result.bucket.consequences[number].read(names)
     shown = [result.bucket.consequences[number].column(name).to_numpy() for name in names]
-    if not in_order(read_only(shown[0]), read_only(shown[1])):
-        order = np.lexsort((shown[1], shown[0]))
-        shown = [column[order] for column in shown]
-    shown_epoch, shown_group, shown_key, shown_effect = (read_only(column) for column in shown)
-    keys = len(result.bucket.keys)
-    take, key, effect = touched_rows(
-        *(read_only(decisions.take), read_only(decisions.verdict), read_only(decisions.existed)),
-        *(read_only(about.key), read_only(about.operation), read_only(about.applier)),
-        *(read_only(logged.take), read_only(logged.key), read_only(logged.operation), read_only(logged.refresh)),
-        *(number, keys),
-    )
-    found: tuple[int, UInt64, Int32, Int64] = compare(
-        *(take, takes.epoch[take], takes.group[take], key, effect),
-        *(shown_epoch, shown_group, shown_key, shown_effect, keys),
-    )
-    return found
+    if in_order(read_only(shown[0]), read_only(shown[1])):
+        return shown
+    order = np.lexsort((shown[1], shown[0]))
+    return [column[order] for column in shown]
 
 
 def _places(result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64) -> dict[Place, Difference]:

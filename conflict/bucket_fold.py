@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from conflict.decision import Cause, Verdict
 from conflict.engine.row_store import stored_precision
 from conflict.functions import ConflictFunction
-from conflict.kernels.arrays import BucketRows, Conflicts, TakeArrays
+from conflict.kernels.arrays import BucketRows, Conflicts, Int16, TakeArrays
 from conflict.kernels.fold import Folded, fold
 from conflict.kernels.interpreted import Decide, interpreted_fold
 from conflict.sites import Site, function_arrays, user_functions
@@ -25,14 +25,14 @@ EXISTS = (int(Verdict.REJECTED), int(Cause.ROW_ALREADY_EXISTS), 0, 0)
 
 
 def fold_bucket(
-    rows: Sequence[BucketRows], keys: int, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
+    rows: Sequence[BucketRows], key_table: Int16, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
 ) -> Folded:
     """
     Decide the operations of a bucket; its images are not needed.
 
     Args:
         rows: Of both clusters, all those of some keys.
-        keys: How many keys there are.
+        key_table: Table number of each key. Shape (keys,).
         sites: Both sites.
         takes: All takes in order.
         conflicts: The transactions in conflict.
@@ -42,7 +42,7 @@ def fold_bucket(
     """
     users = user_functions(sites)
     decide = interpreted_fold({number: _rule(function) for number, function in users.items()}) if users else fold
-    return decide(takes, rows, function_arrays(sites), conflicts, keys)
+    return decide(takes, rows, function_arrays(sites), conflicts, key_table)
 
 
 def _rule(function: ConflictFunction) -> Decide:

@@ -63,6 +63,7 @@ class BucketResult:
             images,
             sets,
             bucket.slots,
+            bucket.key_table,
             masks_of(self.sites),
             folded.decisions,
             folded.logged,

@@ -25,7 +25,7 @@ from conflict.grid import Folder
 from conflict.image_values import ImageReader
 from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
 from conflict.kernels.fold import Folded
-from conflict.outputs import outcome_arrays
+from conflict.outputs import applied_table, outcome_table
 from conflict.sites import Site
 from ndb_formats.events.rows_event import Operation
 
@@ -91,14 +91,15 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):
-        source = sites[1 - number].name
-        table = outcome_arrays(bucket, number, takes, folded, source, files[source])
-        path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
-        out.write_table(path, table)
+        source, part = sites[1 - number].name, f"applier={site.name}/bucket={bucket.number:05d}.parquet"
+        applied, others = applied_table(result, number)
+        out.write_table(f"applied/{part}", applied)
+        if len(others):
+            out.write_table(f"outcomes/{part}", outcome_table(result, number, others, source, files[source]))
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
     unexplained = {site.name: int(folded.unexplained[number]) for number, site in enumerate(sites)}

@@ -148,10 +148,10 @@ class PartBuilder:
         return self._table_numbers[name]
 
 
-def _columns_and_value(image: RowImage | None, ordinal: int | None) -> tuple[bytes | None, int]:
-    """Return which columns an image carries, as a bitmap, and the value of its resolve column."""
+def _columns_and_value(image: RowImage | None, ordinal: int | None) -> tuple[bytes, int]:
+    """Return which columns an image carries, as a bitmap (no bytes: no image), and the value of its resolve column."""
     if image is None:
-        return None, 0
+        return b"", 0
     columns = sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
     value = ABSENT if ordinal is None else image.value(ordinal)
     # NULL counts as 0; signed columns are refused before anything is resolved.

@@ -25,7 +25,7 @@ class GridColumns:
     Attributes:
         history: Folder of the History.
         paths: The parts, in order.
-        schema: Their columns; ``epoch`` is one of them.
+        schema: Their columns.
         last_epoch: Rows of later epochs are left out; None if there are none.
     """
 
@@ -36,7 +36,7 @@ class GridColumns:
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
 
     def __len__(self) -> int:
-        return len(self.column("epoch"))
+        return len(self.column(self.schema.names[0]))
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column by its name."""

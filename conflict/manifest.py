@@ -32,7 +32,7 @@ __all__ = [
     "types_to_json",
 ]
 
-FORMAT = 3
+FORMAT = 4
 MANIFEST = "history.json"
 
 

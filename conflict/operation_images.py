@@ -100,7 +100,7 @@ class OperationImages:
         """An image out of the first change of each key, the first cluster's if it has one. Shape (keys,)."""
         bucket = self.result.bucket
         _, images = bucket.column_sets
-        found = np.full(len(bucket.keys), ABSENT_IMAGE, np.int64)
+        found = np.full(len(bucket.key_table), ABSENT_IMAGE, np.int64)
         for side in (1, 0):
             keys, rows = np.unique(bucket.rows[side].key, return_index=True)
             first = side * len(bucket.changes[0])

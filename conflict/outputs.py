@@ -1,7 +1,8 @@
 """
 How results look on disk.
 
-    outcomes/applier=A/...parquet             one row per operation that an applier took
+    applied/applier=A/...parquet              one row per change of the other cluster that an applier simply applied
+    outcomes/applier=A/...parquet             one row per other operation that it took
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         rows of the tables at the end
     counters.json                             status counters per cluster
@@ -15,15 +16,32 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.bucket import Bucket
+from conflict.bucket_result import BucketResult
 from conflict.decision import Cause, Verdict
-from conflict.kernels.arrays import TakeArrays, each_read_only
-from conflict.kernels.fold import Folded
-from conflict.kernels.outcome_columns import outcome_columns
+from conflict.grid_columns import GridColumns
+from conflict.kernels.arrays import Int32, Int64, each_read_only
+from conflict.kernels.outcomes import applied_columns
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OUTCOMES", "UNDECIDED", "exceptions_path", "outcome_arrays", "staged_exceptions_path"]
+__all__ = [
+    "APPLIED",
+    "OUTCOMES",
+    "UNDECIDED",
+    "applied_table",
+    "exceptions_path",
+    "outcome_table",
+    "staged_exceptions_path",
+]
 
+# What is there of an operation that was applied as it stood: nearly all are, and the History has all else of them.
+APPLIED = pa.schema(
+    [
+        ("source_epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("ordinal", pa.int32()),
+        ("epoch", pa.uint64()),
+    ]
+)
 OUTCOMES = pa.schema(
     [
         ("source", pa.string()),
@@ -46,6 +64,8 @@ OUTCOMES = pa.schema(
 )
 
 
+_ORIGIN = ("ordinal", "file", "position", "row")
+
 # Decisions that the binlogs leave open: what was decided, and what may have been, as cause or verdict.
 UNDECIDED = pa.schema(
     [
@@ -64,55 +84,83 @@ def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
-def outcome_arrays(
-    bucket: Bucket, applier: int, takes: TakeArrays, folded: Folded, source: str, files: Sequence[str]
-) -> pa.Table:
+def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int64]:
     """
-    Return what became of every operation that one applier took from this bucket.
+    Return which of the other cluster's changes one applier simply applied, of this bucket.
 
     Args:
-        bucket: The bucket.
+        result: A bucket, decided.
         applier: Number of the applying cluster.
-        takes: All takes.
-        folded: What the kernel returned.
+
+    Returns:
+        `APPLIED`, and the numbers of the applier's other decisions.
+    """
+    takes, decisions, rows = result.takes, result.folded.decisions, result.bucket.rows[1 - applier]
+    *columns, others = applied_columns(
+        *(*each_read_only(takes.applier, takes.foreign_epoch, takes.epoch), applier),
+        *each_read_only(decisions.take, decisions.source, decisions.verdict),
+        *each_read_only(rows.group, rows.ordinal),
+    )
+    # Columns that cannot be NULL cost less to write.
+    schema = pa.schema([field.with_nullable(False) for field in APPLIED])
+    return pa.table([pa.array(column) for column in columns], schema=schema), others
+
+
+def outcome_table(result: BucketResult, applier: int, others: Int64, source: str, files: Sequence[str]) -> pa.Table:
+    """
+    Return what became of operations that an applier took and did not simply apply.
+
+    Args:
+        result: A bucket, decided.
+        applier: Number of the applying cluster.
+        others: Numbers of those decisions.
         source: Name of the other cluster.
         files: Binlog files of the other cluster by number.
 
     Returns:
         `OUTCOMES`, with dictionaries in place of strings.
     """
-    decisions, logged = folded.decisions, folded.logged
-    changes, rows = bucket.changes[1 - applier], bucket.rows[1 - applier]
-    arguments = [
-        *(*each_read_only(takes.applier, takes.foreign_epoch, takes.epoch, takes.group), applier),
-        *each_read_only(decisions.take, decisions.source, decisions.verdict),
-        *each_read_only(decisions.cause, decisions.incoming, decisions.stored),
-        *each_read_only(rows.key, rows.operation, rows.group, rows.ordinal),
-        *each_read_only(*(changes.column(name).to_numpy() for name in ("file", "position", "row"))),
-        *each_read_only(logged.key, logged.operation, logged.take, logged.refresh),
-    ]
-    columns = outcome_columns(*arguments)
-    names = ("source_epoch", "group", "ordinal", "epoch", "key", "operation", "refresh", "verdict", "cause")
-    found = dict(zip((*names, "incoming", "stored", "file", "position", "row"), columns, strict=True))
-    compared, without_origin = found["cause"] == Cause.ROW_IN_CONFLICT, found["file"] < 0
-    tables = [table.full_name for table in bucket.numbers.tables]
+    bucket, takes, decisions, about = result.bucket, result.takes, result.folded.decisions, result.operations
+    take, row, cause = decisions.take[others], decisions.source[others], decisions.cause[others]
+    compared, count = cause == Cause.ROW_IN_CONFLICT, len(others)
+    origin = _origins(bucket.changes[1 - applier], row)
+    unknown = origin["file"] < 0
+    values = decisions.compared[others]
     arrays = {
-        **{name: pa.array(column) for name, column in found.items()},
-        "source": _labels(np.zeros(len(compared), np.int8), [source]),
-        "table": _labels(bucket.key_table[found["key"]], tables),
-        "key": pa.DictionaryArray.from_arrays(pa.array(found["key"]), bucket.key_texts),
-        "operation": _labels(found["operation"] - 1, [each.name for each in Operation]),
-        "verdict": _labels(found["verdict"], [each.name for each in Verdict]),
-        "cause": _labels(found["cause"] - 1, [each.name for each in Cause if each]),
-        "incoming": pa.array(found["incoming"], mask=~compared),
-        "stored": pa.array(found["stored"], mask=~compared),
-        "file": _labels(found["file"], files),
-        "position": pa.array(found["position"], mask=without_origin),
-        "row": pa.array(found["row"], mask=without_origin),
+        "source": _labels(np.zeros(count, np.int8), [source]),
+        "source_epoch": pa.array(takes.foreign_epoch[take]),
+        "group": pa.array(about.group[others]),
+        "ordinal": pa.array(origin["ordinal"]),
+        "epoch": pa.array(takes.epoch[take]),
+        "table": _labels(about.table[others], [table.full_name for table in bucket.numbers.tables]),
+        "key": bucket.key_texts.take(pa.array(about.key[others])),
+        "operation": _labels(about.operation[others] - 1, [each.name for each in Operation]),
+        "refresh": pa.array(about.refresh[others]),
+        "verdict": _labels(decisions.verdict[others], [each.name for each in Verdict]),
+        "cause": _labels(cause - 1, [each.name for each in Cause if each]),
+        "incoming": pa.array(values["incoming"].copy(), mask=~compared),
+        "stored": pa.array(values["stored"].copy(), mask=~compared),
+        "file": _labels(origin["file"], files),
+        "position": pa.array(origin["position"], mask=unknown),
+        "row": pa.array(origin["row"], mask=unknown),
     }
-    # Columns that cannot be NULL cost less to write.
     fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in OUTCOMES.names]
     return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
+
+
+def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
+    """
+    Return where operations stand among a cluster's own changes and in its binlogs.
+
+    What its applier logged has the ordinal and the file -1.
+    """
+    found, own = {}, row >= 0
+    changes.read(_ORIGIN)
+    for name in _ORIGIN:
+        column = changes.column(name).to_numpy()
+        found[name] = np.full(len(row), -1).astype(column.dtype)
+        found[name][own] = column[row[own]]
+    return found
 
 
 def _labels(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:

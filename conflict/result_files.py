@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
 from conflict.history import History
-from conflict.outputs import OUTCOMES, UNDECIDED, exceptions_path
+from conflict.outputs import APPLIED, OUTCOMES, UNDECIDED, exceptions_path
 from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
@@ -43,8 +43,13 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
-        table = _outcome_table(outcomes, cluster.name, history, setups)
-        out.write_table(f"outcomes/applier={cluster.name}/bucket=00000.parquet", table)
+        applied = [outcome for outcome in outcomes if outcome.verdict is Verdict.APPLIED and outcome.ordinal >= 0]
+        rows = [{name: getattr(outcome, name) for name in APPLIED.names} for outcome in applied]
+        part = f"applier={cluster.name}/bucket=00000.parquet"
+        out.write_table(f"applied/{part}", pa.Table.from_pylist(rows, APPLIED))
+        others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
+        if others:
+            out.write_table(f"outcomes/{part}", _outcome_table(others, cluster.name, history, setups))
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
             out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)

@@ -62,7 +62,7 @@ def keep_rows(bucket: Bucket, folder: Folder) -> None:
     """Leave the rows of a bucket for later rounds; columns that are 0 throughout are left out."""
     folder.write_array(_TABLES, bucket.key_table)
     for side, rows in enumerate(bucket.rows):
-        order, offsets = by_key(read_only(rows.key), len(bucket.keys))
+        order, offsets = by_key(read_only(rows.key), len(bucket.key_table))
         folder.write_array(f"{_ORDER}-{side}", order)
         folder.write_array(f"{_OFFSETS}-{side}", offsets)
         for name in _kept_columns():
@@ -97,7 +97,7 @@ def _load_rows(folder: Folder, side: int) -> BucketRows:
 def _kept_columns() -> dict[str, type[np.generic]]:
     """Return the columns of `BucketRows` that rounds need, with their types."""
     kinds: Sequence[type[np.generic]] = (
-        *(np.int32, np.int16, np.int8, np.uint64, np.int32),
+        *(np.int32, np.int8, np.uint64, np.int32),
         *(np.int8, np.uint64, np.int8, np.uint64, np.uint64, np.uint64),
     )
     names = [field.name for field in attrs.fields(BucketRows) if field.name != "ordinal"]

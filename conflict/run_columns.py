@@ -181,9 +181,10 @@ def _binary(
 
 def _bitmaps(sets: Sequence[bytes | None], shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
     """Return the columns that images carry."""
-    values = [each for each in dict.fromkeys(sets) if each is not None]
-    numbers = np.array([-1 if each is None else values.index(each) for each in sets], np.int32)[shape]
-    return pa.DictionaryArray.from_arrays(pa.array(numbers, mask=numbers < 0), pa.array(values, pa.binary()))
+    bitmaps = [each or b"" for each in sets]
+    values = list(dict.fromkeys(bitmaps))
+    numbers = np.array([values.index(each) for each in bitmaps], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers[shape]), pa.array(values, pa.binary()))
 
 
 def read_columns(

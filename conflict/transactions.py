@@ -121,7 +121,7 @@ def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflic
         takes: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
     """
-    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
     unusable = unusable_decisions(bucket, sites, takes, folded, operations)
     found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded, operations)
@@ -148,7 +148,7 @@ def fold_again(
     keys = np.flatnonzero(_affected(rows, takes, changed, entries))
     chosen = rows.of_keys(keys)
     key_table = np.asarray(rows.key_table[keys])
-    folded = fold_bucket(chosen, len(keys), sites, takes, conflicts)
+    folded = fold_bucket(chosen, key_table, sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, chosen, key_table)
     if now_unusable(sites, folded, operations, key_table):
         return None

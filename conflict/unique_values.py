@@ -71,7 +71,7 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
         takes: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket.rows, len(bucket.keys), sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)

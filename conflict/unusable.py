@@ -144,7 +144,9 @@ def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
     else:
         unidentified = np.zeros(len(rows), np.bool_)
     arguments = [
-        *each_read_only(rows.table, rows.operation, rows.before_presence, rows.after_presence, unidentified),
+        *each_read_only(
+            bucket.key_table[rows.key], rows.operation, rows.before_presence, rows.after_presence, unidentified
+        ),
         *each_read_only(rules.refused, rules.no_role, rules.identified, rules.needs),
     ]
     return np.flatnonzero(unusable_rows(*arguments))

@@ -122,12 +122,13 @@ class Site:
             return
         if take.restarted and self._judged is None:
             self._state = PassKind.NORMAL
-        changes = self._changes(take, source)
+        changes, undecided = self._changes(take, source), len(self.result.undecided)
         try:
             final = self._passes(take, source.cluster, changes)
             self._check_unique_keys(final)
         except Stopped as stopped:
             self.store.roll_back()
+            del self.result.undecided[undecided:]  # nothing of the epoch is counted
             self.result.stop = stopped.stop
             return
         entries = source.log.get(take.foreign_epoch, [])

@@ -51,7 +51,7 @@ from conflict.unusable import Unusable, can_log_unusable, first_unusable
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
-_RESULT_PARTS = ("outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
+_RESULT_PARTS = ("applied", "outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
 
 
 @attrs.frozen
@@ -305,7 +305,7 @@ def _unique_states(task: _BucketTask) -> pa.Table:
 def _differing(task: _BucketTask) -> Differing:
     takes, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket.rows, len(bucket.keys), task.sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, takes, conflicts)
     return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
 
 

@@ -4,7 +4,6 @@ A Spark session, and work descriptions spread over it.
 
 from __future__ import annotations
 
-import gc
 import os
 import pickle
 import sys
@@ -22,6 +21,7 @@ from pyspark.sql import SparkSession
 from conflict.errors import ConfigurationError
 from conflict.grid import Folder
 from conflict.jobs.runner import Progress, Runner
+from conflict.jobs.worker import keep_memory, keep_what_is_loaded
 
 __all__ = ["check_shared", "spark_runner", "spark_session"]
 
@@ -29,7 +29,6 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 _NAME = "ndb-conflict"
 _POLL_SECONDS = 0.2
-_MANY_OBJECTS = 30_000
 # Spark tasks per core: few enough that starting them costs little, and enough that cores end at about the same time.
 _PER_CORE = 8
 _QUESTION, _ANSWER = "question.json", "answer.json"
@@ -196,23 +195,13 @@ def _parts(spark: SparkSession, tasks: int) -> int:
 
 def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:
     """Return (error, result) of one task, pickled: an error keeps its class and fields on the way to the driver."""
+    keep_memory()
     try:
         return pickle.dumps((None, function(pickle.loads(group)[place])))
     except Exception as error:  # noqa: BLE001  # raised again by the driver
         return pickle.dumps((error, None))
     finally:
-        _keep_what_is_loaded()
-
-
-def _keep_what_is_loaded() -> None:
-    """
-    Tell Python not to look through modules and compiled code for garbage again and again.
-
-    Spark's worker collects garbage after every task. With numba loaded that takes longer than a small bucket.
-    """
-    if len(gc.get_objects()) > _MANY_OBJECTS:
-        gc.collect()
-        gc.freeze()
+        keep_what_is_loaded()
 
 
 @contextmanager

@@ -63,7 +63,6 @@ class BucketRows:
 
     Attributes:
         key: Dense number of the row's identity within the bucket.
-        table: Number of its table.
         operation: `Operation`.
         epoch: Own epoch.
         group: Group within the epoch.
@@ -77,7 +76,6 @@ class BucketRows:
     """
 
     key: Int32
-    table: Int16
     operation: Int8
     epoch: UInt64
     group: Int32
@@ -199,18 +197,17 @@ class Decisions:
         source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
         verdict: `Verdict`.
         cause: `Cause`.
-        incoming: Value of the operation that was compared.
-        stored: What it was compared with.
         existed: Whether the row was there before.
+        compared: The value of the operation that was compared, ``incoming``, and what it was compared with, ``stored``:
+            records of two uint64. Anything stands there where the cause is not `Cause.ROW_IN_CONFLICT`.
     """
 
-    take: Int64
-    source: Int64
+    take: Int32
+    source: Int32
     verdict: Int8
     cause: Int8
-    incoming: UInt64
-    stored: UInt64
     existed: Bool
+    compared: npt.NDArray[np.void]
 
     def __len__(self) -> int:
         return len(self.take)

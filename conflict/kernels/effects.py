@@ -11,7 +11,7 @@ from conflict.decision import Verdict
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["compare", "in_order", "touched_rows"]
+__all__ = ["compare", "in_order", "look_quickly", "touched_rows"]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
@@ -19,11 +19,14 @@ REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT
 
 
 @njit(cache=True)
-def touched_rows(
-    take, verdict, existed, key, operation, applier, log_take, log_key, log_operation, refresh, side, keys
-):
+def look_quickly(
+    take, verdict, existed, key, operation, log_take, applier, epochs, groups, alone, side,
+    shown_epochs, shown_groups, shown_rows, shown_effects, keys,
+):  # fmt: skip
     """
-    Return take, row and effect of all that one applier did, in the order of takes, a row once per take.
+    Find the takes of one applier of which the binlog shows the same rows in the same order, each once.
+
+    Nearly all are so, and need no second look.
 
     Args:
         take: Of each decision.
@@ -31,12 +34,88 @@ def touched_rows(
         existed: Whether its row was there before.
         key: Its row.
         operation: Its operation.
-        applier: Who took it.
-        log_take: Take of each entry that appliers logged.
-        log_key: Its row.
-        log_operation: Its operation.
-        refresh: Whether it is a refresh.
+        log_take: Take of each row that the applier sent again.
+        applier: Of each take.
+        epochs: Own epoch of each take.
+        groups: Its group of that epoch.
+        alone: Whether no other take stands there.
         side: The applier.
+        shown_epochs: Own epoch of each row that the binlog shows, in the order of epoch and group.
+        shown_groups: Its group.
+        shown_rows: The row.
+        shown_effects: What was done to it.
+        keys: Number of rows.
+
+    Returns:
+        How many rows those takes touched, the numbers of all other decisions of the applier, and of all other rows
+        that the binlog shows.
+    """
+    open_decisions, open_shown = np.empty(len(take), np.int32), np.empty(len(shown_rows), np.int32)
+    touched_in = np.full(keys, -1, np.int32)
+    compared, left, unseen = 0, 0, 0
+    decision, entry, shown = 0, 0, 0
+    while decision < len(take):
+        now, start = take[decision], decision
+        while decision < len(take) and take[decision] == now:
+            decision += 1
+        if applier[now] != side:
+            continue
+        epoch, group = epochs[now], groups[now]
+        while shown < len(shown_rows) and (
+            shown_epochs[shown] < epoch or (shown_epochs[shown] == epoch and shown_groups[shown] < group)
+        ):
+            open_shown[unseen] = shown
+            unseen += 1
+            shown += 1
+        while entry < len(log_take) and log_take[entry] < now:
+            entry += 1
+        same = alone[now] and (entry == len(log_take) or log_take[entry] != now)
+        first = shown
+        for place in range(start, decision):
+            if verdict[place] != APPLIED:
+                continue
+            row, deletes = key[place], operation[place] == DELETE
+            same = (
+                same
+                and shown < len(shown_rows)
+                and shown_epochs[shown] == epoch
+                and shown_groups[shown] == group
+                and shown_rows[shown] == row
+                and shown_effects[shown] == (DELETED if deletes else CHANGED)
+                and (existed[place] or not deletes)
+                and touched_in[row] != now
+            )
+            if not same:
+                break
+            touched_in[row] = now
+            shown += 1
+        if same and not (shown < len(shown_rows) and shown_epochs[shown] == epoch and shown_groups[shown] == group):
+            compared += shown - first
+            continue
+        shown = first  # the next take passes over these rows, unless it stands at the same place
+        for place in range(start, decision):
+            open_decisions[left] = place
+            left += 1
+    for place in range(shown, len(shown_rows)):
+        open_shown[unseen] = place
+        unseen += 1
+    return compared, open_decisions[:left], open_shown[:unseen]
+
+
+@njit(cache=True)
+def touched_rows(take, verdict, existed, key, operation, log_take, log_key, log_operation, keys):
+    """
+    Return take, row and effect of all that one applier did, in the order of takes, a row once per take.
+
+    Args:
+        take: Of each decision, all those of some takes.
+        verdict: Of each decision.
+        existed: Whether its row was there before.
+        key: Its row.
+        operation: Its operation.
+        log_take: Take of each row that it sent again.
+        log_key: The row.
+        log_operation: The operation that it logged.
         keys: Number of rows.
     """
     count = len(take) + len(log_take)
@@ -46,9 +125,8 @@ def touched_rows(
     found, entry, decision = 0, 0, 0
     while decision < len(take):
         now, start = take[decision], found
-        mine = applier[decision] == side
         while decision < len(take) and take[decision] == now:
-            if mine and verdict[decision] == APPLIED:
+            if verdict[decision] == APPLIED:
                 row = key[decision]
                 if last[row] != now:
                     last[row], slot[row] = now, found
@@ -57,13 +135,12 @@ def touched_rows(
                 gone[slot[row]] = operation[decision] == DELETE
             decision += 1
         while entry < len(log_take) and log_take[entry] <= now:
-            if mine and refresh[entry]:
-                row = log_key[entry]
-                if last[row] != now:
-                    last[row], slot[row] = now, found
-                    takes[found], rows[found] = now, row
-                    found += 1
-                effects[slot[row]] = REFRESHED_ABSENT if log_operation[entry] == DELETE else REFRESHED
+            row = log_key[entry]
+            if last[row] != now:
+                last[row], slot[row] = now, found
+                takes[found], rows[found] = now, row
+                found += 1
+            effects[slot[row]] = REFRESHED_ABSENT if log_operation[entry] == DELETE else REFRESHED
             entry += 1
         kept = start
         for place in range(start, found):
@@ -89,15 +166,14 @@ def in_order(epochs, groups):
 
 
 @njit(cache=True)
-def compare(takes, epochs, groups, rows, effects, shown_epochs, shown_groups, shown_rows, shown_effects, keys):
+def compare(epochs, groups, rows, effects, shown_epochs, shown_groups, shown_rows, shown_effects, keys):
     """
     Compare what one applier did with what its binlog shows, both in the order of epoch and group.
 
     At one place the last thing done to a row counts; takes without a trace can stand at one place.
 
     Args:
-        takes: Take in which each row was touched.
-        epochs: Own epoch of it.
+        epochs: Own epoch of the take in which each row was touched.
         groups: Group of that epoch.
         rows: The row.
         effects: What was done to it.
@@ -125,24 +201,10 @@ def compare(takes, epochs, groups, rows, effects, shown_epochs, shown_groups, sh
         )
         epoch, group = (epochs[mine], groups[mine]) if first else (shown_epochs[theirs], shown_groups[theirs])
         start, shown_start = mine, theirs
-        one_take, same = True, True  # the same rows in the same order, as a rule
         while mine < found and epochs[mine] == epoch and groups[mine] == group:
-            one_take = one_take and takes[mine] == takes[start]
             mine += 1
         while theirs < seen and shown_epochs[theirs] == epoch and shown_groups[theirs] == group:
             theirs += 1
-        length = mine - start
-        if one_take and length == theirs - shown_start:
-            for place in range(length):
-                if rows[start + place] != shown_rows[shown_start + place]:
-                    same = False
-                    break
-                if effects[start + place] != shown_effects[shown_start + place]:
-                    same = False
-                    break
-            if same:
-                compared += length
-                continue
         for place in range(start, mine):
             done[rows[place]] = 1 << effects[place]
         for place in range(shown_start, theirs):

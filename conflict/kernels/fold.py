@@ -28,6 +28,7 @@ from conflict.kernels.arrays import (
     Conflicts,
     Decisions,
     FunctionArrays,
+    Int16,
     Int64,
     Logged,
     TakeArrays,
@@ -35,10 +36,10 @@ from conflict.kernels.arrays import (
 )
 from conflict.kernels.open_decisions import outcome_bit, try_others
 from conflict.kernels.passes import catch_up, decide_pass, restore
-from conflict.kernels.records import row_records, rule_records, state_records, walk_of
+from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
 from conflict.kernels.room import Room
 from conflict.kernels.rules import needs_refresh
-from conflict.kernels.stretches import HIGHEST, LOWEST, open_start, seek
+from conflict.kernels.stretches import HIGHEST, LAST_EPOCH, open_start
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Folded", "fold"]
@@ -72,7 +73,7 @@ class Folded:
 
 
 def fold(
-    takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArrays, conflicts: Conflicts, keys: int
+    takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArrays, conflicts: Conflicts, key_table: Int16
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -82,18 +83,18 @@ def fold(
         rows: What each of the two clusters did itself.
         functions: Which function each applier uses for each table.
         conflicts: Transactions in conflict, per take.
-        keys: Number of keys in the bucket.
+        key_table: Table number of each key in the bucket. Shape (keys,).
     """
     walk, packed = walk_of(takes), row_records(rows)
     lengths = np.array([len(side) for side in rows], np.int64)
     keeping = len(conflicts.groups) > 0
     capacity = len(packed) + len(packed) // 4 + 1024  # rows that are sent again are few, as a rule
     while True:
-        state = state_records(rows, keys)
-        room = Room.of(capacity, keys, len(packed), len(takes), keeping=keeping)
+        state, notes = state_records(key_table)
+        room = Room.of(capacity, len(key_table), len(packed), len(takes), keeping=keeping)
         made, seen, sent, unexplained = _fold(
             *(walk.takes, walk.hearers, walk.heard, walk.split, packed, lengths),
-            *(rule_records(functions), state),
+            *(rule_records(functions), state, notes),
             *(read_only(conflicts.offsets), read_only(conflicts.groups), keeping),
             *attrs.astuple(room, recurse=False),
         )
@@ -101,13 +102,31 @@ def fold(
             break
         capacity *= 2  # two primaries can refresh each other's refreshes any number of times
     return Folded(
-        Decisions(*(np.ascontiguousarray(room.decisions[field.name][:made]) for field in attrs.fields(Decisions))),
-        Decisions(*(np.ascontiguousarray(room.tracked[field.name][:seen]) for field in attrs.fields(Decisions))),
+        _decisions(room.decisions[:made], room.compared[:made]),
+        _decisions(room.tracked[:seen], room.unused[:seen]),
         room.candidates[:seen],
         Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
-        unexplained,
+        unexplained[:2],
         np.ascontiguousarray(state["exists"].T),
     )
+
+
+def _decisions(records: Records, compared: Records) -> Decisions:
+    take, source, verdict, cause, existed = _columns(records)
+    return Decisions(take, source, verdict, cause, existed, compared)
+
+
+@njit(cache=True)
+def _columns(decisions):
+    """Return the columns of decisions, in the order in which `Decisions` has them."""
+    count = len(decisions)
+    take, source = np.empty(count, np.int32), np.empty(count, np.int32)
+    verdict, cause, existed = np.empty(count, np.int8), np.empty(count, np.int8), np.empty(count, np.bool_)
+    for place in range(count):
+        decision = decisions[place]
+        take[place], source[place] = decision["take"], decision["source"]
+        verdict[place], cause[place], existed[place] = decision["verdict"], decision["cause"], decision["existed"]
+    return take, source, verdict, cause, existed
 
 
 @njit(cache=True, inline="always")
@@ -119,7 +138,7 @@ def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lack
 
 
 @njit(cache=True)
-def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending, decisions, start, stop):
+def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
 
@@ -142,9 +161,10 @@ def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending
                 wanted = needs_refresh(rule["refreshes"], operation, decision["cause"])
             else:
                 wanted = rule["reflects"]
-            if not wanted or mine["logged"] == number:
+            note = notes[key, here]
+            if not wanted or note["logged"] == number:
                 continue
-            mine["logged"] = number
+            note["logged"] = number
             existed, stays = decision["existed"], mine["exists"]
             if refreshing:
                 pending[refreshes] = place
@@ -154,7 +174,7 @@ def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending
                     return -1
                 kind = (UPDATE if existed else WRITE) if stays else DELETE
                 part = kind == UPDATE and not rule["whole_rows"]
-                lacks = mine["unwritten"] if part else mine["lacks"]
+                lacks = note["unwritten"] if part else mine["lacks"]
                 _put_entry(log, sent, here, key, number, kind, False, mine, stays and mine["given"], lacks, place)
                 sent += 1
     for which in range(refreshes):
@@ -174,35 +194,38 @@ def _log_rows(number, takes, state, rows, there_start, rules, log, sent, pending
 
 
 @njit(cache=True)
-def _start(active, heard, hearers, split, rows, lengths):
-    """Mark the takes whose foreign epoch holds rows."""
+def _start(active, first_row, last_row, heard, hearers, split, rows, lengths):
+    """Mark the takes whose foreign epoch holds rows, and which ones."""
     for side in range(2):
         place = split if side == 0 else 0
         stop = len(hearers) if side == 0 else split
-        for number in range(lengths[0] * side, lengths[0] + lengths[1] * side):
-            epoch = rows[number]["epoch"]
-            if place > 0 and heard[place - 1] == epoch and number > lengths[0] * side:
-                continue
+        row = lengths[0] * side
+        end = lengths[0] + lengths[1] * side
+        while row < end:
+            epoch, first = rows[row]["epoch"], row
+            while row < end and rows[row]["epoch"] == epoch:
+                row += 1
             while place < stop and heard[place] < epoch:
                 place += 1
             while place < stop and heard[place] == epoch:
-                active[hearers[place]] = True
+                taker = hearers[place]
+                active[taker], first_row[taker], last_row[taker] = True, first, row
                 place += 1
 
 
 @njit(cache=True)
 def _fold(
-    takes, hearers, heard, split, rows, lengths, rules, state, offsets, groups, keeping,
-    active, queue_start, queue_stop,
-    decisions, tracked, trial, candidates, log, queue, pending, saved, earlier, moved,
+    takes, hearers, heard, split, rows, lengths, rules, state, notes, offsets, groups, keeping,
+    active, first_row, last_row, queue_start, queue_stop,
+    decisions, compared, tracked, unused, trial, candidates, log, queue, pending, saved, earlier, moved,
 ):  # fmt: skip
     """Walk the takes; returns how many decisions, tracked decisions and entries there are, -1 if no room is left."""
     begin = np.array([0, lengths[0]])
     end = begin + lengths
-    tail, done, source = np.zeros(2, np.int64), begin.copy(), begin.copy()
-    unexplained = np.zeros(2, np.int64)
+    tail, done = np.zeros(2, np.int64), begin.copy()
+    unexplained = np.zeros(3, np.int64)
     made, seen, sent = 0, 0, 0
-    _start(active, heard, hearers, split, rows, lengths)
+    _start(active, first_row, last_row, heard, hearers, split, rows, lengths)
     for number in range(len(takes)):
         if not active[number]:
             continue  # it applies nothing here
@@ -212,44 +235,42 @@ def _fold(
         there_start = begin[there]
         in_conflict = offsets[number] < offsets[number + 1]
         # 1. The applier's own changes that come before: one without a trace follows its group.
-        follows = np.int64(take["group"]) + (not take["traced"])
-        local_end = seek(rows, begin[here], end[here], done[here], take["epoch"], follows)
-        stop = local_end
+        epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
         if take["judged"]:
-            after = np.int64(take["judged_group"]) + 1
-            stop = seek(rows, begin[here], end[here], done[here], take["judged_epoch"], after)
-        catch_up(state, rows, rules, here, done[here], stop, unexplained, keeping, earlier)
-        done[here] = max(done[here], stop)
+            epoch, follows = take["judged_epoch"], np.int64(take["judged_group"]) + 1
+        done[here] = catch_up(
+            state, notes, rows, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
+        )
 
         # 2. The foreign epoch, in the order of its log.
-        first = seek(rows, there_start, end[there], source[there], take["foreign_epoch"], LOWEST)
-        last = seek(rows, there_start, end[there], first, take["foreign_epoch"], HIGHEST)
-        source[there] = last
+        first, last = first_row[number], last_row[number]
         if in_conflict or take["judged"]:
             started = seen
             seen, kept, _ = decide_pass(
-                number, takes, state, rows, first, last, there_start, rules,
-                log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, seen, True, saved,
+                number, takes, state, notes, rows, first, last, there_start, rules,
+                log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, unused, seen, True, saved,
             )  # fmt: skip
             if seen < 0:
                 return -1, -1, -1, unexplained
-            restore(saved, state, here, kept)
-            catch_up(state, rows, rules, here, done[here], local_end, unexplained, keeping, earlier)
-            done[here] = max(done[here], local_end)
+            restore(saved, state, notes, here, kept)
+            epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
+            done[here] = catch_up(
+                state, notes, rows, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
+            )
             if in_conflict:
                 for place in range(started, seen):
                     candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
-                first_open = open_start(takes, number, rows, begin[here], end[here], local_end)
+                first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
                 try_others(
-                    number, takes, state, rows, first_open, first, last, there_start, rules,
+                    number, takes, state, notes, rows, first_open, first, last, there_start, rules,
                     log, queue, queue_start[number], queue_stop[number], groups,
-                    tracked, started, seen, candidates, trial, saved, earlier, moved,
+                    tracked, started, seen, candidates, trial, unused, saved, earlier, moved,
                 )  # fmt: skip
         started = made
         made, _, answers = decide_pass(
-            number, takes, state, rows, first, last, there_start, rules,
+            number, takes, state, notes, rows, first, last, there_start, rules,
             log, queue, queue_start[number], queue_stop[number],
-            groups, offsets[number], offsets[number + 1], decisions, made, False, saved,
+            groups, offsets[number], offsets[number + 1], decisions, compared, made, False, saved,
         )  # fmt: skip
         if made < 0:
             return -1, -1, -1, unexplained
@@ -258,7 +279,7 @@ def _fold(
         if answers:
             entries = sent
             sent = _log_rows(
-                number, takes, state, rows, there_start, rules, log, sent, pending, decisions, started, made
+                number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, started, made
             )
             if sent < 0:
                 return -1, -1, -1, unexplained
@@ -273,5 +294,7 @@ def _fold(
                 queue_stop[hearer] = tail[here]
                 active[hearer] = True
     for side in range(2):
-        catch_up(state, rows, rules, side, done[side], end[side], unexplained, keeping, earlier)
+        catch_up(
+            state, notes, rows, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, keeping, earlier
+        )
     return made, seen, sent, unexplained

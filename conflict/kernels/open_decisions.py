@@ -24,20 +24,20 @@ def outcome_bit(verdict, cause):
 
 
 @njit(cache=True)
-def _choose(here, state, rows, first_open, there_start, log, tracked, start, stop, moved):
+def _choose(here, notes, rows, first_open, there_start, log, tracked, start, stop, moved):
     """List the rows of a take that their own cluster changed from `first_open` on; returns how many there are."""
     chosen = 0
     for place in range(start, stop):
         source = tracked[place]["source"]
         key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
-        mine = state[key, here]
-        if mine["last_own"] >= first_open:
-            moved[chosen]["key"], moved[chosen]["previous"] = key, mine["last_own"]
-            mine["last_own"] = -2 - mine["last_own"]  # is listed
+        note = notes[key, here]
+        if note["last_own"] >= first_open:
+            moved[chosen]["key"], moved[chosen]["previous"] = key, note["last_own"]
+            note["last_own"] = -2 - note["last_own"]  # is listed
             chosen += 1
     for place in range(chosen):
-        mine = state[moved[place]["key"], here]
-        mine["last_own"] = -2 - mine["last_own"]
+        note = notes[moved[place]["key"], here]
+        note["last_own"] = -2 - note["last_own"]
     return chosen
 
 
@@ -59,31 +59,31 @@ def _go_back(state, side, earlier, first_open, chosen, moved):
 
 @njit(cache=True)
 def try_others(
-    number, takes, state, rows, first_open, first, last, there_start, rules, log, queue, queued, queue_end, groups,
-    tracked, start, stop, candidates, trial, saved, earlier, moved,
+    number, takes, state, notes, rows, first_open, first, last, there_start, rules, log, queue, queued, queue_end,
+    groups, tracked, start, stop, candidates, trial, unused, saved, earlier, moved,
 ):  # fmt: skip
     """
     Fill in what may have been decided on the operations of a take, besides what was.
 
     What is decided on one row does not depend on others, so all rows go back one change at a time.
     `first_open` is the first own row that may have come after it; `tracked`, from `start` to `stop`, is what pass
-    TRACK decided; `earlier` is how each own row was before its change (see `catch_up`); `trial`, `saved` and `moved`
-    are room; all else is as given to `decide_pass`.
+    TRACK decided; `earlier` is how each own row was before its change (see `catch_up`); `trial`, `unused`, `saved`
+    and `moved` are room; all else is as given to `decide_pass`.
     """
     here = takes[number]["applier"]
-    chosen = _choose(here, state, rows, first_open, there_start, log, tracked, start, stop, moved)
+    chosen = _choose(here, notes, rows, first_open, there_start, log, tracked, start, stop, moved)
     started = False
     while chosen > 0:
         if started and _go_back(state, here, earlier, first_open, chosen, moved) == 0:
             break
         if started or takes[number]["judged"]:
             count, kept, _ = call_decide_pass(
-                number, takes, state, rows, first, last, there_start, rules, log, queue, queued, queue_end,
-                groups, 0, 0, trial, 0, True, saved,
+                number, takes, state, notes, rows, first, last, there_start, rules, log, queue, queued, queue_end,
+                groups, 0, 0, trial, unused, 0, True, saved,
             )  # fmt: skip
             for place in range(count):
                 candidates[start + place] |= outcome_bit(trial[place]["verdict"], trial[place]["cause"])
-            restore(saved, state, here, kept)
+            restore(saved, state, notes, here, kept)
         if started:
             for place in range(chosen):
                 copy_version(state[moved[place]["key"], here], moved[place])

@@ -12,6 +12,7 @@ from numba import njit
 
 from conflict.decision import Cause, Verdict
 from conflict.kernels.rules import decide_operation
+from conflict.kernels.stretches import reaches
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
@@ -19,6 +20,7 @@ __all__ = ["call_decide_pass", "catch_up", "copy_version", "decide_pass", "resto
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
+IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
 NOTHING = np.uint64(0)
 
 
@@ -30,8 +32,18 @@ def copy_version(target, source):
 
 
 @njit(cache=True, inline="always")
-def catch_up(state, rows, rules, side, start, stop, unexplained, keeping, earlier):
-    """Do what a cluster did itself, rows `start` to `stop`; `earlier` is how each row was before, if kept."""
+def catch_up(state, notes, rows, rules, side, start, end, epoch, group, unexplained, keeping, earlier):
+    """
+    Do what a cluster did itself before a group of an epoch: rows from `start` on, of those up to `end`.
+
+    Returns the first row that is left. `earlier` is how each row was before, if kept; `unexplained` counts changes of
+    rows that should not be there. Its last place makes the compiler keep the first loop, which has the processor fetch
+    all states at once; in the second one it would wait for one after the other.
+    """
+    stop = start
+    while stop < end and not reaches(rows[stop], epoch, group):
+        unexplained[2] += state[rows[stop]["key"], side]["exists"]
+        stop += 1
     for number in range(start, stop):
         row = rows[number]
         mine = state[row["key"], side]
@@ -40,7 +52,8 @@ def catch_up(state, rows, rules, side, start, stop, unexplained, keeping, earlie
         if keeping:
             before = earlier[number]
             copy_version(before, mine)
-            before["previous"], mine["last_own"] = mine["last_own"], number
+            note = notes[row["key"], side]
+            before["previous"], note["last_own"] = note["last_own"], number
         if operation == DELETE:
             mine["exists"] = False
             continue
@@ -55,21 +68,21 @@ def catch_up(state, rows, rules, side, start, stop, unexplained, keeping, earlie
         if row["after_given"]:
             mine["given"], mine["value"] = True, row["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
+    return stop
 
 
 @njit(cache=True, inline="always")
-def restore(saved, state, side, count):
+def restore(saved, state, notes, side, count):
     """Undo a pass."""
     for place in range(count):
         kept = saved[place]
-        row = state[kept["key"], side]
-        copy_version(row, kept)
-        row["kept"] = -1
+        copy_version(state[kept["key"], side], kept)
+        notes[kept["key"], side]["kept"] = -1
 
 
 def _decide_pass(
-    number, takes, state, rows, first, last, there_start, rules, log, queue, queued, queue_end, groups, rejected_start,
-    rejected_stop, decisions, made, undoing, saved,
+    number, takes, state, notes, rows, first, last, there_start, rules, log, queue, queued, queue_end, groups,
+    rejected_start, rejected_stop, decisions, compared, made, undoing, saved,
 ):  # fmt: skip
     """
     Decide the operations of one take, and do those that are applied.
@@ -78,6 +91,7 @@ def _decide_pass(
         number: Of the take.
         takes: All takes.
         state: Rows of both clusters.
+        notes: What is noted of them.
         rows: Own changes of both clusters.
         first: The first of them that belongs to the foreign epoch.
         last: One past the last.
@@ -91,6 +105,7 @@ def _decide_pass(
         rejected_start: Those of this take, in this pass.
         rejected_stop: One past the last.
         decisions: Where decisions go.
+        compared: Where values that were compared go.
         made: How many there are.
         undoing: Whether rows are kept as they were, so that the pass can be undone.
         saved: Where.
@@ -146,20 +161,24 @@ def _decide_pass(
                 take["max_replicated"],
             )  # fmt: skip
         decision["verdict"], decision["cause"] = verdict, cause
-        decision["incoming"], decision["stored"] = incoming, stored
+        if cause == IN_CONFLICT:
+            values = compared[made]
+            values["incoming"], values["stored"] = incoming, stored
         made += 1
         answers |= verdict == REJECTED or rule["reflects"]
         if verdict != APPLIED:
             continue
-        if undoing and mine["kept"] != number:
-            mine["kept"] = number
+        if undoing and notes[key, here]["kept"] != number:
+            notes[key, here]["kept"] = number
             old = saved[kept]
             old["key"] = key
             copy_version(old, mine)
             kept += 1
-        if mine["wrote"] != pass_number:
-            mine["wrote"], mine["unwritten"] = pass_number, rule["required"]
-        mine["unwritten"] &= lacks
+        if rule["reflects"] and not rule["whole_rows"]:
+            note = notes[key, here]
+            if note["wrote"] != pass_number:
+                note["wrote"], note["unwritten"] = pass_number, rule["required"]
+            note["unwritten"] &= lacks
         if operation == DELETE:
             mine["exists"] = False
         else:

@@ -21,6 +21,7 @@ from conflict.kernels.arrays import (
     BucketRows,
     Decisions,
     Int8,
+    Int16,
     Int32,
     Int64,
     Logged,
@@ -129,6 +130,7 @@ def trace_images(
     images: Sequence[ImageArrays],
     sets: ColumnSets,
     slots: Int64,
+    key_table: Int16,
     masks: EventMasks,
     decisions: Decisions,
     logged: Logged,
@@ -143,22 +145,19 @@ def trace_images(
         images: Column sets of the rows' images.
         sets: The column sets.
         slots: First slot of each key, one slot per column of its table, and their total. Shape (keys + 1,).
+        key_table: Table number of each key. Shape (keys,).
         masks: Which columns a reflected event carries.
         decisions: What `fold` returned.
         logged: What `fold` returned.
         watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
     bounds: Bounds = bounds_of(takes, rows)
-    keys = len(slots) - 1
-    table = np.zeros(keys, np.int16)
-    for side in rows:
-        table[side.key] = side.table
-    watching = np.zeros(keys, np.bool_) if watched is None else watched[table]
+    watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
     arguments = [
         *each_read_only(takes.applier, bounds.local_end),
         *(_traced_rows(rows, images), len(rows[0]), len(rows[1])),
-        *each_read_only(sets.offsets, sets.columns, slots, table),
+        *each_read_only(sets.offsets, sets.columns, slots, key_table),
         tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
         *each_read_only(decisions.take, decisions.source, decisions.verdict),
         *each_read_only(logged.key, logged.take, logged.operation, logged.refresh),

@@ -15,13 +15,15 @@ import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from conflict.kernels.arrays import BucketRows, FunctionArrays, Presence, TakeArrays, read_only
+from conflict.kernels.arrays import BucketRows, FunctionArrays, Int16, Presence, TakeArrays, read_only
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "COMPARED",
     "DECISION",
     "EARLIER",
     "ENTRY",
+    "NOTE",
     "ROW",
     "RULE",
     "STATE",
@@ -36,6 +38,7 @@ __all__ = [
 
 Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
+_CACHE_LINE = 64
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
 _VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
@@ -68,13 +71,13 @@ RULE = np.dtype(
     ],
     align=True,
 )
-# A row of a cluster. `wrote` is the last pass that wrote it and `unwritten` the required columns that pass did not
-# write; `logged` the last take that logged it, `kept` the last that kept it to undo a pass, `last_own` its own change.
-STATE = np.dtype(
-    [
-        *_VERSION,
-        *[("table", "i2"), ("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
-    ],
+# A row of a cluster; those of both clusters fill one line of a processor's cache.
+STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
+# What is seldom looked at of a row of a cluster. `wrote` is the last pass that wrote it, if its applier reflects parts
+# of rows, and `unwritten` the required columns that pass did not write; `logged` the last take that logged it, `kept`
+# the last that kept it to undo a pass, `last_own` its own change.
+NOTE = np.dtype(
+    [("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
     align=True,
 )
 # How a row was before: before a pass that is undone (`key`), or before an own change (`previous` is the one before).
@@ -87,14 +90,11 @@ ENTRY = np.dtype(
     ],
     align=True,
 )
-# The columns of `Decisions`.
+# The columns of `Decisions`, but for the values that were compared: those of few decisions are ever looked at.
 DECISION = np.dtype(
-    [
-        *[("incoming", "u8"), ("stored", "u8"), ("take", "i4"), ("source", "i4")],
-        *[("verdict", "i1"), ("cause", "i1"), ("existed", "?")],
-    ],
-    align=True,
+    [("take", "i4"), ("source", "i4"), ("verdict", "i1"), ("cause", "i1"), ("existed", "?")], align=True
 )
+COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
 
 
 @attrs.frozen(eq=False)
@@ -181,28 +181,33 @@ def rule_records(functions: FunctionArrays) -> Records:
     return records
 
 
-def state_records(rows: Sequence[BucketRows], keys: int) -> Records:
+def state_records(key_table: Int16) -> tuple[Records, Records]:
     """
-    Return rows that do not exist yet. Shape (keys, clusters).
+    Return rows that do not exist yet, `STATE`, and what is noted of them, `NOTE`. Shape (keys, clusters).
 
     Both states of a row stand side by side: what one cluster changes the other soon applies.
+
+    Args:
+        key_table: Table number of each key. Shape (keys,).
     """
-    records = np.zeros((keys, 2), STATE)
-    _start_states(records)
-    for side in rows:
-        _set_tables(records, read_only(side.key), read_only(side.table))
-    return records
+    states = _aligned((len(key_table), 2), STATE)
+    states["table"] = key_table[:, None]
+    notes = np.empty(states.shape, NOTE)
+    _start_notes(notes)
+    return states, notes
+
+
+def _aligned(shape: tuple[int, int], kind: np.dtype[np.void]) -> Records:
+    """Return zeros, the first of which begins a line of the processor's cache."""
+    size = shape[0] * shape[1] * kind.itemsize
+    room = np.zeros(size + _CACHE_LINE, np.uint8)
+    start = -room.ctypes.data % _CACHE_LINE
+    return room[start : start + size].view(kind).reshape(shape)
 
 
 @njit(cache=True)
-def _start_states(records):
-    for key in range(records.shape[0]):
+def _start_notes(notes):
+    for key in range(notes.shape[0]):
         for side in range(2):
-            row = records[key, side]
-            row["wrote"], row["logged"], row["kept"], row["last_own"] = -1, -1, -1, -1
-
-
-@njit(cache=True)
-def _set_tables(records, key, table):
-    for place in range(len(key)):
-        records[key[place], 0]["table"], records[key[place], 1]["table"] = table[place], table[place]
+            note = notes[key, side]
+            note["wrote"], note["logged"], note["kept"], note["last_own"] = -1, -1, -1, -1

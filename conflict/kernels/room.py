@@ -8,7 +8,7 @@ import attrs
 import numpy as np
 
 from conflict.kernels.arrays import Bool, Int64
-from conflict.kernels.records import DECISION, EARLIER, ENTRY, Records
+from conflict.kernels.records import COMPARED, DECISION, EARLIER, ENTRY, Records
 
 __all__ = ["Room"]
 
@@ -20,10 +20,14 @@ class Room:
 
     Attributes:
         active: Whether a take applies anything here. Shape (takes,).
+        first_row: Which row of its source comes first in its foreign epoch, where it is active. Shape (takes,).
+        last_row: One past the last. Shape (takes,).
         queue_start: Where in the queue of the other applier begins what the take applies. Shape (takes,).
         queue_stop: One past the last. Shape (takes,).
         decisions: What was decided in the end. `DECISION`, shape (capacity,).
+        compared: The values that were compared, where some were. `COMPARED`, shape (capacity,).
         tracked: What pass TRACK decided. `DECISION`, shape (capacity,).
+        unused: The values that were compared by other passes. `COMPARED`, shape (capacity,).
         trial: What it would have decided at another time. `DECISION`, shape (capacity,).
         candidates: See `conflict.kernels.fold.Folded`. Shape (capacity,).
         log: What appliers logged. `ENTRY`, shape (capacity,).
@@ -35,10 +39,14 @@ class Room:
     """
 
     active: Bool
+    first_row: Int64
+    last_row: Int64
     queue_start: Int64
     queue_stop: Int64
     decisions: Records
+    compared: Records
     tracked: Records
+    unused: Records
     trial: Records
     candidates: Int64
     log: Records
@@ -63,10 +71,14 @@ class Room:
         """
         return cls(
             active=np.zeros(takes, np.bool_),
+            first_row=np.zeros(takes, np.int64),
+            last_row=np.zeros(takes, np.int64),
             queue_start=np.zeros(takes, np.int64),
             queue_stop=np.zeros(takes, np.int64),
             decisions=np.empty(capacity, DECISION),
+            compared=np.empty(capacity, COMPARED),
             tracked=np.empty(capacity, DECISION),
+            unused=np.empty(capacity, COMPARED),
             trial=np.empty(capacity if keeping else 1, DECISION),
             candidates=np.zeros(capacity, np.int64),
             log=np.empty(capacity, ENTRY),

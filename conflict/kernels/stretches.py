@@ -7,14 +7,15 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["HIGHEST", "LOWEST", "open_start", "seek"]
+__all__ = ["HIGHEST", "LAST_EPOCH", "open_start", "reaches", "seek"]
 
-# Groups of an epoch lie between these.
-LOWEST, HIGHEST = np.int64(-(2**40)), np.int64(2**40)
+# No group of an epoch is as high, and no epoch is later.
+HIGHEST = np.int64(2**40)
+LAST_EPOCH = np.uint64(2**64 - 1)
 
 
 @njit(cache=True, inline="always")
-def _reaches(row, epoch, group):
+def reaches(row, epoch, group):
     """Whether a row stands at or after (epoch, group)."""
     return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
 
@@ -22,21 +23,21 @@ def _reaches(row, epoch, group):
 @njit(cache=True)
 def seek(rows, low, high, near, epoch, group):
     """Return the first row from `low` on at or after (epoch, group), `high` if there is none; it is likely `near`."""
-    if near > low and _reaches(rows[near - 1], epoch, group):
+    if near > low and reaches(rows[near - 1], epoch, group):
         high = near - 1
     else:
         low = max(low, near)
         step = 1
         while low < high:  # take longer and longer steps
             probe = min(low + step, high) - 1
-            if _reaches(rows[probe], epoch, group):
+            if reaches(rows[probe], epoch, group):
                 high = probe
                 break
             low = probe + 1
             step *= 2
     while low < high:
         middle = (low + high) // 2
-        if _reaches(rows[middle], epoch, group):
+        if reaches(rows[middle], epoch, group):
             high = middle
         else:
             low = middle + 1

@@ -76,20 +76,20 @@ class TestResolveColumn:
     @pytest.mark.parametrize(
         ("text", "before", "after"),
         [
-            ("i1=5", (None, 0), (b"\x03", 5)),
-            ("i1=0", (None, 0), (b"\x03", 0)),
-            ("i1=N", (None, 0), (b"\x03", 0)),
-            ("i1", (None, 0), (b"\x01", 0)),
-            (f"i1={2**64 - 1}", (None, 0), (b"\x03", 2**64 - 1)),
+            ("i1=5", (b"", 0), (b"\x03", 5)),
+            ("i1=0", (b"", 0), (b"\x03", 0)),
+            ("i1=N", (b"", 0), (b"\x03", 0)),
+            ("i1", (b"", 0), (b"\x01", 0)),
+            (f"i1={2**64 - 1}", (b"", 0), (b"\x03", 2**64 - 1)),
             (f"u1={2**63}>9", (b"\x03", 2**63), (b"\x03", 9)),
             ("u1=9", (b"\x01", 0), (b"\x03", 9)),
             ("u1=N>9", (b"\x03", 0), (b"\x03", 9)),
             ("u1=/3", (b"\x01", 0), (b"\x05", 0)),
-            ("d1=7", (b"\x03", 7), (None, 0)),
-            ("d1", (b"\x01", 0), (None, 0)),
+            ("d1=7", (b"\x03", 7), (b"", 0)),
+            ("d1", (b"\x01", 0), (b"", 0)),
         ],
     )
-    def test_values(self, text: str, before: tuple[bytes | None, int], after: tuple[bytes | None, int]):
+    def test_values(self, text: str, before: tuple[bytes, int], after: tuple[bytes, int]):
         """Absent, NULL (which counts as 0) and a value are three things; no image has no column."""
         ((row,), _) = built(change(text))
         assert (row["before_columns"], row["before_value"]) == before
@@ -151,8 +151,8 @@ class TestRows:
     def test_no_image(self):
         """An operation without an image keeps none."""
         narrow, (inserted, deleted) = built(change("i1"), change("d1"))
-        assert (narrow[0]["before_columns"], inserted["before"]) == (None, None)
-        assert (narrow[1]["after_columns"], deleted["after"]) == (None, None)
+        assert (narrow[0]["before_columns"], inserted["before"]) == (b"", None)
+        assert (narrow[1]["after_columns"], deleted["after"]) == (b"", None)
         assert inserted["after"][1:] == deleted["before"][1:] == bytes.fromhex("01000000")
 
     @pytest.mark.parametrize(

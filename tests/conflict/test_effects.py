@@ -18,7 +18,7 @@ def columns(rows: list[Row]) -> list[np.ndarray]:
 
 def compared(done: list[Row], shown: list[Row]) -> tuple[int, list[tuple[int, int, int]]]:
     """Return how many rows were compared, and where they differ."""
-    count, *places = compare(*columns(done), *columns(shown)[1:], 10)
+    count, *places = compare(*columns(done)[1:], *columns(shown)[1:], 10)
     return count, list(zip(*(column.tolist() for column in places), strict=True))
 
 

@@ -39,9 +39,10 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
     """Everything that a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
     for cluster, setups in run.setups().items():
-        path = f"outcomes/applier={cluster}"
-        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-        found[f"outcomes {cluster}"] = Counter(tuple(outcome.items()) for outcome in outcomes)
+        for kind in ("applied", "outcomes"):
+            path = f"{kind}/applier={cluster}"
+            rows_of_kind = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+            found[f"{kind} {cluster}"] = Counter(tuple(row.items()) for row in rows_of_kind)
         path = f"undecided/applier={cluster}"
         undecided = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"undecided {cluster}"] = sorted(str(each) for each in undecided)

@@ -32,6 +32,14 @@ def test_nothing_of_the_epoch_is_counted():
     assert (counters(found, "A"), found.clusters["A"].exceptions) == ({}, {"d.t$EX": []})
 
 
+@pytest.mark.parametrize(("value", "stops", "undecided"), [("1/9", False, 1), ("1/7", True, 0)])
+def test_nothing_of_the_epoch_is_open(value: str, stops: bool, undecided: int):
+    """A decision that no binlog tells counts for nothing either, once its epoch is undone."""
+    text = f"A:i1=1,iq1=1/7@1 B:<1@11 A:<11@2 A:u1=1>5@3 B:u1=1>9@12 B:iq3={value}@12 A:<12@5"
+    found = resolved(text, "NDB$EPOCH_TRANS()").clusters["A"]
+    assert (found.stop is not None, len(found.undecided)) == (stops, undecided)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

@@ -1,0 +1,78 @@
+"""
+What became of the operations that appliers took: those that were applied, and how often each thing happened.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from conflict.decision import Verdict
+
+__all__ = ["applied_columns", "count_outcomes"]
+
+APPLIED = int(Verdict.APPLIED)
+
+
+@njit(cache=True)
+def applied_columns(
+    applier, foreign_epochs, epochs, side, take, source, verdict, row_group, row_ordinal,
+):  # fmt: skip
+    """
+    Return the columns of `conflict.outputs.APPLIED`, of the changes that the applier `side` applied.
+
+    And the numbers of its other decisions, among them those on what the other applier logged.
+
+    Args:
+        applier: Of each take.
+        foreign_epochs: Of each take.
+        epochs: Own epoch of each take.
+        side: The applier.
+        take: Of each decision; the next two are columns of `Decisions` too.
+        source: See there.
+        verdict: See there.
+        row_group: Of the rows of the other cluster.
+        row_ordinal: Of the rows of the other cluster.
+    """
+    count, mine = 0, 0
+    for place in range(len(take)):
+        here = applier[take[place]] == side
+        mine += here
+        count += here and source[place] >= 0 and verdict[place] == APPLIED
+    foreign, group = np.empty(count, np.uint64), np.empty(count, np.int32)
+    ordinal, epoch = np.empty(count, np.int32), np.empty(count, np.uint64)
+    others = np.empty(mine - count, np.int64)
+    found, rest = 0, 0
+    for place in range(len(take)):
+        number, row = take[place], source[place]
+        if applier[number] != side:
+            continue
+        if row >= 0 and verdict[place] == APPLIED:
+            foreign[found], epoch[found] = foreign_epochs[number], epochs[number]
+            group[found], ordinal[found] = row_group[row], row_ordinal[row]
+            found += 1
+        else:
+            others[rest] = place
+            rest += 1
+    return foreign, group, ordinal, epoch, others
+
+
+@njit(cache=True)
+def count_outcomes(applier, table, operation, refresh, reflected, verdict, cause, counts):
+    """
+    Add up operations.
+
+    Args:
+        applier: Who took each.
+        table: Its table.
+        operation: Its operation.
+        refresh: Whether the other applier sent the row again.
+        reflected: Whether the other applier reflected its change.
+        verdict: What was decided.
+        cause: Why it was rejected.
+        counts: What they are added to. Shape (appliers, tables, operations, 3, verdicts, causes): in the fourth place
+            0 is a change of the other cluster, 1 a refresh, 2 reflected.
+    """
+    for place in range(len(applier)):
+        kind = 1 if refresh[place] else 2 if reflected[place] else 0
+        counts[applier[place], table[place], operation[place], kind, verdict[place], cause[place]] += 1
