@@ -48,6 +48,7 @@ class Bucket:
         images: The images of the same rows; None if nobody may ask for them.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
+        kept: Its `rows`, if an earlier task left them.
     """
 
     number: int
@@ -58,10 +59,13 @@ class Bucket:
     images: BucketImages | None
     consequences: tuple[GridColumns, ...]
     keys: GridColumns
+    kept: tuple[BucketRows, BucketRows] | None = None
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
         """The narrow columns as arrays; where no function compares a column, its values are left at 0."""
+        if self.kept is not None:
+            return self.kept
         wanted = (*_DECIDING, *_VALUES) if self.numbers.resolve_columns else _DECIDING
         for changes in self.changes:
             changes.read(wanted)
@@ -73,11 +77,11 @@ class Bucket:
         return first, second
 
     def _rows(self, changes: GridColumns, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
-        key = changes.column("key").to_numpy()
-        plain = {name: changes.column(name).to_numpy() for name in _PLAIN}
+        key = changes.array("key")
+        plain = {name: changes.array(name) for name in _PLAIN}
         nothing = np.zeros(len(key), np.uint64)
         compares = bool(self.numbers.resolve_columns)
-        before, after = (changes.column(name).to_numpy() if compares else nothing for name in _VALUES)
+        before, after = (changes.array(name) if compares else nothing for name in _VALUES)
 
         def facts(by_set: np.ndarray, column_set: Int32) -> np.ndarray:
             return np.asarray(facts_of_rows(*each_read_only(by_set, self.key_table, key, column_set)))
@@ -134,7 +138,7 @@ class Bucket:
     @cached_property
     def key_table(self) -> Int16:
         """Table number of each key. Shape (keys,)."""
-        return np.asarray(self.keys.column("table").to_numpy())
+        return self.keys.array("table")
 
     @cached_property
     def key_texts(self) -> pa.StringArray:

@@ -111,7 +111,7 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     """Return epoch, group, key and effect of the rows that the binlog shows that an applier touched, in order."""
     names = ("epoch", "group", "key", "effect")
     result.bucket.consequences[number].read(names)
-    shown = [result.bucket.consequences[number].column(name).to_numpy() for name in names]
+    shown = [result.bucket.consequences[number].array(name) for name in names]
     if in_order(read_only(shown[0]), read_only(shown[1])):
         return shown
     order = np.lexsort((shown[1], shown[0]))

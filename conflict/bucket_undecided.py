@@ -7,7 +7,7 @@ See `conflict.engine.open_decisions`, which the kernels follow.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 import attrs
 import numpy as np
@@ -24,6 +24,7 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Slack", "write_undecided"]
 
+_GROUP_BITS = 32
 _OUTCOMES = {
     int(outcome_bit(int(verdict), int(cause))): Decision(verdict, cause)
     for verdict in Verdict
@@ -47,50 +48,93 @@ class Slack:
     more: Counter[str] = attrs.field(factory=Counter)
 
 
+@attrs.frozen
+class _Meaning:
+    """
+    What open decisions of one kind mean.
+
+    Attributes:
+        table: Full name of the table.
+        operation: The operation.
+        decided: What pass TRACK decided.
+        candidates: What it may have decided.
+        less: By how much one such decision makes each counter less.
+        more: By how much it makes it more.
+    """
+
+    table: str
+    operation: Operation
+    decided: Decision
+    candidates: tuple[Decision, ...]
+    less: Counter[str]
+    more: Counter[str]
+
+
 def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
     """Write the open decisions of a bucket, and return per applier what they mean."""
     slacks = {}
     for number, site in enumerate(result.sites):
         slacks[site.name] = slack = Slack()
-        rows = [row for place in _several(result, number).tolist() for row in _rows(result, place, slack)]
-        if rows:
-            columns = zip(*rows, strict=True)
-            arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
+        places = _several(result, number)
+        tracked, about = result.folded.tracked, result.tracked
+        columns = (about.table, about.operation, tracked.verdict, tracked.cause, result.folded.candidates)
+        kinds, kind = np.unique(np.stack([column[places] for column in columns], axis=1), axis=0, return_inverse=True)
+        meanings = [_meaning(result, number, *each) for each in kinds.tolist()]
+        for meaning, count in zip(meanings, np.bincount(kind.ravel(), minlength=len(kinds)).tolist(), strict=True):
+            if meaning is not None:
+                slack.undecided += count
+                slack.less.update({name: by * count for name, by in meaning.less.items()})
+                slack.more.update({name: by * count for name, by in meaning.more.items()})
+        if slack.undecided:
             path = f"undecided/applier={site.name}/bucket={result.bucket.number:05d}.parquet"
-            out.write_table(path, pa.table(arrays, schema=UNDECIDED))
+            out.write_table(path, _table(result, places, kind.ravel(), meanings))
     return slacks
 
 
 def _several(result: BucketResult, number: int) -> Int64:
     """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
-    candidates, about, take = result.folded.candidates, result.tracked, result.folded.tracked.take
+    candidates, about, conflicts = result.folded.candidates, result.tracked, result.conflicts
     several = np.flatnonzero((candidates & (candidates - 1)) & -(about.applier == number).astype(np.int64))
-    rejected = [about.group[place] in result.conflicts.of(int(take[place])) for place in several.tolist()]
-    return several[np.array(rejected, np.bool_)]
+    in_conflict = np.repeat(np.arange(len(conflicts.offsets) - 1), np.diff(conflicts.offsets)), conflicts.groups
+    mine = result.folded.tracked.take[several], about.group[several]
+    return several[np.isin(_codes(*mine), _codes(*in_conflict))]
 
 
-def _rows(result: BucketResult, place: int, slack: Slack) -> Iterator[tuple[object, ...]]:
-    """Yield a decision as `UNDECIDED` has it if it matters, and add up what it means."""
-    tracked, about = result.folded.tracked, result.tracked
-    table = result.bucket.numbers.tables[int(about.table[place])]
-    operation = Operation(int(about.operation[place]))
-    decided = Decision(Verdict(int(tracked.verdict[place])), Cause(int(tracked.cause[place])))
-    bits = int(result.folded.candidates[place])
-    candidates = [outcome for bit, outcome in _OUTCOMES.items() if bits & bit]
-    function = result.sites[int(about.applier[place])].setups[int(about.table[place])].function
-    if function is None or not counts_differ(function.spec, operation, candidates):
-        return
-    slack.undecided += 1
-    now = moved_counters(function.spec, operation, decided)
-    moved = [moved_counters(function.spec, operation, candidate) for candidate in candidates]
-    for counter in {*now, *(name for each in moved for name in each)}:
-        slack.less[counter] += now[counter] - min(each[counter] for each in moved)
-        slack.more[counter] += max(each[counter] for each in moved) - now[counter]
-    yield (
-        int(result.takes.foreign_epoch[tracked.take[place]]),
-        table.full_name,
-        result.bucket.key_texts[int(about.key[place])].as_py(),
-        operation.name,
-        decision_text(decided),
-        sorted({decision_text(candidate) for candidate in candidates}),
-    )
+def _codes(take: np.ndarray, group: np.ndarray) -> Int64:
+    """Return one number for each transaction."""
+    return take.astype(np.int64) << _GROUP_BITS | group.astype(np.int64) & (1 << _GROUP_BITS) - 1
+
+
+def _meaning(
+    result: BucketResult, number: int, table: int, operation: int, verdict: int, cause: int, bits: int
+) -> _Meaning | None:
+    """Return what open decisions of one kind mean; None if it does not matter which was made."""
+    setup, kind = result.sites[number].setups[table], Operation(operation)
+    decided = Decision(Verdict(verdict), Cause(cause))
+    candidates = tuple(outcome for bit, outcome in _OUTCOMES.items() if bits & bit)
+    if setup.function is None or not counts_differ(setup.function.spec, kind, candidates):
+        return None
+    now = moved_counters(setup.function.spec, kind, decided)
+    moved = [moved_counters(setup.function.spec, kind, candidate) for candidate in candidates]
+    names = {*now, *(name for each in moved for name in each)}
+    less = Counter({name: now[name] - min(each[name] for each in moved) for name in names})
+    more = Counter({name: max(each[name] for each in moved) - now[name] for name in names})
+    return _Meaning(setup.table.full_name, kind, decided, candidates, less, more)
+
+
+def _table(result: BucketResult, places: Int64, kind: Int64, meanings: Sequence[_Meaning | None]) -> pa.Table:
+    """Return open decisions that matter as `UNDECIDED`."""
+    matters = np.array([meaning is not None for meaning in meanings], np.bool_)[kind]
+    chosen, known = places[matters], [meaning for meaning in meanings if meaning is not None]
+    number = np.cumsum([meaning is not None for meaning in meanings]) - 1
+    of_each = pa.array(number[kind[matters]])
+    by_kind = {
+        "table": [meaning.table for meaning in known],
+        "operation": [meaning.operation.name for meaning in known],
+        "decided": [decision_text(meaning.decided) for meaning in known],
+        "candidates": [sorted({decision_text(each) for each in meaning.candidates}) for meaning in known],
+    }
+    arrays = {name: pa.array(values, UNDECIDED.field(name).type).take(of_each) for name, values in by_kind.items()}
+    arrays["source_epoch"] = pa.array(result.takes.foreign_epoch[result.folded.tracked.take[chosen]])
+    arrays["key"] = result.bucket.key_texts.take(pa.array(result.tracked.key[chosen]))
+    return pa.table([arrays[name] for name in UNDECIDED.names], schema=UNDECIDED)

@@ -99,7 +99,7 @@ def _by_number(column: Column, numbers: np.ndarray, kind: pa.DataType) -> pa.Arr
 def _operation_types(operations: OperationImages) -> np.ndarray:
     """Return the numbers in ``NDB$OP_TYPE``: reads are told apart in transactions in conflict alone."""
     kinds, (with_transaction, rows) = operations.operation.copy(), operations.with_transaction
-    flags = operations.result.bucket.changes[1 - operations.applier].column("flags").to_numpy()[rows]
+    flags = operations.result.bucket.changes[1 - operations.applier].array("flags")[rows]
     kinds[with_transaction[flags & ConflictFlag.READ != 0]] = READ_ROW
     return kinds
 

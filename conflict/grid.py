@@ -215,8 +215,10 @@ class Folder:
         """Write an array as a file of numpy's own."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
+        plain = np.ascontiguousarray(array)
         with filesystem.open_output_stream(full) as stream:
-            np.lib.format.write_array(stream, np.ascontiguousarray(array), allow_pickle=False)
+            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(plain))
+            stream.write(plain.data)
 
     def read_array(self, path: str) -> npt.NDArray[Any]:
         """Read an array; from a local folder only the parts of it that are looked at."""

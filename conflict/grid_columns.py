@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import Any
 
 import attrs
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,6 +35,7 @@ class GridColumns:
     schema: pa.Schema
     last_epoch: int | None = None
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
+    _arrays: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.column(self.schema.names[0]))
@@ -42,6 +44,14 @@ class GridColumns:
         """Return a column by its name."""
         self.read([name])
         return self._columns[name]
+
+    def array(self, name: str) -> np.ndarray:
+        """Return a column of numbers by its name. Shape (rows,); its dtype is that of the column."""
+        if name not in self._arrays:
+            chunks = [chunk.to_numpy() for chunk in self.column(name).chunks]
+            empty = np.empty(0, self.schema.field(name).type.to_pandas_dtype())
+            self._arrays[name] = chunks[0] if len(chunks) == 1 else np.concatenate([empty, *chunks])
+        return self._arrays[name]
 
     def read(self, names: Iterable[str]) -> None:
         """Read several columns at once, which costs less than one by one."""

@@ -5,6 +5,7 @@ Values by image number: the bytes of a bucket's images to Arrow columns, without
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 
 import attrs
 import numpy as np
@@ -152,9 +153,12 @@ class ImageReader:
 
     def __init__(self, bucket: Bucket) -> None:
         self.bucket = bucket
-        _, carried = bucket.column_sets
-        # By image number, which columns it carries.
-        self._sets = np.concatenate([np.stack([side.before, side.after], axis=1).ravel() for side in carried])
+
+    @cached_property
+    def _sets(self) -> Int32:
+        """Which columns each image carries, by its number."""
+        _, carried = self.bucket.column_sets
+        return np.concatenate([np.stack([side.before, side.after], axis=1).ravel() for side in carried])
 
     def in_batches(
         self, table: int, count: int, numbers: Callable[[slice], Int64]

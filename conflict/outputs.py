@@ -157,7 +157,7 @@ def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
     found, own = {}, row >= 0
     changes.read(_ORIGIN)
     for name in _ORIGIN:
-        column = changes.column(name).to_numpy()
+        column = changes.array(name)
         found[name] = np.full(len(row), -1).astype(column.dtype)
         found[name][own] = column[row[own]]
     return found

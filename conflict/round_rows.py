@@ -29,7 +29,7 @@ class RoundRows:
     The rows of a bucket.
 
     Attributes:
-        rows: Of both clusters; ordinals are not kept.
+        rows: Of both clusters.
         order: Per cluster, the numbers of its rows by key. Shape (rows,).
         offsets: Per cluster, where the rows of each key begin in that, and the number of rows. Shape (keys + 1,).
         key_table: Table number of each key. Shape (keys,).
@@ -59,7 +59,7 @@ class RoundRows:
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:
-    """Leave the rows of a bucket for later rounds; columns that are 0 throughout are left out."""
+    """Leave the rows of a bucket for later rounds and the result; columns that are 0 throughout are left out."""
     folder.write_array(_TABLES, bucket.key_table)
     for side, rows in enumerate(bucket.rows):
         order, offsets = by_key(read_only(rows.key), len(bucket.key_table))
@@ -87,18 +87,18 @@ def load_rows(folder: Folder) -> RoundRows:
 def _load_rows(folder: Folder, side: int) -> BucketRows:
     count = len(folder.read_array(f"{_ORDER}-{side}"))
     types = _kept_columns()
+    nothing = {kind: np.zeros(count, kind) for kind in set(types.values())}
     columns = {
-        name: folder.read_array(f"{name}-{side}") if folder.exists(f"{name}-{side}") else np.zeros(count, kind)
+        name: folder.read_array(f"{name}-{side}") if folder.exists(f"{name}-{side}") else nothing[kind]
         for name, kind in types.items()
     }
-    return BucketRows(**columns, ordinal=np.zeros(count, np.int32))
+    return BucketRows(**columns)
 
 
 def _kept_columns() -> dict[str, type[np.generic]]:
     """Return the columns of `BucketRows` that rounds need, with their types."""
     kinds: Sequence[type[np.generic]] = (
-        *(np.int32, np.int8, np.uint64, np.int32),
+        *(np.int32, np.int8, np.uint64, np.int32, np.int32),
         *(np.int8, np.uint64, np.int8, np.uint64, np.uint64, np.uint64),
     )
-    names = [field.name for field in attrs.fields(BucketRows) if field.name != "ordinal"]
-    return dict(zip(names, kinds, strict=True))
+    return dict(zip((field.name for field in attrs.fields(BucketRows)), kinds, strict=True))

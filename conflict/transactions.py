@@ -98,6 +98,9 @@ class Changed:
     epoch: UInt64
     group: Int64
 
+    def __len__(self) -> int:
+        return len(self.epoch)
+
     def of(self, cluster: int) -> tuple[UInt64, Int64]:
         """Return epoch and group of those of one cluster."""
         start, stop = np.searchsorted(self.source, [cluster, cluster + 1])

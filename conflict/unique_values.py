@@ -130,7 +130,7 @@ def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa
     for side in (0, 1):
         logged = (source >= 0) & (about.applier[decision] == 1 - side)
         for name in ("file", "position", "row"):
-            plain[name][logged] = bucket.changes[side].column(name).to_numpy()[source[logged]]
+            plain[name][logged] = bucket.changes[side].array(name)[source[logged]]
     found = pa.array(numbers, mask=numbers < 0)
     return {"place": places.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}
 

@@ -144,12 +144,10 @@ def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
     else:
         unidentified = np.zeros(len(rows), np.bool_)
     arguments = [
-        *each_read_only(
-            bucket.key_table[rows.key], rows.operation, rows.before_presence, rows.after_presence, unidentified
-        ),
-        *each_read_only(rules.refused, rules.no_role, rules.identified, rules.needs),
+        *each_read_only(bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence),
+        *each_read_only(unidentified, rules.refused, rules.no_role, rules.identified, rules.needs),
     ]
-    return np.flatnonzero(unusable_rows(*arguments))
+    return np.asarray(unusable_rows(*arguments))
 
 
 def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
@@ -205,23 +203,19 @@ def unusable_decisions(
 ) -> dict[str, Unusable]:
     """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
     found = {}
-    decisions, logged = folded.decisions, folded.logged
     for number, site in enumerate(sites):
         rules = _rules(site)
-        if not (rules.any_row or rules.blobs.any()):
-            continue
-        mine = np.flatnonzero(operations.applier == number)
-        source = decisions.source[mine]
-        bad = np.zeros(len(mine), np.bool_)
-        own = source >= 0
-        bad[own] = np.isin(source[own], _unusable_rows(bucket, number, rules))
-        entries = _unusable_entries(logged, bucket.key_table[logged.key], rules)
-        bad[~own] = entries[-1 - source[~own]]
-        blob = (decisions.cause[mine] == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table[mine]]
+        judged = np.concatenate(
+            [
+                _on_rows(bucket, number, rules, folded, operations),
+                _on_entries(number, rules, folded, operations, bucket.key_table),
+            ]
+        )
+        rejected = _on_blobs(number, rules, folded, operations)
         candidates = [
-            (int(decisions.take[mine[place[0]]]), phase, int(mine[place[0]]))
-            for phase, mask in ((Phase.JUDGE, bad), (Phase.REJECT, blob))
-            if len(place := np.flatnonzero(mask))
+            (int(folded.decisions.take[places.min()]), phase, int(places.min()))
+            for phase, places in ((Phase.JUDGE, judged), (Phase.REJECT, rejected))
+            if len(places)
         ]
         if candidates:
             _, phase, decision = min(candidates)
@@ -235,16 +229,40 @@ def now_unusable(sites: Sequence[Site], folded: Folded, operations: Operations, 
 
     Rows that could not be handled anyway are not looked for: they do not depend on transactions.
     """
-    decisions, logged = folded.decisions, folded.logged
     for number, site in enumerate(sites):
         rules = _rules(site)
-        mine = np.flatnonzero(operations.applier == number)
-        from_log = decisions.source[mine][decisions.source[mine] < 0]
-        entries = _unusable_entries(logged, key_table[logged.key], rules)
-        blob = (decisions.cause[mine] == Cause.TRANS_IN_CONFLICT) & rules.blobs[operations.table[mine]]
-        if entries[-1 - from_log].any() or blob.any():
+        if len(_on_entries(number, rules, folded, operations, key_table)):
+            return True
+        if len(_on_blobs(number, rules, folded, operations)):
             return True
     return False
+
+
+def _on_rows(bucket: Bucket, number: int, rules: _Rules, folded: Folded, operations: Operations) -> Int64:
+    """Return the decisions on rows that an applier cannot handle."""
+    rows = _unusable_rows(bucket, number, rules)
+    if not len(rows):
+        return rows
+    taken = np.flatnonzero((operations.applier == number) & (folded.decisions.source >= 0))
+    return taken[np.isin(folded.decisions.source[taken], rows)]
+
+
+def _on_entries(number: int, rules: _Rules, folded: Folded, operations: Operations, key_table: Int16) -> Int64:
+    """Return the decisions on what the other applier logged that an applier cannot handle."""
+    unusable = _unusable_entries(folded.logged, key_table[folded.logged.key], rules)
+    if not unusable.any():
+        return np.zeros(0, np.int64)
+    taken = np.flatnonzero((operations.applier == number) & (folded.decisions.source < 0))
+    return taken[unusable[-1 - folded.decisions.source[taken]]]
+
+
+def _on_blobs(number: int, rules: _Rules, folded: Folded, operations: Operations) -> Int64:
+    """Return the decisions that reject rows with blobs together with their transaction."""
+    if not rules.blobs.any():
+        return np.zeros(0, np.int64)
+    rejected = np.flatnonzero(folded.decisions.cause == Cause.TRANS_IN_CONFLICT)
+    mine = rejected[operations.applier[rejected] == number]
+    return np.asarray(mine[rules.blobs[operations.table[mine]]])
 
 
 def unusable_decision(

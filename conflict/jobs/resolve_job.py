@@ -34,7 +34,7 @@ from conflict.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.grid import TAKES, Folder
 from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, conflicts_of, settle
-from conflict.jobs.runner import Runner, StageProgress
+from conflict.jobs.runner import Runner, StageProgress, in_process
 from conflict.jobs.shared import Shared, share
 from conflict.kernels.arrays import Conflicts, Int32, TakeArrays
 from conflict.manifest import Manifest, table_numbers
@@ -51,12 +51,14 @@ from conflict.unusable import Unusable, can_log_unusable, first_unusable
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
+# Changed transactions, and buckets, of a round that the driver runs itself.
+_FEW, _FEW_BUCKETS = 500, 32
 _RESULT_PARTS = ("applied", "outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
 
 
 @attrs.frozen
 class _BucketTask:
-    """One bucket to look at, to fold or to resolve."""
+    """One bucket to look at, to fold or to resolve; `look` if nobody has looked yet for rows that stop an applier."""
 
     history: Folder
     out: Folder
@@ -65,6 +67,7 @@ class _BucketTask:
     numbers: TableNumbers
     sites: tuple[Site, ...]
     final_rows: bool
+    look: bool = False
     takes: Shared[TakeArrays] | None = None
     conflicts: Shared[Conflicts] | None = None
     changed: Shared[Changed | None] | None = None
@@ -74,6 +77,11 @@ class _BucketTask:
         """Read the bucket."""
         layouts = self.manifest.layouts(self.numbers)
         return load_bucket(self.history, self.bucket, self.manifest, self.numbers, layouts, images=images)
+
+    @property
+    def kept(self) -> Folder:
+        """Where the first round leaves the bucket's rows."""
+        return self.out.below(f"shared/rows/bucket={self.bucket:05d}")
 
     @property
     def settled(self) -> tuple[TakeArrays, Conflicts]:
@@ -153,21 +161,22 @@ class _Job:
         name: str,
         function: Callable[[_BucketTask], Result],
         entries: Sequence[Int32 | None] = (),
+        run: Runner | None = None,
         **shared: Any,
     ) -> list[Result]:
-        """Run a function on every bucket, `shared` put where all can read it."""
+        """Run a function on every bucket, `shared` put where all can read it; `run` in place of the job's runner."""
         folder = self.base.out.below("shared")
         for each, value in shared.items():
             known = self._shared.get(each)
             if known is None or known[0] is not value:
                 self._shared[each] = value, share(folder, value)
         written: dict[str, Any] = {each: self._shared[each][1] for each in shared}
-        common = attrs.evolve(self.base, **written)
+        common = attrs.evolve(self.base, look=not self._needs_rounds(), **written)
         tasks = [
             attrs.evolve(common, bucket=bucket, entries=entries[bucket] if entries else None)
             for bucket in range(self.base.manifest.buckets)
         ]
-        return self.run(function, tasks, partial(self.progress, name))
+        return (run or self.run)(function, tasks, partial(self.progress, name))
 
     def clear(self) -> None:
         """Remove what was written of the result."""
@@ -194,7 +203,10 @@ class _Job:
         changed: Changed | None,
         entries: Sequence[Int32 | None],
     ) -> Sequence[Findings]:
-        return self._stage(name, _fold, entries, takes=takes, conflicts=conflicts, changed=changed)
+        # A task that folds a few rows takes less time than to hand it out.
+        few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
+        run = in_process if few else None
+        return self._stage(name, _fold, entries, run, takes=takes, conflicts=conflicts, changed=changed)
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
@@ -235,7 +247,7 @@ class _Job:
         settled = self._settle(taken)
         results = self._resolve(settled)
         stops = _first_of_each([found for _, _, found in results])
-        if stops and not self._needs_rounds():
+        if stops:
             self.clear()
             settled = _without_rounds(taken, [site.name for site in self.base.sites], stops)
             results = self._resolve(settled)
@@ -287,14 +299,13 @@ def _fold(task: _BucketTask) -> Findings:
     """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
     assert task.changed is not None
     changed = task.changed.load()
-    kept = task.out.below(f"shared/rows/bucket={task.bucket:05d}")
     if changed is not None and task.entries is not None:
-        found = fold_again(load_rows(kept), task.sites, *task.settled, changed, task.entries)
+        found = fold_again(load_rows(task.kept), task.sites, *task.settled, changed, task.entries)
         if found is not None:
             return found
     bucket = task.load(images=False)
     if changed is None:
-        keep_rows(bucket, kept)
+        keep_rows(bucket, task.kept)
     return fold_round(bucket, task.sites, *task.settled)
 
 
@@ -312,10 +323,12 @@ def _differing(task: _BucketTask) -> Differing:
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
     takes, conflicts = task.settled
     bucket = task.load(images=True)
+    if not task.look:
+        bucket.kept = load_rows(task.kept).rows
     summary, tracked = resolve_bucket(
         bucket, task.sites, takes, conflicts, task.manifest.files, task.out, final_rows=task.final_rows
     )
-    return summary, tracked, first_unusable(bucket, task.sites, takes)
+    return summary, tracked, first_unusable(bucket, task.sites, takes) if task.look else {}
 
 
 def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusable]:

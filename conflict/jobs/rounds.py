@@ -82,8 +82,8 @@ def _find_conflicts(
     found = [_Found() for _ in range(buckets)]
     known = np.zeros((0, 2), np.int64)
     changed = None
-    while changed is None or len(changed.epoch):
-        name = f"round {len(rounds) + 1}" if changed is None else f"round {len(rounds) + 1} ({len(changed.epoch):,})"
+    while changed is None or len(changed):
+        name = f"round {len(rounds) + 1}" if changed is None else f"round {len(rounds) + 1} ({len(changed):,})"
         findings = run_round(name, takes, conflicts_of(takes, known), changed, [each.known_entries for each in found])
         touched = np.zeros(len(takes), np.bool_)
         for each, new in zip(found, findings, strict=True):

@@ -77,6 +77,8 @@ def _start_here(cores: str) -> SparkSession:
         .config("spark.driver.bindAddress", "127.0.0.1")
         .config("spark.driver.host", "127.0.0.1")
         .config("spark.log.level", "ERROR")
+        # All that the JVM does here is to hand out tasks: code that is soon compiled serves better than good code.
+        .config("spark.driver.extraJavaOptions", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
         .config("spark.python.unix.domain.socket.enabled", "true")
         .getOrCreate()
     )

@@ -14,6 +14,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["compare", "in_order", "look_quickly", "touched_rows"]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
+GONE = -2
 CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
@@ -24,7 +25,7 @@ def look_quickly(
     shown_epochs, shown_groups, shown_rows, shown_effects, keys,
 ):  # fmt: skip
     """
-    Find the takes of one applier of which the binlog shows the same rows in the same order, each once.
+    Find the takes of one applier of which the binlog shows the same rows in the same order.
 
     Nearly all are so, and need no second look.
 
@@ -51,7 +52,7 @@ def look_quickly(
         that the binlog shows.
     """
     open_decisions, open_shown = np.empty(len(take), np.int32), np.empty(len(shown_rows), np.int32)
-    touched_in = np.full(keys, -1, np.int32)
+    touched_in = np.full(keys, -1, np.int32)  # the last take that changed each row; GONE less that if it deleted it
     compared, left, unseen = 0, 0, 0
     decision, entry, shown = 0, 0, 0
     while decision < len(take):
@@ -75,6 +76,8 @@ def look_quickly(
             if verdict[place] != APPLIED:
                 continue
             row, deletes = key[place], operation[place] == DELETE
+            if same and touched_in[row] == now and not deletes:
+                continue  # changed once more
             same = (
                 same
                 and shown < len(shown_rows)
@@ -84,10 +87,11 @@ def look_quickly(
                 and shown_effects[shown] == (DELETED if deletes else CHANGED)
                 and (existed[place] or not deletes)
                 and touched_in[row] != now
+                and touched_in[row] != GONE - now
             )
             if not same:
                 break
-            touched_in[row] = now
+            touched_in[row] = GONE - now if deletes else now
             shown += 1
         if same and not (shown < len(shown_rows) and shown_epochs[shown] == epoch and shown_groups[shown] == group):
             compared += shown - first

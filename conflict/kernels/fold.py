@@ -35,7 +35,8 @@ from conflict.kernels.arrays import (
     read_only,
 )
 from conflict.kernels.open_decisions import outcome_bit, try_others
-from conflict.kernels.passes import catch_up, decide_pass, restore
+from conflict.kernels.passes import any_rejected, catch_up, decide_pass, restore
+from conflict.kernels.prefetch import fetch_soon
 from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
 from conflict.kernels.room import Room
 from conflict.kernels.rules import needs_refresh
@@ -45,6 +46,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["Folded", "fold"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
+_AHEAD = 64  # rows
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 
 
@@ -58,7 +60,8 @@ class Folded:
         tracked: One per operation of a take that holds transactions in conflict, or was judged before it
             commits, as pass TRACK decided it.
         candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was
-            decided where the applier's own cluster changed the row meanwhile. Shape (tracked,).
+            decided where the applier's own cluster changed the row meanwhile. Of transactions that are not in
+            conflict it may be no more than was decided. Shape (tracked,).
         logged: One per row that an applier sent again or reflected.
         unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
         exists: Whether each row is there at the end. Shape (clusters, keys).
@@ -106,7 +109,7 @@ def fold(
         _decisions(room.tracked[:seen], room.unused[:seen]),
         room.candidates[:seen],
         Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
-        unexplained[:2],
+        unexplained,
         np.ascontiguousarray(state["exists"].T),
     )
 
@@ -223,7 +226,7 @@ def _fold(
     begin = np.array([0, lengths[0]])
     end = begin + lengths
     tail, done = np.zeros(2, np.int64), begin.copy()
-    unexplained = np.zeros(3, np.int64)
+    unexplained, fetched = np.zeros(2, np.int64), begin.copy()
     made, seen, sent = 0, 0, 0
     _start(active, first_row, last_row, heard, hearers, split, rows, lengths)
     for number in range(len(takes)):
@@ -234,6 +237,14 @@ def _fold(
         there = 1 - here
         there_start = begin[there]
         in_conflict = offsets[number] < offsets[number + 1]
+        for side in range(2):  # rows are visited in no order, and waiting for each takes as long as all else
+            ahead = min(end[side], (done[side] if side == here else last_row[number]) + _AHEAD)
+            while fetched[side] < ahead:
+                fetch_soon(state, rows[fetched[side]]["key"], 0)
+                if keeping:
+                    fetch_soon(notes, rows[fetched[side]]["key"], 0)
+                fetched[side] += 1
+
         # 1. The applier's own changes that come before: one without a trace follows its group.
         epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
         if take["judged"]:
@@ -242,9 +253,16 @@ def _fold(
             state, notes, rows, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
         )
 
-        # 2. The foreign epoch, in the order of its log.
+        # 2. The foreign epoch, in the order of its log. Pass TRACK is gone over only where it decides otherwise.
         first, last = first_row[number], last_row[number]
-        if in_conflict or take["judged"]:
+        twice = take["judged"] or (
+            in_conflict
+            and (
+                queue_start[number] < queue_stop[number]
+                or any_rejected(rows, first, last, groups, offsets[number], offsets[number + 1])
+            )
+        )
+        if twice:
             started = seen
             seen, kept, _ = decide_pass(
                 number, takes, state, notes, rows, first, last, there_start, rules,
@@ -274,6 +292,13 @@ def _fold(
         )  # fmt: skip
         if made < 0:
             return -1, -1, -1, unexplained
+        if in_conflict and not twice:
+            if seen + made - started > len(tracked):
+                return -1, -1, -1, unexplained
+            for place in range(started, made):
+                tracked[seen] = decisions[place]
+                candidates[seen] = outcome_bit(decisions[place]["verdict"], decisions[place]["cause"])
+                seen += 1
 
         # 3. What the other side must hear of it.
         if answers:

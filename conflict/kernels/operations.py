@@ -101,26 +101,30 @@ def _operations(
 
 
 @njit(cache=True)
-def unusable_rows(table, operation, before_presence, after_presence, unidentified, refused, no_role, identified, needs):
+def unusable_rows(
+    key_table, key, operation, before_presence, after_presence, unidentified, refused, no_role, identified, needs
+):
     """
-    Return which rows an applier cannot handle. Shape (rows,).
+    Return the numbers of rows that an applier cannot handle.
 
-    The first five are of rows, the others the applier's rules by table; `needs` is whether the resolve column must be
-    there, by table, operation, and image (before, after).
+    The first is of keys, the next five are of rows, the others the applier's rules by table; `needs` is whether the
+    resolve column must be there, by table, operation, and image (before, after).
     """
-    bad = np.zeros(len(table), np.bool_)
-    for row in range(len(table)):
-        number, kind = table[row], operation[row]
-        if refused[number]:
-            bad[row] = True
-        elif kind != UPDATE or after_presence[row] != NO_COLUMNS:
-            bad[row] = (
+    bad, found = np.empty(len(key), np.int64), 0
+    for row in range(len(key)):
+        number, kind = key_table[key[row]], operation[row]
+        if refused[number] or (
+            (kind != UPDATE or after_presence[row] != NO_COLUMNS)
+            and (
                 no_role[number]
                 or (identified[number] and unidentified[row])
                 or (needs[number, kind, 0] and before_presence[row] != PRESENT)
                 or (needs[number, kind, 1] and after_presence[row] != PRESENT)
             )
-    return bad
+        ):
+            bad[found] = row
+            found += 1
+    return bad[:found].copy()
 
 
 def place_of(

@@ -34,14 +34,10 @@ def applied_columns(
         row_group: Of the rows of the other cluster.
         row_ordinal: Of the rows of the other cluster.
     """
-    count, mine = 0, 0
-    for place in range(len(take)):
-        here = applier[take[place]] == side
-        mine += here
-        count += here and source[place] >= 0 and verdict[place] == APPLIED
+    count = len(take)
     foreign, group = np.empty(count, np.uint64), np.empty(count, np.int32)
     ordinal, epoch = np.empty(count, np.int32), np.empty(count, np.uint64)
-    others = np.empty(mine - count, np.int64)
+    others = np.empty(count, np.int64)
     found, rest = 0, 0
     for place in range(len(take)):
         number, row = take[place], source[place]
@@ -54,7 +50,7 @@ def applied_columns(
         else:
             others[rest] = place
             rest += 1
-    return foreign, group, ordinal, epoch, others
+    return foreign[:found], group[:found], ordinal[:found], epoch[:found], others[:rest]
 
 
 @njit(cache=True)

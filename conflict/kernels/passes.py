@@ -15,7 +15,7 @@ from conflict.kernels.rules import decide_operation
 from conflict.kernels.stretches import reaches
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
+__all__ = ["any_rejected", "call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
@@ -37,14 +37,11 @@ def catch_up(state, notes, rows, rules, side, start, end, epoch, group, unexplai
     Do what a cluster did itself before a group of an epoch: rows from `start` on, of those up to `end`.
 
     Returns the first row that is left. `earlier` is how each row was before, if kept; `unexplained` counts changes of
-    rows that should not be there. Its last place makes the compiler keep the first loop, which has the processor fetch
-    all states at once; in the second one it would wait for one after the other.
+    rows that should not be there.
     """
-    stop = start
-    while stop < end and not reaches(rows[stop], epoch, group):
-        unexplained[2] += state[rows[stop]["key"], side]["exists"]
-        stop += 1
-    for number in range(start, stop):
+    number = start - 1
+    while number + 1 < end and not reaches(rows[number + 1], epoch, group):
+        number += 1
         row = rows[number]
         mine = state[row["key"], side]
         operation = row["operation"]
@@ -68,7 +65,7 @@ def catch_up(state, notes, rows, rules, side, start, end, epoch, group, unexplai
         if row["after_given"]:
             mine["given"], mine["value"] = True, row["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
-    return stop
+    return number + 1
 
 
 @njit(cache=True, inline="always")
@@ -202,6 +199,15 @@ def _contains(groups, start, stop, group):
         else:
             high = middle
     return low < stop and groups[low] == group
+
+
+@njit(cache=True)
+def any_rejected(rows, first, last, groups, start, stop):
+    """Whether some of the rows `first` to `last` belong to a group in conflict, of a sorted stretch of `groups`."""
+    for place in range(first, last):
+        if _contains(groups, start, stop, rows[place]["group"]):
+            return True
+    return False
 
 
 # The main loop has it compiled in; what is done now and then calls it.
