@@ -32,7 +32,8 @@ class Measured:
         changes: Row changes of the History.
         wall: Seconds on the wall, run by run, of the job alone.
         processor: Seconds of processor time of all processes, run by run.
-        memory: Peak of the memory of all processes in bytes, run by run.
+        memory: Peak of the memory of all processes in bytes, of a run before those that are timed: looking at it takes
+            processor time.
         stages: Seconds until each stage had ended, of the last run.
         answer: What the last run said of its result.
         read: Bytes of the History, by kind.
@@ -42,7 +43,7 @@ class Measured:
     changes: int
     wall: tuple[float, ...]
     processor: tuple[float, ...]
-    memory: tuple[int, ...]
+    memory: int
     stages: list[tuple[str, float]]
     answer: dict[str, Any]
     read: dict[str, int]
@@ -65,8 +66,8 @@ class Measured:
 
     @property
     def gibibytes(self) -> float:
-        """Peak of the memory of all processes, over all runs."""
-        return max(self.memory) / GIBIBYTE
+        """Peak of the memory of all processes."""
+        return self.memory / GIBIBYTE
 
     def document(self) -> dict[str, Any]:
         """Return it for JSON."""
@@ -78,7 +79,7 @@ class Measured:
             "noise": self.noise,
             "wall_seconds": self.wall,
             "processor_seconds": self.processor,
-            "peak_gibibytes": [size / GIBIBYTE for size in self.memory],
+            "peak_gibibytes": self.gibibytes,
             "stages_end_at": self.stages,
             "bytes_of_history": self.read,
             "bytes_of_result": self.written,
@@ -110,7 +111,7 @@ class Session:
         self, history: Path, function: str, binlog_type: int, scratch: Path, *, runs: int, final_rows: bool = True
     ) -> Measured:
         """
-        Resolve a History several times.
+        Resolve a History several times, after a first time that is not counted.
 
         Args:
             history: Where it is.
@@ -120,23 +121,22 @@ class Session:
             runs: How many times.
             final_rows: Whether the final rows are wanted.
         """
-        wall, processor, memory = [], [], []
+        wall, processor = [], []
+        request = {"history": str(history), "function": function, "binlog_type": binlog_type, "final_rows": final_rows}
+        with MemoryPeak(self._process.pid) as peak, tempfile.TemporaryDirectory(dir=scratch) as folder:
+            _ask(self._process, {**request, "out": f"{folder}/out"})
         for _ in range(runs):
             with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                out = Path(folder) / "out"
-                request = {"history": str(history), "function": function, "out": str(out), "binlog_type": binlog_type}
                 used = processor_seconds(self._process.pid)
-                with MemoryPeak(self._process.pid) as peak:
-                    answer = _ask(self._process, {**request, "final_rows": final_rows})
+                answer = _ask(self._process, {**request, "out": f"{folder}/out"})
                 processor.append(processor_seconds(self._process.pid) - used)
-                written = bytes_below(out)
+                written = bytes_below(Path(folder))
             wall.append(answer["seconds"])
-            memory.append(peak.size)
         changes = json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
         kinds = ("changes", "images", "consequences", "keys")
         read = {kind: bytes_below(history / kind) for kind in kinds}
-        times = (tuple(wall), tuple(processor), tuple(memory))
-        return Measured(changes, *times, answer["stages"], answer, read, written)
+        times = (tuple(wall), tuple(processor))
+        return Measured(changes, *times, peak.size, answer["stages"], answer, read, written)
 
 
 def _ask(process: subprocess.Popen[str], request: dict[str, Any] | None) -> dict[str, Any]:
