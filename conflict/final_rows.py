@@ -55,10 +55,19 @@ class _Keys:
     @classmethod
     def of(cls, result: BucketResult, table: int, keys: Int64) -> _Keys:
         """Look up what the kernels found of keys of a table."""
-        width = len(result.bucket.numbers.tables[table].columns)
+        widths, slots = [len(each.columns) for each in result.bucket.numbers.tables], result.bucket.slots
+        width = widths[table]
         exists = result.final.exists[:, keys]
-        images = result.final.images[:, result.bucket.slots[keys][:, None] + np.arange(width)]
-        return cls(exists, np.where(exists[:, :, None], images, ABSENT_IMAGE))
+        if set(widths) == {width}:
+            images = result.final.images.reshape(2, -1, width)[:, keys]
+        else:
+            images = result.final.images[:, slots[keys][:, None] + np.arange(width)]
+        images[~exists] = ABSENT_IMAGE
+        return cls(exists, images)
+
+    def part(self, stretch: slice) -> _Keys:
+        """Return some of the keys."""
+        return _Keys(self.exists[:, stretch], self.images[:, stretch])
 
     @property
     def unlike(self) -> Bool:
@@ -88,10 +97,9 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     schema = row_schema(definition)
     parts: tuple[list[pa.Table], ...] = ([schema.empty_table()], [schema.empty_table()])
     differing = 0
-    for stretch, images in reader.in_batches(
-        table, len(numbers), lambda stretch: _Keys.of(result, table, numbers[stretch]).images
-    ):
-        keys = _Keys.of(result, table, numbers[stretch])
+    everything = _Keys.of(result, table, numbers)
+    for stretch, images in reader.in_batches(table, len(numbers), lambda stretch: everything.images[:, stretch]):
+        keys = everything.part(stretch)
         columns = [
             _with_default(images.column(place, keys.images[:, :, place], field.type), column)
             for place, (field, column) in enumerate(zip(schema, definition.columns, strict=True))

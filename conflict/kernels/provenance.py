@@ -31,6 +31,7 @@ from conflict.kernels.arrays import (
 )
 from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.event_masks import EventMasks, marked_columns
+from conflict.kernels.last_images import last_images
 from conflict.kernels.records import Records
 from ndb_formats.events.rows_event import Operation
 
@@ -154,9 +155,16 @@ def trace_images(
     bounds: Bounds = bounds_of(takes, rows)
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
+    traced, logging = _traced_rows(rows, images), watching.copy()
+    logging[logged.key] = True
+    exists, final = last_images(
+        *(*each_read_only(takes.applier, bounds.local_end), traced, len(rows[0])),
+        *each_read_only(sets.offsets, sets.columns, slots),
+        *each_read_only(decisions.take, decisions.source, decisions.verdict, logging),
+    )
     arguments = [
         *each_read_only(takes.applier, bounds.local_end),
-        *(_traced_rows(rows, images), len(rows[0]), len(rows[1])),
+        *(traced, len(rows[0]), len(rows[1]), read_only(logging), exists, final),
         *each_read_only(sets.offsets, sets.columns, slots, key_table),
         tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
         *each_read_only(decisions.take, decisions.source, decisions.verdict),
@@ -164,7 +172,7 @@ def trace_images(
         int(np.diff(slots).max(initial=0)),
         *(read_only(watching), room),
     ]
-    exists, final, before, after, states, count = _trace(*arguments)
+    before, after, states, count = _trace(*arguments)
     return FinalRows(exists, final, before, after, WatchedRows(*(array[:count] for array in states)))
 
 
@@ -260,16 +268,17 @@ def _carry(side, key, entry, operation, slots, table_of, masks, old, written, ta
 
 @njit(cache=True)
 def _trace(
-    applier_of, local_end, rows, first_rows, second_rows, offsets, columns, slots, table_of, masks,
+    applier_of, local_end, rows, first_rows, second_rows, chosen_keys, exists, final,
+    offsets, columns, slots, table_of, masks,
     d_take, d_source, d_verdict, l_key, l_take, l_operation, l_refresh, widest, watching, room,
 ):  # fmt: skip
+    """Follow the rows of some keys through all takes, and fill in whether they are there and their images."""
     reflects = masks[0]
     keys = len(slots) - 1
     held = np.zeros((2, keys), _HELD)
     for side in range(2):
         for key in range(keys):
             held[side, key]["whole"] = ABSENT_IMAGE
-    final = np.empty((2, slots[keys]), np.int64)
     before = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
     after = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
     # Per key the take that touched it last; per column what it held before, and the take that wrote it last.
@@ -298,6 +307,8 @@ def _trace(
         for number in range(done[here], stop_row):
             row = rows[number]
             key = row["key"]
+            if not chosen_keys[key]:
+                continue
             mine = held[here, key]
             _write(row, mine, here, 2 * number, offsets, columns, slots[key], slots[key + 1], final)
             if room and watching[key]:
@@ -311,6 +322,8 @@ def _trace(
             if not applied:
                 continue
             key = rows[base[there] + source]["key"] if source >= 0 else l_key[-1 - source]
+            if not chosen_keys[key]:
+                continue
             mine, start, stop = held[here, key], slots[key], slots[key + 1]
             reflecting = tracing and reflects[here, table_of[key]]
             if reflecting and stamps[key] != take:
@@ -365,9 +378,10 @@ def _trace(
             elif l_operation[entry] != DELETE:
                 after[entry, : stop - start] = final[here, start:stop]
             entry += 1
-    exists = np.empty((2, keys), np.bool_)
     for side in range(2):
         for key in range(keys):
+            if not chosen_keys[key]:
+                continue
             exists[side, key] = held[side, key]["exists"]
             _spread(held[side, key], final, side, slots[key], slots[key + 1])
-    return exists, final, before, after, states, count
+    return before, after, states, count
