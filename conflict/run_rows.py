@@ -21,7 +21,7 @@ from ndb_formats.columnar_keys import KeyRows, key_parts, put_keys, slices
 from ndb_formats.columnar_tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.errors import FormatError
 from ndb_formats.kernels.keys import buckets_of
-from ndb_formats.kernels.rows import by_kind, cells_of
+from ndb_formats.kernels.row_order import by_kind, cells_of
 from ndb_formats.row_walk import RowWalk
 from ndb_formats.schema import Schema, Table
 from ndb_formats.selection import APPLY_STATUS

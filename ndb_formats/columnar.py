@@ -30,7 +30,7 @@ from ndb_formats.columnar_tables import (
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.kernels.rows import by_kind, cells_of
+from ndb_formats.kernels.row_order import by_kind, cells_of
 from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import rows_of
 from ndb_formats.row_walk import Facts, RowWalk

@@ -103,6 +103,7 @@ class RowWalk:
         self.cells = np.empty(max(most_rows * _CELLS_PER_ROW, _MIN_CELLS), np.uint32)
         self._state = np.zeros(len(Place), np.int64)
         self._epoch = np.zeros(1, np.uint64)
+        self._scratch = np.zeros(2, np.uint32)
 
     def takes(self, stretch: Stretch) -> Iterator[tuple[int, int | None]]:
         """
@@ -125,7 +126,7 @@ class RowWalk:
             stop = Stop(
                 walk_rows(
                     stretch.data, stretch.base, events, self._state, register.tables, kinds, keys, columns,
-                    self.rows, self.cells, self.facts.arrays, self._epoch,
+                    self.rows, self.cells, self.facts.arrays, self._epoch, self._scratch,
                 )
             )  # fmt: skip
             event = int(self._state[Place.EVENT])

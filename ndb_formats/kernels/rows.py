@@ -10,13 +10,13 @@ it has not met, and stops at what it cannot read.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.constants import EventType
+from ndb_formats.kernels.compiled import njit_uncounted
 from ndb_formats.kernels.layout import MODE_EPOCH, MODE_ROWS, NULL_CELL, Kind, Place, Slot, Spec, Stop
 from ndb_formats.kernels.words import little_endian, load16, load32, load64
 
-__all__ = ["by_kind", "cells_of", "walk_rows"]
+__all__ = ["walk_rows"]
 
 BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
 NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
@@ -37,12 +37,12 @@ EPOCH_PLACE, LOG_NAME_PLACE = 1, 2
 TABLE_ID, QUERY_HEAD = 6, 13
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _table_id(data, place):
     return np.uint64(load32(data, place)) | np.uint64(load16(data, place + 4)) << np.uint64(32)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _same(data, place, other, other_place, length):
     byte = np.int64(0)
     while byte + 8 <= length:
@@ -56,7 +56,7 @@ def _same(data, place, other, other_place, length):
     return True
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _packed(data, place, end):
     """Return a length-encoded integer and where it ends; -1 if there is none."""
     if place >= end:
@@ -71,7 +71,7 @@ def _packed(data, place, end):
     return (number if number >= 0 else np.int64(1) << 62), place + 1 + width
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _extra(data, place, end, event, facts):
     """Read the blocks of extra row info; return whether they can be read."""
     ids, no_id, flags, no_flags = facts[:4]
@@ -109,7 +109,7 @@ def _extra(data, place, end, event, facts):
     return True
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _slot_of(number, ids, slots):
     """Return the slot of a table id; -1 if there is none. The ids are hashed with open addressing."""
     mask = len(ids) - 1
@@ -121,7 +121,7 @@ def _slot_of(number, ids, slots):
     return np.int64(-1)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
     """Return the kind of a rows event, of those from `first` on; -1 if it is new."""
     kind = np.int64(first)
@@ -137,7 +137,7 @@ def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
     return np.int64(-1)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _image(data, place, end, base, first, count, columns, cells, cell):
     """Step over one image, noting where the wanted values start; return where it ends, or -1."""
     nulls = place
@@ -174,7 +174,7 @@ def _image(data, place, end, base, first, count, columns, cells, cell):
     return place
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _partial_mask(data, place, end, documents):
     """Read which JSON columns of an after image hold a diff: a mask and where it ends, or -1."""
     options, place = _packed(data, place, end)
@@ -191,7 +191,7 @@ def _partial_mask(data, place, end, documents):
     return np.int64(mask), place + size
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
     """Look for the epoch that an event names, and make it the open one: 1 found, 0 none, -1 if it cannot be read."""
     before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
@@ -220,7 +220,7 @@ def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
     return found
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _head(data, code, start, end, event, facts, tables, kinds, keys):
     """
     Read what stands before an event's images.
@@ -257,7 +257,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     return (END if kind >= 0 else NEW_KIND), mode, kind, place
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _known_table(data, start, end, tables):
     """Whether a Table_map event says the same as the last one of its table id."""
     ids, id_slots, slots, bodies = tables
@@ -270,7 +270,7 @@ def _known_table(data, start, end, tables):
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _whole_query(data, start, end):
     """Whether a Query event holds what its head says."""
     size = end - start
@@ -279,7 +279,7 @@ def _whole_query(data, start, end):
     return size > QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11))
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
     """Walk the rows of one event from the state's place on; return why it ended."""
     row_batch, row_event, row_number, row_cell, spans = rows
@@ -323,8 +323,8 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
     return stop
 
 
-@njit(cache=True)
-def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs):
+@njit_uncounted()
+def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs, scratch):
     """
     Walk the events of a stretch from where the state says, until something stops the walk.
 
@@ -343,12 +343,12 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         facts: Per event transaction id, whether it is missing, conflict flags, whether they are missing, NDB epoch,
             whether it is missing, batch (-1 if no rows of it are wanted); filled in. Each of shape (events,).
         epochs: The open epoch; changed. Shape (1,), uint64.
+        scratch: Room for two cells. Shape (2,), uint32.
 
     Returns:
         A `Stop`. At `TABLE_MAP`, `KIND` and `FAULT` the state's event is the one that it is about.
     """
     types, starts, ends = events
-    scratch = np.empty(2, np.uint32)
     event, stop = state[EVENT], END
     while event < len(types):
         code, start, end = types[event], starts[event], ends[event]
@@ -384,36 +384,3 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         event += 1
     state[EVENT] = event
     return stop
-
-
-@njit(cache=True)
-def by_kind(row_batch, count, batches):
-    """
-    Sort rows by batch, in order within each.
-
-    Returns:
-        Row numbers, shape (count,), and where each batch starts among them, shape (batches + 1,).
-    """
-    bounds = np.zeros(batches + 1, np.int64)
-    for row in range(count):
-        bounds[row_batch[row] + 1] += 1
-    for batch in range(batches):
-        bounds[batch + 1] += bounds[batch]
-    free = bounds.copy()
-    order = np.empty(count, np.int64)
-    for row in range(count):
-        batch = row_batch[row]
-        order[free[batch]] = row
-        free[batch] += 1
-    return order, bounds
-
-
-@njit(cache=True)
-def cells_of(cells, row_cell, rows, width):
-    """Return the cells of rows column by column. Shape (width, rows), uint32."""
-    result = np.empty((width, len(rows)), np.uint32)
-    for place in range(len(rows)):
-        first = row_cell[rows[place]]
-        for column in range(width):
-            result[column, place] = cells[first + column]
-    return result
