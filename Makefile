@@ -30,7 +30,7 @@ test-all: check          ## Also the long checks
 bench: $(PEERS)          ## Measure decoding and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
-	$(BIN)/python -m benchmarks.scaling --out build/bench/scaling.json
+	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 3 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \

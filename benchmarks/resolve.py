@@ -3,9 +3,10 @@ How fast a History is resolved: this project's Spark job beside its own referenc
 
     python -m benchmarks.resolve --peer-python VENV/bin/python
 
-Timed is `resolve_history`, from a History on disk to all of its result on disk: outcomes, exceptions, final rows,
-counters. Spark's start is apart, and so is a first run over a small History, which compiles the kernels. Histories are
-made as the function's tables are usually logged (see `benchmarks.history_maker`).
+Timed is `resolve_history`, from a History on disk to its result on disk: what was applied, outcomes, exceptions and
+counters; and once more with the final rows of all tables, for which images have to be read. Spark's start is apart, and
+so is a first run over a small History, which compiles the kernels, and a first one over the History itself. Histories
+are made as the function's tables are usually logged (see `benchmarks.history_maker`).
 
 The reference engine resolves a smaller History of the same kind in memory. DuckDB merely numbers each key's changes in
 order, by a window query over the same files on as many cores (see `benchmarks/peer_duckdb.py`); without --peer-python
@@ -32,7 +33,6 @@ from benchmarks.history_maker import configuration, make_history, usual_binlog_t
 from benchmarks.history_reader import read_history
 from benchmarks.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
-from benchmarks.spark_worker import CAN_LEAVE_ROWS_OUT
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
 from conflict.engine.replay import resolve
 from conflict.functions import FUNCTIONS
@@ -131,11 +131,11 @@ def warm_up(spark: Session, function: str, scratch: Path) -> None:
 
 @attrs.frozen
 class Result:
-    """One function: the job with final rows, and without if it can, the reference engine, statistics."""
+    """One function: all of the job, and without final rows, the reference engine, statistics."""
 
     function: str
     job: Measured
-    without_rows: Measured | None
+    without_rows: Measured
     reference_rate: float
     shape: dict[str, Any]
 
@@ -149,9 +149,7 @@ def measured(function: str, spark: Session, arguments: argparse.Namespace, scrat
     warm_up(spark, function, scratch)
     job = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat)
     assert decided(job) == taken(shape)
-    without = None
-    if CAN_LEAVE_ROWS_OUT:
-        without = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat, final_rows=False)
+    without = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat, final_rows=False)
     timing = reference(function, arguments.reference_changes, arguments.reference_runs, scratch)
     rate = arguments.reference_changes / statistics.median(timing.wall)
     return Result(function, job, without, rate, statistics_of(shape, job))
@@ -187,8 +185,9 @@ def main() -> None:
 
 def describe(result: Result) -> str:
     """Return one line on a function."""
-    job = result.job
-    return f"{result.function}: {job.rate / MILLION:.2f} million row changes/s, noise {job.noise:.0%}"
+    without, job = result.without_rows, result.job
+    rates = f"{without.rate / MILLION:.2f} million row changes/s, {job.rate / MILLION:.2f} with final rows"
+    return f"{result.function}: {rates}, noise {without.noise:.0%}, {job.noise:.0%}"
 
 
 def ratio_table(results: list[Result], peers: dict[int, dict[str, Any]]) -> str:
@@ -197,15 +196,20 @@ def ratio_table(results: list[Result], peers: dict[int, dict[str, Any]]) -> str:
     for result in results:
         peer = peers.get(result.shape["binlog_type"])
         goal = GOALS.get(result.function)
+        both = (result.without_rows.rate, result.job.rate)
+        ordering = peer["changes_per_second"] if peer else None
         rows.append(
             [
                 f"`{result.function}`",
-                f"{result.job.rate / peer['changes_per_second']:.2f}x" if peer else "not measured",
+                *(f"{rate / ordering:.2f}x" if ordering else "not measured" for rate in both),
                 f"{result.job.rate / result.reference_rate:.0f}x",
-                f"{result.job.rate / goal:.2f}x of {goal / MILLION:.0f}" if goal else "none",
+                *(f"{rate / goal:.2f}x of {goal / MILLION:.0f}" if goal else "none" for rate in both),
             ]
         )
-    headings = ["the job, compared with", "DuckDB's window query", "reference engine", "goal, million/s"]
+    headings = [
+        "the job, compared with", "DuckDB's window query", "with final rows", "reference engine, with final rows",
+        "goal, million/s", "with final rows",
+    ]  # fmt: skip
     return markdown_table(headings, rows)
 
 
@@ -217,18 +221,18 @@ def rate_table(results: list[Result]) -> str:
         rows.append(
             [
                 f"`{result.function}`",
+                f"{without.rate / MILLION:.2f}",
                 f"{job.rate / MILLION:.2f}",
-                f"{without.rate / MILLION:.2f}" if without else "not measured",
-                f"{job.seconds:.2f}",
-                f"{statistics.median(job.processor):.2f}",
-                f"{job.noise:.0%}",
+                *(f"{each.seconds:.2f}" for each in (without, job)),
+                *(f"{statistics.median(each.processor):.2f}" for each in (without, job)),
+                *(f"{each.noise:.0%}" for each in (without, job)),
                 f"{job.gibibytes:.2f}",
                 f"{result.reference_rate:,.0f}",
             ]
         )
     headings = [
-        "function", "million row changes/s", "the same without final rows", "median s", "processor s", "noise",
-        "peak GiB", "reference engine, row changes/s",
+        "function", "million row changes/s", "with final rows", "median s", "with final rows", "processor s",
+        "with final rows", "noise", "with final rows", "peak GiB", "reference engine, row changes/s",
     ]  # fmt: skip
     return markdown_table(headings, rows)
 
@@ -269,7 +273,7 @@ def document(
         "results": {
             result.function: {
                 "job": result.job.document(),
-                "job_without_final_rows": result.without_rows.document() if result.without_rows else None,
+                "job_without_final_rows": result.without_rows.document(),
                 "reference_changes_per_second": result.reference_rate,
                 "history": result.shape,
             }

@@ -7,7 +7,6 @@ Spark has started. Only `resolve_history` is timed.
 
 from __future__ import annotations
 
-import inspect
 import json
 import os
 import sys
@@ -20,10 +19,6 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_runner, spark_session
 
-__all__ = ["CAN_LEAVE_ROWS_OUT"]
-
-CAN_LEAVE_ROWS_OUT = "final_rows" in inspect.signature(resolve_history).parameters
-
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
     """Resolve once; returns seconds in all and per stage, and the figures of the run."""
@@ -34,7 +29,6 @@ def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
         if done == total:
             stages.append((stage, time.perf_counter() - started))
 
-    options = {} if request["final_rows"] else {"final_rows": False}
     binlog_type = request["binlog_type"]
     summary = resolve_history(
         run,
@@ -42,8 +36,8 @@ def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
         Folder(request["history"]),
         Folder(request["out"]),
         use_evidence=False,
+        final_rows=request["final_rows"],
         progress=progress,
-        **options,
     )
     seconds = time.perf_counter() - started
     return {"seconds": seconds, "stages": stages, "summary": summary.to_json(), "counters": summary.counters}

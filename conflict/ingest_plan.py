@@ -24,7 +24,7 @@ from conflict.runs import Run, plan_runs
 __all__ = ["PLAN", "Plan", "default_buckets", "digest_of", "load_plan", "plan_ingest", "refuse_differences"]
 
 PLAN = "ingest.json"
-BUCKET_BYTES = 64 * 1024 * 1024
+BUCKET_BYTES = 128 * 1024 * 1024
 MIN_BUCKETS, MAX_BUCKETS = 4, 256
 _DIGEST_BYTES = 4096
 # The byte of the first event that says whether the server still writes the file.
@@ -120,7 +120,7 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
 
 
 def default_buckets(configuration: Configuration) -> int:
-    """Return one bucket per 64 MiB of binlog, which are one or two million row changes; at least 4, at most 256."""
+    """Return one bucket per 128 MiB of binlog, which are two to four million row changes; at least 4, at most 256."""
     size = sum(os.path.getsize(file) for cluster in configuration.clusters for file in cluster.files)
     return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
 

@@ -68,10 +68,10 @@ class TestAtOnce:
         assert written(history) == before
 
     @pytest.mark.parametrize(
-        ("size", "buckets"), [(0, 4), (256 << 20, 4), ((256 << 20) + 2, 5), (6400 << 20, 100), (1 << 40, 256)]
+        ("size", "buckets"), [(0, 4), (512 << 20, 4), ((512 << 20) + 2, 5), (12800 << 20, 100), (1 << 40, 256)]
     )
     def test_default_buckets(self, demo: Recording, size: int, buckets: int):
-        """One for every 64 MiB of binlog, at least 4, at most 256."""
+        """One for every 128 MiB of binlog, at least 4, at most 256."""
         for file in demo.files.values():
             os.truncate(file, size // 2)
         assert default_buckets(demo.configuration) == buckets
