@@ -74,7 +74,7 @@ class Shape:
     runs: int = 4
 
     def __attrs_post_init__(self) -> None:
-        for name, usual in (("keys", self.changes // 10), ("buckets", 2 * -(-self.changes // 6_000_000))):
+        for name, usual in (("keys", self.changes // 10), ("buckets", 2 * -(-self.changes // 6_250_000))):
             object.__setattr__(self, name, getattr(self, name) or usual)
         if self.keys < 64 * self.buckets:
             message = f"{self.keys} keys are too few for {self.buckets} buckets"

@@ -192,7 +192,10 @@ def _parts(spark: SparkSession, tasks: int) -> int:
     Spark takes some hundredths of a second for each of its tasks, as long as a small bucket does.
     """
     context = _context(spark)
-    return tasks if context is None else min(tasks, _PER_CORE * context.defaultParallelism)
+    if context is None:
+        return tasks
+    together = -(-tasks // (_PER_CORE * context.defaultParallelism))
+    return -(-tasks // together)  # as many in one as in the other, nearly
 
 
 def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:

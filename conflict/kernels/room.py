@@ -7,7 +7,7 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from conflict.kernels.arrays import Bool, Int64
+from conflict.kernels.arrays import Bool, Int32, Int64
 from conflict.kernels.records import COMPARED, DECISION, EARLIER, ENTRY, Records
 
 __all__ = ["Room"]
@@ -39,10 +39,10 @@ class Room:
     """
 
     active: Bool
-    first_row: Int64
-    last_row: Int64
-    queue_start: Int64
-    queue_stop: Int64
+    first_row: Int32
+    last_row: Int32
+    queue_start: Int32
+    queue_stop: Int32
     decisions: Records
     compared: Records
     tracked: Records
@@ -71,10 +71,10 @@ class Room:
         """
         return cls(
             active=np.zeros(takes, np.bool_),
-            first_row=np.zeros(takes, np.int64),
-            last_row=np.zeros(takes, np.int64),
-            queue_start=np.zeros(takes, np.int64),
-            queue_stop=np.zeros(takes, np.int64),
+            first_row=np.zeros(takes, np.int32),
+            last_row=np.zeros(takes, np.int32),
+            queue_start=np.zeros(takes, np.int32),
+            queue_stop=np.zeros(takes, np.int32),
             decisions=np.empty(capacity, DECISION),
             compared=np.empty(capacity, COMPARED),
             tracked=np.empty(capacity, DECISION),
