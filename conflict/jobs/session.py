@@ -231,7 +231,7 @@ def _told_by(spark: SparkSession, report: Callable[[int], None]) -> Iterator[Non
     try:
         yield
     finally:
-        spark.removeProgressHandler(handler)  # type: ignore[arg-type]
+        spark.removeProgressHandler(handler)  # type: ignore[arg-type]  # as above
 
 
 @contextmanager

@@ -50,5 +50,6 @@ def _prefetch(_: Any, records: Any, row: Any, column: Any) -> Any:
 
 
 @overload(fetch_soon, inline="always")
-def _compiled(records, row, column):  # noqa: ARG001 - numba compares the names
+def _compiled(records, row, column):  # noqa: ARG001 - numba picks by these names, and compiles what is returned
+    # Numba puts in the first argument, which a call seems to lack, and compiles Python functions alone: thus a lambda.
     return lambda records, row, column: _prefetch(records, row, column)  # type: ignore[call-arg]  # noqa: PLW0108

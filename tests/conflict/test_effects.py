@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from conflict.kernels.effects import compare, in_order
+from conflict.kernels.effects import compare, in_order, look_quickly
 
 CHANGED, DELETED, REFRESHED = 1, 2, 3
 # Take, own epoch, group, row and effect; what is shown has no take.
@@ -66,3 +66,50 @@ def test_in_order(places: list[tuple[int, int]], expected: bool) -> None:
         np.array([each[place] for each in places], kind) for place, kind in ((0, np.uint64), (1, np.int32))
     )
     assert in_order(epochs, groups) == expected
+
+
+UPDATE, DELETE, APPLIED, REJECTED = 2, 3, 0, 1
+# Takes 0 and 2 of A at (7, 0) and (2**64 - 1, 0), take 1 of B. Decisions: take, verdict, row, operation.
+Decided = tuple[int, int, int, int]
+TWO: list[Decided] = [(0, APPLIED, 4, UPDATE), (1, APPLIED, 4, UPDATE), (2, APPLIED, 5, DELETE)]
+SHOWN: list[Row] = [(0, 7, 0, 4, CHANGED), (0, 2**64 - 1, 0, 5, DELETED)]
+
+
+@pytest.mark.parametrize(
+    ("decided", "sent_again", "alone", "shown", "expected"),
+    [
+        ([], [], True, [], (0, [], [])),
+        (TWO, [], True, SHOWN, (2, [], [])),
+        # Changed twice in one take shows once; deleted and written again does not show as deleted.
+        ([TWO[0], *TWO], [], True, SHOWN, (2, [], [])),
+        ([*TWO, (2, APPLIED, 5, UPDATE)], [], True, SHOWN, (1, [2, 3], [1])),
+        # What was rejected touches nothing, unless the binlog shows that it did.
+        ([(0, REJECTED, 4, UPDATE)], [], True, [], (0, [], [])),
+        ([(0, REJECTED, 4, UPDATE)], [], True, SHOWN[:1], (0, [0], [0])),
+        (TWO, [], True, [SHOWN[0]], (1, [2], [])),
+        (TWO, [], True, [SHOWN[0], (0, 8, 0, 1, CHANGED), SHOWN[1]], (2, [], [1])),
+        (TWO, [], True, [SHOWN[0], SHOWN[0], SHOWN[1]], (1, [0], [0, 1])),
+        (TWO, [], True, [(0, 7, 0, 4, DELETED), SHOWN[1]], (1, [0], [0])),
+        # Rows that were sent again, and takes at one place, are looked at with care.
+        (TWO, [2], True, SHOWN, (1, [2], [1])),
+        (TWO, [], False, SHOWN, (0, [0, 2], [0, 1])),
+    ],
+)
+def test_a_quick_look(
+    decided: list[Decided],
+    sent_again: list[int],
+    alone: bool,
+    shown: list[Row],
+    expected: tuple[int, list[int], list[int]],
+) -> None:
+    """Takes of which the binlog shows the same are done with; all else is left for a second look."""
+    take, verdict, row, operation = (
+        np.array([each[place] for each in decided], kind)
+        for place, kind in enumerate((np.int32, np.int8, np.int32, np.int8))
+    )
+    places = (np.array([7, 9, 2**64 - 1], np.uint64), np.zeros(3, np.int32), np.full(3, alone, np.bool_))
+    count, left, unseen = look_quickly(
+        *(take, verdict, np.ones(len(take), np.bool_), row, operation, np.array(sent_again, np.int64)),
+        *(np.array([0, 1, 0], np.int8), *places, 0, *columns(shown)[1:], 10),
+    )
+    assert (count, left.tolist(), unseen.tolist()) == expected
