@@ -36,17 +36,16 @@ from conflict.kernels.arrays import (
 )
 from conflict.kernels.open_decisions import outcome_bit, try_others
 from conflict.kernels.passes import any_rejected, catch_up, decide_pass, restore
-from conflict.kernels.prefetch import fetch_soon
 from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
 from conflict.kernels.room import Room
 from conflict.kernels.rules import needs_refresh
 from conflict.kernels.stretches import HIGHEST, LAST_EPOCH, open_start
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["Folded", "fold"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
-_AHEAD = 64  # rows
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
 
 
@@ -88,15 +87,18 @@ def fold(
         conflicts: Transactions in conflict, per take.
         key_table: Table number of each key in the bucket. Shape (keys,).
     """
-    walk, packed = walk_of(takes), row_records(rows)
-    lengths = np.array([len(side) for side in rows], np.int64)
+    walk, (packed, images) = walk_of(takes), row_records(rows)
+    split, total = len(rows[0]), sum(len(side) for side in rows)
     keeping = len(conflicts.groups) > 0
-    capacity = len(packed) + len(packed) // 4 + 1024  # rows that are sent again are few, as a rule
+    capacity = total * 5 // 4 + 1024  # rows that are sent again are few, as a rule
     while True:
         state, notes = state_records(key_table)
-        room = Room.of(capacity, len(key_table), len(packed), len(takes), keeping=keeping)
-        made, seen, sent, unexplained = _fold(
-            *(walk.takes, walk.hearers, walk.heard, walk.split, packed, lengths),
+        room = Room.of(capacity, len(key_table), total, len(takes), keeping=keeping)
+        epochs = tuple(read_only(side.epoch) for side in rows)
+        _start(room.active, room.first_row, room.last_row, walk.heard, walk.hearers, walk.split, epochs)
+        done, tail, unexplained = np.array([0, split]), np.zeros(2, np.int64), np.zeros(2, np.int64)
+        made, seen, sent = _fold(
+            *(walk.takes, walk.hearers, packed, images, (0, split), (split, total), done, tail, unexplained),
             *(rule_records(functions), state, notes),
             *(read_only(conflicts.offsets), read_only(conflicts.groups), keeping),
             *attrs.astuple(room, recurse=False),
@@ -132,7 +134,7 @@ def _columns(decisions):
     return take, source, verdict, cause, existed
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lacks, decision):
     entry = log[sent]
     entry["cluster"], entry["key"], entry["take"], entry["operation"] = here, key, take, operation
@@ -140,7 +142,7 @@ def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lack
     entry["decision"] = decision
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
@@ -197,38 +199,41 @@ def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, 
 
 
 @njit(cache=True)
-def _start(active, first_row, last_row, heard, hearers, split, rows, lengths):
-    """Mark the takes whose foreign epoch holds rows, and which ones."""
+def _start(active, first_row, last_row, heard, hearers, split, epochs):
+    """Mark the takes whose foreign epoch holds rows, and which ones; `epochs` are those of both clusters' rows."""
+    offset = 0
     for side in range(2):
+        mine = epochs[side]
         place = split if side == 0 else 0
         stop = len(hearers) if side == 0 else split
-        row = lengths[0] * side
-        end = lengths[0] + lengths[1] * side
-        while row < end:
-            epoch, first = rows[row]["epoch"], row
-            while row < end and rows[row]["epoch"] == epoch:
+        row = 0
+        while row < len(mine):
+            epoch, first = mine[row], row
+            while row < len(mine) and mine[row] == epoch:
                 row += 1
             while place < stop and heard[place] < epoch:
                 place += 1
             while place < stop and heard[place] == epoch:
                 taker = hearers[place]
-                active[taker], first_row[taker], last_row[taker] = True, first, row
+                active[taker], first_row[taker], last_row[taker] = True, offset + first, offset + row
                 place += 1
+        offset += len(mine)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _fold(
-    takes, hearers, heard, split, rows, lengths, rules, state, notes, offsets, groups, keeping,
+    takes, hearers, rows, images, begin, end, done, tail, unexplained, rules, state, notes, offsets, groups, keeping,
     active, first_row, last_row, queue_start, queue_stop,
     decisions, compared, tracked, unused, trial, candidates, log, queue, pending, saved, earlier, moved,
 ):  # fmt: skip
-    """Walk the takes; returns how many decisions, tracked decisions and entries there are, -1 if no room is left."""
-    begin = np.array([0, lengths[0]])
-    end = begin + lengths
-    tail, done = np.zeros(2, np.int64), begin.copy()
-    unexplained, fetched = np.zeros(2, np.int64), begin.copy()
+    """
+    Walk the takes.
+
+    Per cluster, `begin` and `end` are those of its rows, `done` is the first that is left, `tail` the length of its
+    queue; `unexplained` is added up. Returns how many decisions, tracked decisions and entries there are, -1 if no room
+    is left.
+    """
     made, seen, sent = 0, 0, 0
-    _start(active, first_row, last_row, heard, hearers, split, rows, lengths)
     for number in range(len(takes)):
         if not active[number]:
             continue  # it applies nothing here
@@ -237,20 +242,12 @@ def _fold(
         there = 1 - here
         there_start = begin[there]
         in_conflict = offsets[number] < offsets[number + 1]
-        for side in range(2):  # rows are visited in no order, and waiting for each takes as long as all else
-            ahead = min(end[side], (done[side] if side == here else last_row[number]) + _AHEAD)
-            while fetched[side] < ahead:
-                fetch_soon(state, rows[fetched[side]]["key"], 0)
-                if keeping:
-                    fetch_soon(notes, rows[fetched[side]]["key"], 0)
-                fetched[side] += 1
-
         # 1. The applier's own changes that come before: one without a trace follows its group.
         epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
         if take["judged"]:
             epoch, follows = take["judged_epoch"], np.int64(take["judged_group"]) + 1
         done[here] = catch_up(
-            state, notes, rows, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
+            state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
         )
 
         # 2. The foreign epoch, in the order of its log. Pass TRACK is gone over only where it decides otherwise.
@@ -265,36 +262,36 @@ def _fold(
         if twice:
             started = seen
             seen, kept, _ = decide_pass(
-                number, takes, state, notes, rows, first, last, there_start, rules,
+                number, takes, state, notes, rows, images, first, last, there_start, rules,
                 log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, unused, seen, True, saved,
             )  # fmt: skip
             if seen < 0:
-                return -1, -1, -1, unexplained
+                return -1, -1, -1
             restore(saved, state, notes, here, kept)
             epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
             done[here] = catch_up(
-                state, notes, rows, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
+                state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
             )
             if in_conflict:
                 for place in range(started, seen):
                     candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
                 first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
                 try_others(
-                    number, takes, state, notes, rows, first_open, first, last, there_start, rules,
+                    number, takes, state, notes, rows, images, first_open, done[here], first, last, there_start, rules,
                     log, queue, queue_start[number], queue_stop[number], groups,
                     tracked, started, seen, candidates, trial, unused, saved, earlier, moved,
                 )  # fmt: skip
         started = made
         made, _, answers = decide_pass(
-            number, takes, state, notes, rows, first, last, there_start, rules,
+            number, takes, state, notes, rows, images, first, last, there_start, rules,
             log, queue, queue_start[number], queue_stop[number],
             groups, offsets[number], offsets[number + 1], decisions, compared, made, False, saved,
         )  # fmt: skip
         if made < 0:
-            return -1, -1, -1, unexplained
+            return -1, -1, -1
         if in_conflict and not twice:
             if seen + made - started > len(tracked):
-                return -1, -1, -1, unexplained
+                return -1, -1, -1
             for place in range(started, made):
                 tracked[seen] = decisions[place]
                 candidates[seen] = outcome_bit(decisions[place]["verdict"], decisions[place]["cause"])
@@ -307,7 +304,7 @@ def _fold(
                 number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, started, made
             )
             if sent < 0:
-                return -1, -1, -1, unexplained
+                return -1, -1, -1
             queued = tail[here]
             for entry in range(entries, sent):
                 queue[here, tail[here]] = entry
@@ -320,6 +317,6 @@ def _fold(
                 active[hearer] = True
     for side in range(2):
         catch_up(
-            state, notes, rows, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, keeping, earlier
+            state, rows, images, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, keeping, earlier
         )
-    return made, seen, sent, unexplained
+    return made, seen, sent

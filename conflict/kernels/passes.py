@@ -8,12 +8,14 @@ what they do.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.decision import Cause, Verdict
+from conflict.kernels.prefetch import fetch_soon
+from conflict.kernels.records import FETCHED_AHEAD
 from conflict.kernels.rules import decide_operation
 from conflict.kernels.stretches import reaches
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["any_rejected", "call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
 
@@ -22,35 +24,34 @@ APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Ve
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
 NOTHING = np.uint64(0)
+_SOON = 8  # rows
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def copy_version(target, source):
     """Make one record what another is: exists, author, epoch, resolve column, lacking columns."""
     target["epoch"], target["value"], target["lacks"] = source["epoch"], source["value"], source["lacks"]
     target["exists"], target["local"], target["given"] = source["exists"], source["local"], source["given"]
 
 
-@njit(cache=True, inline="always")
-def catch_up(state, notes, rows, rules, side, start, end, epoch, group, unexplained, keeping, earlier):
+@njit_uncounted(inline="always")
+def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexplained, keeping, earlier):
     """
     Do what a cluster did itself before a group of an epoch: rows from `start` on, of those up to `end`.
 
-    Returns the first row that is left. `earlier` is how each row was before, if kept; `unexplained` counts changes of
-    rows that should not be there.
+    Returns the first row that is left. `images` is what images hold (see `conflict.kernels.records.row_records`),
+    `earlier` how each row was before, if kept; `unexplained` counts changes of rows that should not be there.
     """
-    number = start - 1
+    number, step = start - 1, min(len(images) - 1, 1)  # one record of images can stand for all
     while number + 1 < end and not reaches(rows[number + 1], epoch, group):
         number += 1
-        row = rows[number]
+        fetch_soon(state, rows[number + FETCHED_AHEAD]["key"], 0)
+        row, image = rows[number], images[number * step]
         mine = state[row["key"], side]
         operation = row["operation"]
         unexplained[side] += not mine["exists"] and operation != WRITE
         if keeping:
-            before = earlier[number]
-            copy_version(before, mine)
-            note = notes[row["key"], side]
-            before["previous"], note["last_own"] = note["last_own"], number
+            copy_version(earlier[number], mine)
         if operation == DELETE:
             mine["exists"] = False
             continue
@@ -58,17 +59,17 @@ def catch_up(state, notes, rows, rules, side, start, end, epoch, group, unexplai
             mine["exists"], mine["given"], mine["value"] = True, False, NOTHING
             mine["lacks"] = rules[side, mine["table"]]["required"]
             if operation == UPDATE:
-                mine["lacks"] = row["before_lacks"]
+                mine["lacks"] = image["before_lacks"]
                 if row["before_given"]:
-                    mine["given"], mine["value"] = True, row["before"]
-        mine["lacks"] &= row["after_lacks"]
+                    mine["given"], mine["value"] = True, image["before"]
+        mine["lacks"] &= image["after_lacks"]
         if row["after_given"]:
-            mine["given"], mine["value"] = True, row["after"]
+            mine["given"], mine["value"] = True, image["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
     return number + 1
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def restore(saved, state, notes, side, count):
     """Undo a pass."""
     for place in range(count):
@@ -78,7 +79,7 @@ def restore(saved, state, notes, side, count):
 
 
 def _decide_pass(
-    number, takes, state, notes, rows, first, last, there_start, rules, log, queue, queued, queue_end, groups,
+    number, takes, state, notes, rows, images, first, last, there_start, rules, log, queue, queued, queue_end, groups,
     rejected_start, rejected_stop, decisions, compared, made, undoing, saved,
 ):  # fmt: skip
     """
@@ -90,6 +91,7 @@ def _decide_pass(
         state: Rows of both clusters.
         notes: What is noted of them.
         rows: Own changes of both clusters.
+        images: What their images hold; see `conflict.kernels.records.row_records`.
         first: The first of them that belongs to the foreign epoch.
         last: One past the last.
         there_start: Where those of the source begin.
@@ -114,7 +116,7 @@ def _decide_pass(
     here = take["applier"]
     there = 1 - here
     pass_number = 2 * number + undoing
-    kept, place, answers = 0, first, False
+    kept, place, answers, step = 0, first, False, min(len(images) - 1, 1)
     while made >= 0 and (place < last or queued < queue_end):
         if made >= len(decisions):
             made = -1
@@ -133,10 +135,11 @@ def _decide_pass(
             decision["source"] = -1 - queue[there, queued]
             queued += 1
         else:
-            row = rows[place]
+            row, image = rows[place], images[place * step]
+            fetch_soon(state, rows[place + _SOON]["key"], 0)
             key, operation, group = row["key"], row["operation"], row["group"]
-            before_given, before = row["before_given"], row["before"]
-            given, after, lacks, empty = row["after_given"], row["after"], row["after_lacks"], row["empty"]
+            before_given, before = row["before_given"], image["before"]
+            given, after, lacks, empty = row["after_given"], image["after"], image["after_lacks"], row["empty"]
             decision["source"] = place - there_start
             place += 1
         mine = state[key, here]
@@ -188,7 +191,7 @@ def _decide_pass(
     return made, kept, answers
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _contains(groups, start, stop, group):
     """Whether a group is in a sorted stretch."""
     low, high = start, stop
@@ -201,7 +204,7 @@ def _contains(groups, start, stop, group):
     return low < stop and groups[low] == group
 
 
-@njit(cache=True)
+@njit_uncounted()
 def any_rejected(rows, first, last, groups, start, stop):
     """Whether some of the rows `first` to `last` belong to a group in conflict, of a sorted stretch of `groups`."""
     for place in range(first, last):
@@ -211,5 +214,5 @@ def any_rejected(rows, first, last, groups, start, stop):
 
 
 # The main loop has it compiled in; what is done now and then calls it.
-decide_pass = njit(cache=True, inline="always")(_decide_pass)
-call_decide_pass = njit(cache=True)(_decide_pass)
+decide_pass = njit_uncounted(inline="always")(_decide_pass)
+call_decide_pass = njit_uncounted()(_decide_pass)

@@ -23,6 +23,8 @@ __all__ = [
     "DECISION",
     "EARLIER",
     "ENTRY",
+    "FETCHED_AHEAD",
+    "IMAGES",
     "NOTE",
     "ROW",
     "RULE",
@@ -39,6 +41,8 @@ __all__ = [
 Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
 _CACHE_LINE = 64
+FETCHED_AHEAD = 48  # rows
+_IN_IMAGES = ("before_value", "after_value", "before_lacks", "after_lacks")
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
 _VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
@@ -57,12 +61,13 @@ TAKE = np.dtype(
 # An own change of a cluster, the second cluster's after the first one's.
 ROW = np.dtype(
     [
-        *[("epoch", "u8"), ("before", "u8"), ("after", "u8"), ("before_lacks", "u8"), ("after_lacks", "u8")],
-        *[("key", "i4"), ("group", "i4"), ("operation", "i1")],
+        *[("epoch", "u8"), ("key", "i4"), ("group", "i4"), ("operation", "i1")],
         *[("before_given", "?"), ("after_given", "?"), ("empty", "?")],
     ],
     align=True,
 )
+# What its images hold: the resolve column, and the required columns that they lack.
+IMAGES = np.dtype([("before", "u8"), ("after", "u8"), ("before_lacks", "u8"), ("after_lacks", "u8")])
 # What an applier does with a table; bit n of `needs_before` is operation n.
 RULE = np.dtype(
     [
@@ -137,37 +142,49 @@ def walk_of(takes: TakeArrays) -> Walk:
     return Walk(records, hearers, takes.foreign_epoch[hearers], split)
 
 
-def row_records(rows: Sequence[BucketRows]) -> Records:
-    """Return the rows of both clusters."""
-    records = np.empty(sum(len(side) for side in rows), ROW)
+def row_records(rows: Sequence[BucketRows]) -> tuple[Records, Records]:
+    """
+    Return the rows of both clusters, `ROW`, and what their images hold, `IMAGES`.
+
+    `FETCHED_AHEAD` rows of key 0 follow, so that those ahead of any row can be looked at. Where images hold nothing
+    that counts, as for the functions that go by epoch, one record stands for all.
+    """
+    total = sum(len(side) for side in rows)
+    wide = any(getattr(side, name).any() for side in rows for name in _IN_IMAGES)
+    records, images = np.empty(total + FETCHED_AHEAD, ROW), np.zeros(1, IMAGES)
+    records[total:] = np.zeros((), ROW)
+    if wide:
+        images = np.empty(total, IMAGES)
     start = 0
     for side in rows:
+        stop = start + len(side)
         _pack_rows(
-            records[start : start + len(side)],
+            records[start:stop],
             *(read_only(array) for array in (side.key, side.operation, side.epoch, side.group)),
-            *(read_only(array) for array in (side.before_presence, side.before_value, side.before_lacks)),
-            *(read_only(array) for array in (side.after_presence, side.after_value, side.after_lacks)),
+            *(read_only(array) for array in (side.before_presence, side.after_presence)),
         )
-        start += len(side)
-    return records
+        if wide:
+            _pack_images(images[start:stop], *(read_only(getattr(side, name)) for name in _IN_IMAGES))
+        start = stop
+    return records, images
 
 
 @njit(cache=True)
-def _pack_rows(
-    records, key, operation, epoch, group, before_presence, before, before_lacks, after_presence, after, after_lacks
-):
+def _pack_rows(records, key, operation, epoch, group, before_presence, after_presence):
     for place in range(len(key)):
         row = records[place]
-        row["key"], row["operation"], row["epoch"], row["group"] = (
-            key[place],
-            operation[place],
-            epoch[place],
-            group[place],
-        )
-        row["before_given"], row["before"] = before_presence[place] == PRESENT, before[place]
-        row["after_given"], row["after"] = after_presence[place] == PRESENT, after[place]
-        row["before_lacks"], row["after_lacks"] = before_lacks[place], after_lacks[place]
+        row["key"], row["epoch"], row["group"] = key[place], epoch[place], group[place]
+        row["operation"], row["before_given"] = operation[place], before_presence[place] == PRESENT
+        row["after_given"] = after_presence[place] == PRESENT
         row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
+
+
+@njit(cache=True)
+def _pack_images(records, before, after, before_lacks, after_lacks):
+    for place in range(len(before)):
+        images = records[place]
+        images["before"], images["after"] = before[place], after[place]
+        images["before_lacks"], images["after_lacks"] = before_lacks[place], after_lacks[place]
 
 
 def rule_records(functions: FunctionArrays) -> Records:

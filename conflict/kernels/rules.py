@@ -5,11 +5,11 @@ The rules of `conflict.functions` and of the roles, compiled: one operation agai
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from conflict.decision import Cause, Verdict
 from conflict.functions import FunctionCode
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["decide_operation", "needs_refresh"]
 
@@ -25,7 +25,7 @@ MAX_DEL_WIN_INS = int(FunctionCode.MAX_DEL_WIN_INS)
 NOTHING = np.uint64(0)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _stored_precision(epoch, bits):
     """See `conflict.engine.row_store.stored_precision`."""
     low = epoch & np.uint64(0xFFFFFFFF)
@@ -34,21 +34,21 @@ def _stored_precision(epoch, bits):
     return epoch
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _greater(after, value):
     if after > value:
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
     return REJECTED, IN_CONFLICT, after, value
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _equal(before, value):
     if before == value:
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
     return REJECTED, IN_CONFLICT, before, value
 
 
-@njit(cache=True)
+@njit_uncounted(inline="always")
 def _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated):
     """Return (verdict, cause, incoming, stored) of a function; the rules of `conflict.functions`."""
     if operation == WRITE:
@@ -72,14 +72,14 @@ def _judge(function, bits, operation, exists, local, epoch, value, before, after
     return _equal(before, value)
 
 
-@njit(cache=True)
+@njit_uncounted(inline="always")
 def _accept_reflected(operation, exists, local):
     """Return the decision of a secondary on what the primary sends back."""
     fits = not exists if operation == WRITE else exists and not local
     return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
 
 
-@njit(cache=True)
+@njit_uncounted(inline="always")
 def decide_operation(
     function,
     bits,
@@ -135,7 +135,7 @@ def decide_operation(
     return decision
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def needs_refresh(refreshes, operation, cause):
     """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
     return cause == TRANSACTION or (refreshes and not (operation == DELETE and cause == MISSING))

@@ -5,7 +5,8 @@ Which of a cluster's rows come before a take, and which belong to an epoch.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["HIGHEST", "LAST_EPOCH", "open_start", "reaches", "seek"]
 
@@ -14,13 +15,13 @@ HIGHEST = np.int64(2**40)
 LAST_EPOCH = np.uint64(2**64 - 1)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def reaches(row, epoch, group):
     """Whether a row stands at or after (epoch, group)."""
     return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def seek(rows, low, high, near, epoch, group):
     """Return the first row from `low` on at or after (epoch, group), `high` if there is none; it is likely `near`."""
     if near > low and reaches(rows[near - 1], epoch, group):
@@ -44,7 +45,7 @@ def seek(rows, low, high, near, epoch, group):
     return low
 
 
-@njit(cache=True)
+@njit_uncounted()
 def open_start(takes, number, rows, low, high, near):
     """Return the first own row from which on an applier may have begun with a take: after the last, once it arrived."""
     take = takes[number]
