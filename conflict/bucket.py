@@ -79,7 +79,7 @@ class Bucket:
     def _rows(self, changes: GridColumns, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
         key = changes.array("key")
         plain = {name: changes.array(name) for name in _PLAIN}
-        nothing = np.zeros(len(key), np.uint64)
+        nothing = np.broadcast_to(np.uint64(0), len(key))
         compares = bool(self.numbers.resolve_columns)
         before, after = (changes.array(name) if compares else nothing for name in _VALUES)
 

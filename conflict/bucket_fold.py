@@ -25,7 +25,13 @@ EXISTS = (int(Verdict.REJECTED), int(Cause.ROW_ALREADY_EXISTS), 0, 0)
 
 
 def fold_bucket(
-    rows: Sequence[BucketRows], key_table: Int16, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
+    rows: Sequence[BucketRows],
+    key_table: Int16,
+    sites: Sequence[Site],
+    takes: TakeArrays,
+    conflicts: Conflicts,
+    *,
+    candidates: bool = False,
 ) -> Folded:
     """
     Decide the operations of a bucket; its images are not needed.
@@ -36,13 +42,14 @@ def fold_bucket(
         sites: Both sites.
         takes: All takes in order.
         conflicts: The transactions in conflict.
+        candidates: Whether it is wanted what may have been decided besides what was (see `Folded`).
 
     Raises:
         ConfigurationError: A user's function failed, or returned what is no decision.
     """
     users = user_functions(sites)
     decide = interpreted_fold({number: _rule(function) for number, function in users.items()}) if users else fold
-    return decide(takes, rows, function_arrays(sites), conflicts, key_table)
+    return decide(takes, rows, function_arrays(sites), conflicts, key_table, candidates=candidates)
 
 
 def _rule(function: ConflictFunction) -> Decide:

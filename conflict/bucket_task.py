@@ -91,7 +91,7 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts, candidates=True)
     folded = _without_vain_passes(folded, conflicts)
     result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
     for number, site in enumerate(sites):

@@ -16,15 +16,15 @@ import pyarrow as pa
 from conflict.bucket_result import BucketResult
 from conflict.decision import Cause, Decision, Verdict
 from conflict.grid import Folder
-from conflict.kernels.arrays import Int64
+from conflict.kernels.arrays import Int64, each_read_only
 from conflict.kernels.open_decisions import outcome_bit
+from conflict.kernels.passes import are_rejected
 from conflict.outputs import UNDECIDED
 from conflict.undecided import counts_differ, decision_text, moved_counters
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Slack", "write_undecided"]
 
-_GROUP_BITS = 32
 _OUTCOMES = {
     int(outcome_bit(int(verdict), int(cause))): Decision(verdict, cause)
     for verdict in Verdict
@@ -95,14 +95,10 @@ def _several(result: BucketResult, number: int) -> Int64:
     """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
     candidates, about, conflicts = result.folded.candidates, result.tracked, result.conflicts
     several = np.flatnonzero((candidates & (candidates - 1)) & -(about.applier == number).astype(np.int64))
-    in_conflict = np.repeat(np.arange(len(conflicts.offsets) - 1), np.diff(conflicts.offsets)), conflicts.groups
     mine = result.folded.tracked.take[several], about.group[several]
-    return several[np.isin(_codes(*mine), _codes(*in_conflict))]
-
-
-def _codes(take: np.ndarray, group: np.ndarray) -> Int64:
-    """Return one number for each transaction."""
-    return take.astype(np.int64) << _GROUP_BITS | group.astype(np.int64) & (1 << _GROUP_BITS) - 1
+    rejected = np.zeros(len(several), np.bool_)
+    are_rejected(*(*each_read_only(*mine, conflicts.offsets, conflicts.groups), rejected))
+    return several[rejected]
 
 
 def _meaning(

@@ -15,14 +15,12 @@ Spark reads as DECIMAL(20, 0).
 
 from __future__ import annotations
 
-import io
 import json
 import posixpath
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -211,21 +209,25 @@ class Folder:
         with filesystem.open_input_stream(full) as stream:
             return bytes(stream.read())
 
-    def write_array(self, path: str, array: npt.NDArray[Any]) -> None:
-        """Write an array as a file of numpy's own."""
+    def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
+        """Write arrays with one dimension as one Arrow file: a row with a list for each."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        plain = np.ascontiguousarray(array)
-        with filesystem.open_output_stream(full) as stream:
-            np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(plain))
-            stream.write(plain.data)
+        columns = {
+            name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
+            for name, array in arrays.items()
+        }
+        batch = pa.record_batch(columns)
+        with filesystem.open_output_stream(full) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
+            writer.write_batch(batch)
 
-    def read_array(self, path: str) -> npt.NDArray[Any]:
-        """Read an array; from a local folder only the parts of it that are looked at."""
+    def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
+        """Read what `write_arrays` wrote; from a local folder only the parts of it that are looked at."""
         filesystem, full = self._resolve(path)
-        if isinstance(filesystem, pafs.LocalFileSystem):
-            return np.asarray(np.load(full, mmap_mode="r"))
-        return np.asarray(np.load(io.BytesIO(self.read_bytes(path))))
+        local = isinstance(filesystem, pafs.LocalFileSystem)
+        source = pa.memory_map(full) if local else pa.BufferReader(self.read_bytes(path))
+        batch = pa.ipc.open_file(source).get_batch(0)
+        return {name: column.values.to_numpy() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def delete(self, path: str = "") -> None:
         """Delete a file or folder, if it is there."""

@@ -1,26 +1,81 @@
 """
-The rows of a bucket between two rounds: laid out so that those of some keys are found without reading the others.
+The rows of a bucket between two rounds: those of some keys are found without reading the others.
 
 The first round has to go over all rows. Later ones fold only few, and would spend their time on reading the grid.
-So the first round leaves the columns that decide in plain files, and the numbers of the rows by key beside them.
-Where the folder is local, a task maps the files into memory, and only what it looks at is ever read.
+So the first round leaves the columns that decide in plain files. Where the folder is local, a task maps them into
+memory: it goes over the keys, and of the rest only what it looks at is ever read.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 
 import attrs
 import numpy as np
 
 from conflict.bucket import Bucket
 from conflict.grid import Folder
-from conflict.kernels.arrays import Bool, BucketRows, Int16, Int32, Int64, UInt64, read_only
-from conflict.kernels.links import by_key, mark_keys, rows_of_keys
+from conflict.kernels.arrays import Bool, BucketRows, Int16, Int32, Int64, UInt64, each_read_only, read_only
+from conflict.kernels.links import epoch_of_rows, epochs_of, mark_keys, rows_of_keys
 
-__all__ = ["RoundRows", "keep_rows", "load_rows"]
+__all__ = ["KeptRows", "RoundRows", "keep_rows", "load_rows"]
 
-_ORDER, _OFFSETS, _TABLES = "order", "offsets", "tables"
+_TABLES = "tables.arrow"
+# Columns of `BucketRows` that rounds need, besides the key and the epoch.
+_DECIDING = {
+    "operation": np.int8,
+    "group": np.int32,
+    "before_presence": np.int8,
+    "before_value": np.uint64,
+    "after_presence": np.int8,
+    "after_value": np.uint64,
+    "before_lacks": np.uint64,
+    "after_lacks": np.uint64,
+}
+
+
+@attrs.frozen(eq=False)
+class KeptRows:
+    """
+    The rows of one cluster in a bucket.
+
+    Attributes:
+        key: Of each row. Shape (rows,).
+        epochs: The different epochs. Shape (epochs,).
+        starts: The first row of each, and the number of rows. Shape (epochs + 1,).
+        columns: The other columns that decide, as far as they hold anything but 0. Shape (rows,).
+    """
+
+    key: Int32
+    epochs: UInt64
+    starts: Int32
+    columns: Mapping[str, np.ndarray]
+
+    def mark(self, epochs: UInt64, groups: Int64, affected: Bool) -> None:
+        """Mark the keys that were changed in some groups, given in order. Shape of `affected` (keys,)."""
+        group = self.columns.get("group", np.zeros(len(self.key), np.int32))
+        mark_keys(*(*each_read_only(self.epochs, self.starts, group, self.key, epochs, groups), affected))
+
+    def all(self, ordinal: Int32) -> BucketRows:
+        """Return all rows, with a column that is not kept."""
+        plain = {name: self.columns.get(name, _zeros(name, len(self.key))) for name in _DECIDING}
+        epoch = np.repeat(self.epochs, np.diff(self.starts))
+        return BucketRows(key=self.key, epoch=epoch, ordinal=ordinal, **plain)
+
+    def of_keys(self, wanted: Bool, number: Int32) -> BucketRows:
+        """Return the rows of some keys; ordinals are 0. `number` holds the new number of each key. Shape (keys,)."""
+        rows = rows_of_keys(*each_read_only(self.key, wanted))
+        plain = {
+            name: self.columns[name][rows] if name in self.columns else _zeros(name, len(rows)) for name in _DECIDING
+        }
+        epoch = epoch_of_rows(*each_read_only(self.epochs, self.starts, rows))
+        ordinal = np.broadcast_to(np.zeros((), np.int32), len(rows))
+        return BucketRows(key=number[self.key[rows]], epoch=epoch, ordinal=ordinal, **plain)
+
+
+def _zeros(name: str, count: int) -> np.ndarray:
+    """Return a column of zeros, which takes no room."""
+    return np.broadcast_to(np.zeros((), _DECIDING[name]), count)
 
 
 @attrs.frozen(eq=False)
@@ -29,76 +84,45 @@ class RoundRows:
     The rows of a bucket.
 
     Attributes:
-        rows: Of both clusters.
-        order: Per cluster, the numbers of its rows by key. Shape (rows,).
-        offsets: Per cluster, where the rows of each key begin in that, and the number of rows. Shape (keys + 1,).
+        sides: Of both clusters.
         key_table: Table number of each key. Shape (keys,).
     """
 
-    rows: tuple[BucketRows, BucketRows]
-    order: tuple[Int32, Int32]
-    offsets: tuple[Int32, Int32]
+    sides: tuple[KeptRows, KeptRows]
     key_table: Int16
 
-    def mark(self, side: int, epochs: UInt64, groups: Int64, affected: Bool) -> None:
-        """Mark the keys that a cluster changed in some groups, given in order. Shape of `affected` (keys,)."""
-        rows = self.rows[side]
-        mark_keys(read_only(rows.epoch), read_only(rows.group), read_only(rows.key), epochs, groups, affected)
-
-    def of_keys(self, keys: Int64) -> tuple[BucketRows, BucketRows]:
-        """Return the rows of some keys, given in order, which are numbered from 0 then."""
-        number = np.empty(len(self.key_table), np.int32)
-        number[keys] = np.arange(len(keys), dtype=np.int32)
-        first, second = (self._of_keys(side, keys, number) for side in (0, 1))
+    def all(self, ordinals: Iterable[Int32]) -> tuple[BucketRows, BucketRows]:
+        """Return all rows; ordinals are not kept, but given per cluster."""
+        first, second = (side.all(ordinal) for side, ordinal in zip(self.sides, ordinals, strict=True))
         return first, second
 
-    def _of_keys(self, side: int, keys: Int64, number: Int32) -> BucketRows:
-        numbers = rows_of_keys(read_only(self.order[side]), read_only(self.offsets[side]), keys)
-        chosen = self.rows[side].take(np.sort(numbers))
-        return attrs.evolve(chosen, key=number[chosen.key])
+    def of_keys(self, wanted: Bool) -> tuple[BucketRows, BucketRows]:
+        """Return the rows of some keys, which are numbered from 0 then. Shape of `wanted` (keys,)."""
+        number = np.cumsum(wanted, dtype=np.int32) - 1
+        first, second = (side.of_keys(wanted, number) for side in self.sides)
+        return first, second
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:
-    """Leave the rows of a bucket for later rounds and the result; columns that are 0 throughout are left out."""
-    folder.write_array(_TABLES, bucket.key_table)
+    """Leave the rows of a bucket for later rounds and the result."""
+    folder.write_arrays(_TABLES, {"table": bucket.key_table})
     for side, rows in enumerate(bucket.rows):
-        order, offsets = by_key(read_only(rows.key), len(bucket.key_table))
-        folder.write_array(f"{_ORDER}-{side}", order)
-        folder.write_array(f"{_OFFSETS}-{side}", offsets)
-        for name in _kept_columns():
-            column = getattr(rows, name)
-            if column.any():
-                folder.write_array(f"{name}-{side}", column)
+        epochs, starts = epochs_of(read_only(rows.epoch))
+        columns = {name: getattr(rows, name) for name in _DECIDING if getattr(rows, name).any()}
+        found = {"key": rows.key, "epochs": epochs, "starts": starts}
+        folder.write_arrays(_side(side), {**found, **columns})
 
 
 def load_rows(folder: Folder) -> RoundRows:
     """Return what `keep_rows` left in a folder."""
-    first, second = (
-        (folder.read_array(f"{_ORDER}-{side}"), folder.read_array(f"{_OFFSETS}-{side}")) for side in (0, 1)
-    )
-    return RoundRows(
-        rows=(_load_rows(folder, 0), _load_rows(folder, 1)),
-        order=(first[0], second[0]),
-        offsets=(first[1], second[1]),
-        key_table=folder.read_array(_TABLES),
-    )
+    first, second = (_load(folder.read_arrays(_side(side))) for side in (0, 1))
+    return RoundRows((first, second), folder.read_arrays(_TABLES)["table"])
 
 
-def _load_rows(folder: Folder, side: int) -> BucketRows:
-    count = len(folder.read_array(f"{_ORDER}-{side}"))
-    types = _kept_columns()
-    nothing = {kind: np.zeros(count, kind) for kind in set(types.values())}
-    columns = {
-        name: folder.read_array(f"{name}-{side}") if folder.exists(f"{name}-{side}") else nothing[kind]
-        for name, kind in types.items()
-    }
-    return BucketRows(**columns)
+def _side(side: int) -> str:
+    return f"rows-{side}.arrow"
 
 
-def _kept_columns() -> dict[str, type[np.generic]]:
-    """Return the columns of `BucketRows` that rounds need, with their types."""
-    kinds: Sequence[type[np.generic]] = (
-        *(np.int32, np.int8, np.uint64, np.int32, np.int32),
-        *(np.int8, np.uint64, np.int8, np.uint64, np.uint64, np.uint64),
-    )
-    return dict(zip((field.name for field in attrs.fields(BucketRows)), kinds, strict=True))
+def _load(arrays: Mapping[str, np.ndarray]) -> KeptRows:
+    columns = {name: arrays[name] for name in arrays.keys() & _DECIDING.keys()}
+    return KeptRows(**{name: arrays[name] for name in arrays.keys() - columns.keys()}, columns=columns)

@@ -34,7 +34,7 @@ from conflict.kernels.arrays import (
     read_only,
 )
 from conflict.kernels.fold import Folded
-from conflict.kernels.links import linked, mark_keys
+from conflict.kernels.links import epochs_of, linked, mark_keys
 from conflict.kernels.operations import Operations, operations_of
 from conflict.round_rows import RoundRows
 from conflict.sites import Site, transactional_tables
@@ -148,8 +148,8 @@ def fold_again(
     Returns:
         What it finds; None if an operation now stops an applier, for which all rows count.
     """
-    keys = np.flatnonzero(_affected(rows, takes, changed, entries))
-    chosen = rows.of_keys(keys)
+    affected = _affected(rows, takes, changed, entries)
+    keys, chosen = np.flatnonzero(affected), rows.of_keys(affected)
     key_table = np.asarray(rows.key_table[keys])
     folded = fold_bucket(chosen, key_table, sites, takes, conflicts)
     operations = operations_of(folded.decisions, folded.logged, takes, chosen, key_table)
@@ -167,13 +167,13 @@ def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Int
     affected = np.zeros(len(rows.key_table), np.bool_)
     for side in (0, 1):
         epochs, groups = changed.of(side)
-        rows.mark(side, epochs, groups, affected)
+        rows.sides[side].mark(epochs, groups, affected)
         own = entries[takes.applier[entries[:, 1]] == side]
         made_in = own[:, 1]
         order = np.lexsort((takes.group[made_in], takes.epoch[made_in]))
         ordered = [column[order] for column in (takes.epoch[made_in], takes.group[made_in], own[:, 0])]
         epoch, group, key = each_read_only(*ordered)
-        mark_keys(epoch, group, key, epochs, groups, affected)
+        mark_keys(*(*each_read_only(*epochs_of(epoch), group, key, epochs, groups), affected))
     return affected
 
 

@@ -324,7 +324,7 @@ def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, U
     takes, conflicts = task.settled
     bucket = task.load(images=True)
     if not task.look:
-        bucket.kept = load_rows(task.kept).rows
+        bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
     summary, tracked = resolve_bucket(
         bucket, task.sites, takes, conflicts, task.manifest.files, task.out, final_rows=task.final_rows
     )

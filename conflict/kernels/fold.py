@@ -60,7 +60,7 @@ class Folded:
             commits, as pass TRACK decided it.
         candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was
             decided where the applier's own cluster changed the row meanwhile. Of transactions that are not in
-            conflict it may be no more than was decided. Shape (tracked,).
+            conflict it may be no more than was decided; 0 where that was not wanted. Shape (tracked,).
         logged: One per row that an applier sent again or reflected.
         unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
         exists: Whether each row is there at the end. Shape (clusters, keys).
@@ -75,7 +75,13 @@ class Folded:
 
 
 def fold(
-    takes: TakeArrays, rows: Sequence[BucketRows], functions: FunctionArrays, conflicts: Conflicts, key_table: Int16
+    takes: TakeArrays,
+    rows: Sequence[BucketRows],
+    functions: FunctionArrays,
+    conflicts: Conflicts,
+    key_table: Int16,
+    *,
+    candidates: bool,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -86,10 +92,11 @@ def fold(
         functions: Which function each applier uses for each table.
         conflicts: Transactions in conflict, per take.
         key_table: Table number of each key in the bucket. Shape (keys,).
+        candidates: Whether it is wanted what pass TRACK may have decided besides what it did.
     """
     walk, (packed, images) = walk_of(takes), row_records(rows)
     split, total = len(rows[0]), sum(len(side) for side in rows)
-    keeping = len(conflicts.groups) > 0
+    keeping = candidates and len(conflicts.groups) > 0
     capacity = total * 5 // 4 + 1024  # rows that are sent again are few, as a rule
     while True:
         state, notes = state_records(key_table)
@@ -272,7 +279,7 @@ def _fold(
             done[here] = catch_up(
                 state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
             )
-            if in_conflict:
+            if in_conflict and keeping:
                 for place in range(started, seen):
                     candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
                 first_open = open_start(takes, number, rows, begin[here], end[here], done[here])

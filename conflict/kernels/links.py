@@ -7,67 +7,100 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["by_key", "linked", "mark_keys", "reach", "rows_of_keys"]
+__all__ = ["epoch_of_rows", "epochs_of", "linked", "mark_keys", "reach", "rows_of_keys"]
+
+
+@njit(cache=True)
+def epochs_of(epoch):
+    """
+    Return the different epochs of rows in the order of epochs, and where each begins, and the number of rows.
+
+    Args:
+        epoch: Of each row.
+    """
+    count = min(len(epoch), 1)
+    for row in range(1, len(epoch)):
+        count += epoch[row] != epoch[row - 1]
+    epochs, starts = np.empty(count, np.uint64), np.empty(count + 1, np.int32)
+    found = 0
+    for row in range(len(epoch)):
+        if row == 0 or epoch[row] != epoch[row - 1]:
+            epochs[found], starts[found] = epoch[row], row
+            found += 1
+    starts[found] = len(epoch)
+    return epochs, starts
+
+
+@njit(cache=True)
+def epoch_of_rows(epochs, starts, rows):
+    """Return the epoch of some rows, whose numbers are in order; see `epochs_of`."""
+    found = np.empty(len(rows), np.uint64)
+    place = 0
+    for number in range(len(rows)):
+        while starts[place + 1] <= rows[number]:
+            place += 1
+        found[number] = epochs[place]
+    return found
 
 
 @njit(cache=True, inline="always")
-def _before(row_epoch, row_group, row, epoch, group):
-    """Whether a row comes before a group."""
-    return row_epoch[row] < epoch or (row_epoch[row] == epoch and row_group[row] < group)
+def _first(numbers, low, high, number):
+    """Return the first place from `low` to `high` that holds no lower number; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit(cache=True)
-def mark_keys(row_epoch, row_group, key, epochs, groups, affected):
-    """Mark the keys of rows that stand in one of some groups; rows and groups are in the order of epoch and group."""
-    row, count = 0, len(row_epoch)
+def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
+    """
+    Mark the keys of rows that stand in one of some groups; both are in the order of epoch and group.
+
+    Args:
+        row_epochs: The different epochs of the rows; see `epochs_of`.
+        starts: Where the rows of each begin.
+        row_group: Group of each row.
+        key: Key of each row.
+        epochs: Of each group that is looked for.
+        groups: Its number.
+        affected: What is marked. Shape (keys,).
+    """
+    here = 0
     for place in range(len(epochs)):
-        epoch, group = epochs[place], groups[place]
-        low, step = row, 1
-        while low + step <= count and _before(row_epoch, row_group, low + step - 1, epoch, group):
-            low += step  # longer and longer steps
+        step = 1
+        while here + step < len(row_epochs) and row_epochs[here + step] < epochs[place]:
+            here += step  # longer and longer steps
             step *= 2
-        high = min(low + step - 1, count)
-        while low < high:
-            middle = (low + high) // 2
-            if _before(row_epoch, row_group, middle, epoch, group):
-                low = middle + 1
-            else:
-                high = middle
-        row = low
-        while row < count and row_epoch[row] == epoch and row_group[row] == group:
-            affected[key[row]] = True
-            row += 1
+        here = _first(row_epochs, here, min(here + step, len(row_epochs)), epochs[place])
+        if here == len(row_epochs):
+            break
+        if row_epochs[here] == epochs[place]:
+            stop = starts[here + 1]
+            row = _first(row_group, starts[here], stop, groups[place])
+            while row < stop and row_group[row] == groups[place]:
+                affected[key[row]] = True
+                row += 1
 
 
 @njit(cache=True)
-def by_key(key, keys):
-    """Return the numbers of rows by key, in order, and where each key's begin."""
-    offsets = np.zeros(keys + 1, np.int32)
-    for row in range(len(key)):
-        offsets[key[row] + 1] += 1
-    for number in range(keys):
-        offsets[number + 1] += offsets[number]
-    place = offsets.copy()
-    order = np.empty(len(key), np.int32)
-    for row in range(len(key)):
-        order[place[key[row]]] = row
-        place[key[row]] += 1
-    return order, offsets
+def rows_of_keys(key, wanted):
+    """
+    Return the numbers of the rows of some keys.
 
-
-@njit(cache=True)
-def rows_of_keys(order, offsets, keys):
-    """Return the numbers of the rows of some keys, key by key; see `by_key`."""
+    Args:
+        key: Of each row.
+        wanted: Whether a key is one of them. Shape (keys,).
+    """
+    found = np.empty(len(key), np.int32)
     count = 0
-    for key in keys:
-        count += offsets[key + 1] - offsets[key]
-    rows = np.empty(count, np.int32)
-    count = 0
-    for key in keys:
-        for place in range(offsets[key], offsets[key + 1]):
-            rows[count] = order[place]
-            count += 1
-    return rows
+    for row in range(len(key)):
+        found[count] = row
+        count += wanted[key[row]]
+    return found[:count].copy()
 
 
 @njit(cache=True)

@@ -17,7 +17,7 @@ from conflict.kernels.stretches import reaches
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["any_rejected", "call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
+__all__ = ["any_rejected", "are_rejected", "call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
@@ -202,6 +202,23 @@ def _contains(groups, start, stop, group):
         else:
             high = middle
     return low < stop and groups[low] == group
+
+
+@njit_uncounted()
+def are_rejected(take, group, offsets, groups, found):
+    """
+    Mark operations of transactions in conflict.
+
+    Args:
+        take: Of each operation.
+        group: Of each operation.
+        offsets: Of the takes; see `conflict.kernels.arrays.Conflicts`.
+        groups: See there.
+        found: What is marked. Shape (operations,).
+    """
+    for place in range(len(take)):
+        start, stop = offsets[take[place]], offsets[take[place] + 1]
+        found[place] = _contains(groups, start, stop, group[place])
 
 
 @njit_uncounted()

@@ -150,7 +150,7 @@ def row_records(rows: Sequence[BucketRows]) -> tuple[Records, Records]:
     that counts, as for the functions that go by epoch, one record stands for all.
     """
     total = sum(len(side) for side in rows)
-    wide = any(getattr(side, name).any() for side in rows for name in _IN_IMAGES)
+    wide = any(_holds(getattr(side, name)) for side in rows for name in _IN_IMAGES)
     records, images = np.empty(total + FETCHED_AHEAD, ROW), np.zeros(1, IMAGES)
     records[total:] = np.zeros((), ROW)
     if wide:
@@ -167,6 +167,11 @@ def row_records(rows: Sequence[BucketRows]) -> tuple[Records, Records]:
             _pack_images(images[start:stop], *(read_only(getattr(side, name)) for name in _IN_IMAGES))
         start = stop
     return records, images
+
+
+def _holds(column: npt.NDArray[np.uint64]) -> bool:
+    """Whether a column holds anything but 0; one number that stands for all need not be looked at again and again."""
+    return bool(column[:1].any() if column.strides == (0,) else column.any())
 
 
 @njit(cache=True)

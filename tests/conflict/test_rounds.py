@@ -9,7 +9,7 @@ from benchmarks.history_maker import Shape, configuration, make_history
 from conflict.grid import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.kernels.links import by_key, linked, mark_keys, reach, rows_of_keys
+from conflict.kernels.links import epoch_of_rows, epochs_of, linked, mark_keys, reach, rows_of_keys
 
 
 def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> list[int]:
@@ -19,7 +19,7 @@ def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> l
         np.array([row[place] for row in rows], kind) for place, kind in enumerate((np.uint64, np.int32, np.int32))
     )
     wanted = (np.array([each[place] for each in groups], kind) for place, kind in enumerate((np.uint64, np.int64)))
-    mark_keys(epoch, group, key, *wanted, affected)
+    mark_keys(*epochs_of(epoch), group, key, *wanted, affected)
     return np.flatnonzero(affected).tolist()
 
 
@@ -43,12 +43,23 @@ def test_mark_keys(groups: list[tuple[int, int]], keys: list[int]) -> None:
     assert marked([], groups) == []
 
 
+@pytest.mark.parametrize(
+    ("epoch", "epochs", "starts"),
+    [([], [], [0]), ([7], [7], [0, 1]), ([0, 0, 2**63, 2**64 - 1, 2**64 - 1], [0, 2**63, 2**64 - 1], [0, 2, 3, 5])],
+)
+def test_epochs_of(epoch: list[int], epochs: list[int], starts: list[int]) -> None:
+    """The epochs of rows, and where each begins; from both, that of any row."""
+    found = epochs_of(np.array(epoch, np.uint64))
+    assert [each.tolist() for each in found] == [epochs, starts]
+    for step in (1, 2):
+        assert epoch_of_rows(*found, np.arange(0, len(epoch), step, dtype=np.int32)).tolist() == epoch[::step]
+
+
 def test_rows_of_keys() -> None:
-    """Rows are found by key, in their order."""
-    order, offsets = by_key(np.array([3, 0, 3, 1, 0, 3], np.int32), 5)
-    assert offsets.tolist() == [0, 2, 3, 3, 6, 6]
-    found = [rows_of_keys(order, offsets, np.array(keys, np.int64)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
-    assert found == [[], [0, 2, 5], [1, 4], [3, 0, 2, 5]]
+    """The rows of some keys are found, in order."""
+    key = np.array([3, 0, 3, 1, 0, 3], np.int32)
+    found = [rows_of_keys(key, np.isin(np.arange(5), keys)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
+    assert found == [[], [0, 2, 5], [1, 4], [0, 2, 3, 5]]
 
 
 def test_linked() -> None:
