@@ -1,45 +1,26 @@
 """
 The headers of events, one after the other, and their checksums.
 
-A file is walked by the sizes in its headers, so only one cache line per event is touched. The CRC32 is taken sixteen
-bytes at a time with sixteen tables ("slicing"), which keeps more than one load in flight.
+A file is walked by the sizes in its headers, so only one cache line per event is touched.
 """
 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
-from ndb_formats.kernels.words import load32, load64
+from ndb_formats.kernels.checksums import crc32
+from ndb_formats.kernels.compiled import njit_uncounted
+from ndb_formats.kernels.words import load32
 
-__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "crc32", "first_bad_checksum", "walk_headers"]
+__all__ = ["AT_DESCRIPTION", "AT_END", "AT_FAULT", "first_bad_checksum", "walk_headers"]
 
 AT_END, AT_DESCRIPTION, AT_FAULT = range(3)
 HEADER = EVENT_HEADER_SIZE
 DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
-POLYNOMIAL = 0xEDB88320
-SLICES = 16
 
 
-def _tables() -> np.ndarray:
-    """Return what a byte adds to a CRC32, by how many bytes follow it. Shape (16 * 256,)."""
-    tables = np.zeros((SLICES, 256), np.uint32)
-    for byte in range(256):
-        crc = byte
-        for _ in range(8):
-            crc = crc >> 1 ^ (POLYNOMIAL if crc & 1 else 0)
-        tables[0, byte] = crc
-    for number in range(1, SLICES):
-        before = tables[number - 1]
-        tables[number] = before >> 8 ^ tables[0, before & 0xFF]
-    return tables.ravel()
-
-
-TABLES = _tables()
-
-
-@njit(cache=True)
+@njit_uncounted()
 def walk_headers(data, position, stop, trailer, by_description, span, positions, types, sizes, servers, timestamps):
     """
     Read headers from `position` on, and stop where an event cannot be right.
@@ -83,27 +64,7 @@ def walk_headers(data, position, stop, trailer, by_description, span, positions,
     return count, position, AT_END
 
 
-@njit(cache=True)
-def crc32(data, place, end):
-    """Return the CRC32 of some of the bytes of an array."""
-    crc = np.uint64(0xFFFFFFFF)
-    byte = np.uint64(0xFF)
-    while place + 16 <= end:
-        low = load64(data, place) ^ crc
-        high = load64(data, place + 8)
-        crc = np.uint64(0)
-        for number in range(8):
-            shift = np.uint64(8 * number)
-            crc ^= np.uint64(TABLES[(15 - number) * 256 + np.int64(low >> shift & byte)])
-            crc ^= np.uint64(TABLES[(7 - number) * 256 + np.int64(high >> shift & byte)])
-        place += 16
-    while place < end:
-        crc = crc >> np.uint64(8) ^ np.uint64(TABLES[np.int64((crc ^ np.uint64(data[place])) & byte)])
-        place += 1
-    return crc ^ np.uint64(0xFFFFFFFF)
-
-
-@njit(cache=True)
+@njit_uncounted()
 def first_bad_checksum(data, positions, types, sizes):
     """
     Return the number of the first event that does not match its CRC32; the count of all if every one does.

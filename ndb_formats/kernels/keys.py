@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ndb_formats.kernels.headers import crc32
+from ndb_formats.kernels.checksums import crc32
 from ndb_formats.kernels.layout import NULL_CELL
 from ndb_formats.kernels.words import little_endian, load64, store64
 

@@ -9,10 +9,10 @@ say what they are. Layouts: `ndb_formats.temporal`.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ndb_formats.kernels.compiled import njit_uncounted
 from ndb_formats.kernels.layout import NULL_CELL
-from ndb_formats.kernels.words import big_endian, little_endian, store16
+from ndb_formats.kernels.words import big_endian, little_endian, store16, store64
 
 __all__ = [
     "MAX_PRECISION",
@@ -39,14 +39,14 @@ FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0
 FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
 MONTHS = np.uint64(13)
 MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
-# Days of the calendar: of a year, of four, of a hundred, of four hundred; from March of year 0 to January of 1970.
-YEAR_DAYS, FOUR_YEARS, CENTURY, ERA, BEFORE_1970 = (np.uint64(days) for days in (365, 1460, 36524, 146097, 719468))
-ERA_YEARS, LAST_DAY_OF_ERA = np.uint64(400), np.uint64(146096)
-FIVE_MONTHS, TWO, THREE, FOUR = np.uint64(153), np.uint64(2), np.uint64(3), np.uint64(4)
+# Days that 32 bits of seconds reach, as text: year and month with their dashes in one word, the day in another.
+_CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
+_DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view([("month", "<u8"), ("day", "<u2")])
+DAYS, DAYS_OF_MONTHS = _DAYS["month"].copy(), _DAYS["day"].copy()
 OLD_DATETIME_LIMIT = np.uint64(10**14)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _date(out, to, year, month, day):
     store16(out, to, PAIRS[year // HUNDRED])
     store16(out, to + 2, PAIRS[year % HUNDRED])
@@ -57,7 +57,7 @@ def _date(out, to, year, month, day):
     return to + 10
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _clock(out, to, hour, minute, second):
     store16(out, to, PAIRS[hour])
     out[to + 2] = COLON
@@ -67,7 +67,7 @@ def _clock(out, to, hour, minute, second):
     return to + 8
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _hours(out, to, hour, minute, second):
     """Write a clock of two to four digits of hours."""
     if hour >= THOUSAND:
@@ -79,7 +79,7 @@ def _hours(out, to, hour, minute, second):
     return _clock(out, to, hour % HUNDRED, minute, second)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _fraction(out, to, stored, precision):
     if precision == 0:
         return to
@@ -94,7 +94,7 @@ def _fraction(out, to, stored, precision):
     return to + 1 + precision
 
 
-@njit(cache=True)
+@njit_uncounted()
 def date_text(data, base, cells, offsets, out):
     """Write DATE values."""
     to = np.int64(0)
@@ -109,7 +109,7 @@ def date_text(data, base, cells, offsets, out):
     return to
 
 
-@njit(cache=True)
+@njit_uncounted()
 def time_text(data, base, cells, precision, offsets, out):
     """Write TIME values."""
     size = (precision + 1) // 2
@@ -135,7 +135,7 @@ def time_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit(cache=True)
+@njit_uncounted()
 def datetime_text(data, base, cells, precision, offsets, out):
     """Write DATETIME values."""
     size = (precision + 1) // 2
@@ -160,7 +160,7 @@ def datetime_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit(cache=True)
+@njit_uncounted()
 def timestamp_text(data, base, cells, precision, old, offsets, out):
     """Write TIMESTAMP values in UTC; `old` ones have their bytes the other way round."""
     size = (precision + 1) // 2
@@ -173,17 +173,10 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
             if seconds == np.uint64(0):
                 to = _date(out, to, seconds, seconds, seconds)
             else:
-                # Years start in March here, so that the leap day is the last of its year; eras have 400 of them.
-                day = seconds // DAY + BEFORE_1970
-                era = day // ERA
-                day -= era * ERA
-                year = (day - day // FOUR_YEARS + day // CENTURY - day // LAST_DAY_OF_ERA) // YEAR_DAYS
-                day -= YEAR_DAYS * year + year // FOUR - year // HUNDRED
-                month = (FIVE * day + TWO) // FIVE_MONTHS
-                day -= (FIVE_MONTHS * month + TWO) // FIVE
-                month = month + THREE if month < TEN else month - NINE
-                year += ERA_YEARS * era + (ONE if month <= TWO else np.uint64(0))
-                to = _date(out, to, year, month, day + ONE)
+                day = np.int64(seconds // DAY)
+                store64(out, to, DAYS[day])
+                store16(out, to + 8, DAYS_OF_MONTHS[day])
+                to += 10
             second = seconds % DAY
             out[to] = BLANK
             to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
@@ -194,7 +187,7 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
     return to
 
 
-@njit(cache=True)
+@njit_uncounted()
 def old_time_text(data, base, cells, offsets, out):
     """Write TIME values of before MySQL 5.6."""
     sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
@@ -212,7 +205,7 @@ def old_time_text(data, base, cells, offsets, out):
     return to
 
 
-@njit(cache=True)
+@njit_uncounted()
 def old_datetime_text(data, base, cells, offsets, out):
     """Write DATETIME values of before MySQL 5.6."""
     to = np.int64(0)

@@ -8,8 +8,8 @@ per row. A NULL leaves zero or nothing in the buffers; the validity bitmap is ma
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from ndb_formats.kernels.compiled import njit_uncounted
 from ndb_formats.kernels.layout import NULL_CELL
 from ndb_formats.kernels.words import big_endian, little_endian, load16, load32, load64, store64
 
@@ -32,49 +32,49 @@ HIGH_BITS = np.uint64(0x8080808080808080)
 MAX_OFFSET = 0x7FFFFFFF
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_u8(data, base, cells, out):
     """Copy numbers of one byte."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else data[base + np.int64(cells[row])]
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_u16(data, base, cells, out):
     """Copy numbers of two bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load16(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_u32(data, base, cells, out):
     """Copy numbers of four bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load32(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_u64(data, base, cells, out):
     """Copy numbers of eight bytes."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else load64(data, base + np.int64(cells[row]))
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_little_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the lowest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else little_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def get_big_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the highest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else big_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _length(data, place, prefix, width):
     if prefix == 1:
         return np.int64(data[place])
@@ -83,7 +83,7 @@ def _length(data, place, prefix, width):
     return np.int64(width) if prefix < 0 else np.int64(little_endian(data, place, min(prefix, 5)))
 
 
-@njit(cache=True)
+@njit_uncounted()
 def measure_bytes(data, base, cells, prefix, width, least, offsets):
     """
     Fill in the offsets of values that keep their bytes.
@@ -109,7 +109,7 @@ def measure_bytes(data, base, cells, prefix, width, least, offsets):
     return total
 
 
-@njit(cache=True)
+@njit_uncounted()
 def copy_bytes(data, base, cells, prefix, width, offsets, out):
     """
     Copy values that keep their bytes; return whether all of them are ASCII.
@@ -148,7 +148,7 @@ def copy_bytes(data, base, cells, prefix, width, offsets, out):
     return seen & HIGH_BITS == 0
 
 
-@njit(cache=True)
+@njit_uncounted()
 def valid_utf8(text, offsets):
     """Whether every value is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF, each whole in itself."""
     for row in range(len(offsets) - 1):
@@ -181,7 +181,7 @@ def valid_utf8(text, offsets):
     return True
 
 
-@njit(cache=True)
+@njit_uncounted()
 def measure_single_byte_text(text, offsets, sizes, new_offsets):
     """
     Fill in the offsets that text of a one-byte character set has in UTF-8.
@@ -207,7 +207,7 @@ def measure_single_byte_text(text, offsets, sizes, new_offsets):
     return total
 
 
-@njit(cache=True)
+@njit_uncounted()
 def copy_single_byte_text(text, size, sizes, characters, out):
     """
     Write text of a one-byte character set as UTF-8.

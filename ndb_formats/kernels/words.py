@@ -11,8 +11,10 @@ from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
-from numba import njit, types
+from numba import types
 from numba.extending import intrinsic
+
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["big_endian", "little_endian", "load16", "load32", "load64", "store16", "store64"]
 
@@ -72,7 +74,7 @@ def _swap() -> Callable[..., Any]:
 _swapped = _swap()
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def little_endian(data, place, width):
     """Return an unsigned number of up to 8 bytes, the lowest first."""
     if width > 0 and place + 8 <= len(data):
@@ -84,7 +86,7 @@ def little_endian(data, place, width):
     return number
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def big_endian(data, place, width):
     """Return an unsigned number of up to 8 bytes, the highest first."""
     if width > 0 and place + 8 <= len(data):
