@@ -11,17 +11,17 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from numba import njit
 
 from conflict.history import Role
 from conflict.kernels.arrays import Bool, Int32
 from conflict.setup import TableSetup
 from ndb_formats.event_columns import stored_columns, updated_columns
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 from ndb_formats.schema import Table
 from ndb_formats.update_format import ndb_columns
 
-__all__ = ["EventMasks", "event_masks", "marked_columns", "reflects"]
+__all__ = ["EventMasks", "event_masks", "mark_columns", "reflects"]
 
 NO_COLUMN = -1
 
@@ -113,25 +113,29 @@ def _virtual(table: Table) -> tuple[int, int]:
     return first, following
 
 
-@njit(cache=True)
-def marked_columns(masks, table, written):
+@njit_uncounted()
+def mark_columns(masks, table, written, first, width, take, marked):
     """
-    Return the columns that count as written, virtual ones among them: no mask holds those.
+    Find the columns that count as written, virtual ones among them: no mask holds those.
 
     Args:
         masks: The fields of `EventMasks` in order.
         table: Number of the table.
-        written: Whether each column was set. Shape (columns,).
+        written: The take that set each column last, of many rows. Shape (slots,).
+        first: Where those of the row begin.
+        width: How many there are.
+        take: The take that counts.
+        marked: Filled in. Shape (at least columns,).
     """
     consequences, first_virtual, after_virtual = masks[7], masks[8], masks[9]
-    marked = np.zeros(len(written), np.bool_)
+    for column in range(width):
+        marked[column] = False
     last = -1
-    for column in range(len(written)):
-        if written[column]:
-            for other in range(len(written)):
+    for column in range(width):
+        if written[first + column] == take:
+            for other in range(width):
                 if consequences[table, column, other]:
                     marked[other] = True
                     last = max(last, other)
     if last >= 0 and last == first_virtual[table]:
         marked[after_virtual[table]] = True
-    return marked

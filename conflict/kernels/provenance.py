@@ -10,6 +10,7 @@ carries.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import attrs
 import numpy as np
@@ -30,10 +31,11 @@ from conflict.kernels.arrays import (
     read_only,
 )
 from conflict.kernels.bounds import Bounds, bounds_of
-from conflict.kernels.event_masks import EventMasks, marked_columns
+from conflict.kernels.event_masks import EventMasks, mark_columns
 from conflict.kernels.last_images import last_images
 from conflict.kernels.records import Records
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "WatchedRows", "trace_images"]
 
@@ -162,18 +164,30 @@ def trace_images(
         *each_read_only(sets.offsets, sets.columns, slots),
         *each_read_only(decisions.take, decisions.source, decisions.verdict, logging),
     )
-    arguments = [
-        *each_read_only(takes.applier, bounds.local_end),
-        *(traced, len(rows[0]), len(rows[1]), read_only(logging), exists, final),
-        *each_read_only(sets.offsets, sets.columns, slots, key_table),
+    widest, entries = int(np.diff(slots).max(initial=0)), len(logged.key)
+    before, after = (np.full((entries, widest), ABSENT_IMAGE, np.int64) for _ in range(2))
+    kinds = (np.int8, np.int32, np.int64, np.int64, np.bool_)
+    states: tuple[Any, ...] = *(np.empty(room, kind) for kind in kinds), np.full((room, widest), ABSENT_IMAGE, np.int64)
+    keys, followed = (len(key_table), slots[-1]) if masks.reflects.any() else (0, 0)
+    first, total = len(rows[0]), len(traced)
+    count = _trace(
+        *(*each_read_only(takes.applier, bounds.local_end), traced, (0, first), (first, total), np.array([0, first])),
+        *(read_only(logging), exists, final, *each_read_only(sets.offsets, sets.columns, slots, key_table)),
         tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
         *each_read_only(decisions.take, decisions.source, decisions.verdict),
         *each_read_only(logged.key, logged.take, logged.operation, logged.refresh),
-        int(np.diff(slots).max(initial=0)),
-        *(read_only(watching), room),
-    ]
-    before, after, states, count = _trace(*arguments)
+        *(read_only(watching), room, _nothing_held(len(key_table)), np.full(keys, -1, np.int64)),
+        *(np.full(followed, ABSENT_IMAGE, np.int64), np.full(followed, -1, np.int64), np.empty(widest, np.bool_)),
+        *(before, after, states),
+    )
     return FinalRows(exists, final, before, after, WatchedRows(*(array[:count] for array in states)))
+
+
+def _nothing_held(keys: int) -> Records:
+    """Return what is known of rows at the start. Shape (clusters, keys)."""
+    held = np.zeros((2, keys), _HELD)
+    held["whole"] = ABSENT_IMAGE
+    return held
 
 
 def _traced_rows(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> Records:
@@ -199,15 +213,16 @@ def _pack(records, key, operation, before, after):
         )
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _spread(mine, final, side, start, stop):
     """Give a row one image number per column, if it has one for all of them."""
     if not mine["spread"]:
-        final[side, start:stop] = mine["whole"]
+        for slot in range(start, stop):
+            final[side, slot] = mine["whole"]
         mine["spread"] = True
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _put(mine, final, side, start, stop, offsets, columns, chosen, image):
     """Set the columns that an image carries."""
     if chosen >= 0:
@@ -220,7 +235,7 @@ def _put(mine, final, side, start, stop, offsets, columns, chosen, image):
                 final[side, start + columns[place]] = image
 
 
-@njit(cache=True, inline="always")
+@njit_uncounted(inline="always")
 def _write(row, mine, side, image, offsets, columns, start, stop, final):
     """Do one operation to a row; `image` is the number of its before image."""
     if row["operation"] == DELETE:
@@ -232,25 +247,26 @@ def _write(row, mine, side, image, offsets, columns, start, stop, final):
         _put(mine, final, side, start, stop, offsets, columns, row["after"], image + 1)
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _keep_state(states, count, side, key, row, decision, slots, held, final):
     s_cluster, s_key, s_row, s_decision, s_exists, s_images = states
     mine, start, stop = held[side, key], slots[key], slots[key + 1]
     _spread(mine, final, side, start, stop)
     s_cluster[count], s_key[count], s_row[count], s_decision[count] = side, key, row, decision
     s_exists[count] = mine["exists"]
-    s_images[count, : stop - start] = final[side, start:stop]
+    for slot in range(start, stop):
+        s_images[count, slot - start] = final[side, slot]
     return count + 1
 
 
-@njit(cache=True)
-def _carry(side, key, entry, operation, slots, table_of, masks, old, written, take, final, before, after):
+@njit_uncounted()
+def _carry(side, key, entry, operation, slots, table_of, masks, old, written, take, marked, final, before, after):
     """Fill in the images of a reflected event, as the table's format logs it."""
     _, write_after, delete_before, base_before, all_before, base_after, all_after, _, _, _ = masks
     table, slot = table_of[key], slots[key]
     width = slots[key + 1] - slot
     if operation == UPDATE:
-        marked = marked_columns(masks, table, written[slot : slot + width] == take)
+        mark_columns(masks, table, written, slot, width, take, marked)
     for column in range(width):
         in_before, in_after = False, False
         if operation == WRITE:
@@ -266,44 +282,30 @@ def _carry(side, key, entry, operation, slots, table_of, masks, old, written, ta
             after[entry, column] = final[side, slot + column]
 
 
-@njit(cache=True)
+@njit_uncounted()
 def _trace(
-    applier_of, local_end, rows, first_rows, second_rows, chosen_keys, exists, final,
-    offsets, columns, slots, table_of, masks,
-    d_take, d_source, d_verdict, l_key, l_take, l_operation, l_refresh, widest, watching, room,
+    applier_of, local_end, rows, begin, end, done, chosen_keys, exists, final, offsets, columns, slots, table_of, masks,
+    d_take, d_source, d_verdict, l_key, l_take, l_operation, l_refresh, watching, room, held, stamps, old, written,
+    marked, before, after, states,
 ):  # fmt: skip
-    """Follow the rows of some keys through all takes, and fill in whether they are there and their images."""
-    reflects = masks[0]
+    """
+    Follow the rows of some keys through all takes, and fill in whether they are there and their images.
+
+    Per cluster, `begin` and `end` are those of its rows, and `done` is the first that is left. Of each key `held` is
+    what is known of it on each cluster and, where rows are reflected, `stamps` the take that touched it last; of each
+    column `old` is what it held before that, and `written` the take that wrote it last. `marked` is room. Returns how
+    many states there are.
+    """
     keys = len(slots) - 1
-    held = np.zeros((2, keys), _HELD)
-    for side in range(2):
-        for key in range(keys):
-            held[side, key]["whole"] = ABSENT_IMAGE
-    before = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
-    after = np.full((len(l_key), widest), ABSENT_IMAGE, np.int64)
-    # Per key the take that touched it last; per column what it held before, and the take that wrote it last.
-    tracing = reflects.any()
-    columns_traced = slots[keys] if tracing else 0
-    stamps = np.full(keys if tracing else 0, -1, np.int64)
-    old, written = np.full(columns_traced, ABSENT_IMAGE, np.int64), np.full(columns_traced, -1, np.int64)
-    base = np.array([0, first_rows])
-    end = np.array([first_rows, first_rows + second_rows])
-    done = base.copy()
-    states = (
-        np.empty(room, np.int8),
-        np.empty(room, np.int32),
-        np.empty(room, np.int64),
-        np.empty(room, np.int64),
-        np.empty(room, np.bool_),
-        np.full((room, widest if room else 0), ABSENT_IMAGE, np.int64),
-    )
+    tracing = len(stamps) > 0
+    reflects = masks[0]
     decision, entry, count = 0, 0, 0
     for take in range(len(applier_of) + 2):
         # After the last take, what each cluster still does itself.
         last = take >= len(applier_of)
         here = take - len(applier_of) if last else np.int64(applier_of[take])
         there = 1 - here
-        stop_row = end[here] if last else base[here] + local_end[take]
+        stop_row = end[here] if last else begin[here] + local_end[take]
         for number in range(done[here], stop_row):
             row = rows[number]
             key = row["key"]
@@ -312,7 +314,7 @@ def _trace(
             mine = held[here, key]
             _write(row, mine, here, 2 * number, offsets, columns, slots[key], slots[key + 1], final)
             if room and watching[key]:
-                count = _keep_state(states, count, here, key, number - base[here], -1, slots, held, final)
+                count = _keep_state(states, count, here, key, number - begin[here], -1, slots, held, final)
         done[here] = max(done[here], stop_row)
         started = decision
         while decision < len(d_take) and d_take[decision] == take:
@@ -321,7 +323,7 @@ def _trace(
             decision += 1
             if not applied:
                 continue
-            key = rows[base[there] + source]["key"] if source >= 0 else l_key[-1 - source]
+            key = rows[begin[there] + source]["key"] if source >= 0 else l_key[-1 - source]
             if not chosen_keys[key]:
                 continue
             mine, start, stop = held[here, key], slots[key], slots[key + 1]
@@ -329,7 +331,8 @@ def _trace(
             if reflecting and stamps[key] != take:
                 _spread(mine, final, here, start, stop)
                 stamps[key] = take
-                old[start:stop] = final[here, start:stop]
+                for slot in range(start, stop):
+                    old[slot] = final[here, slot]
             if source < 0:
                 made = -1 - source
                 if not mine["exists"]:
@@ -342,7 +345,7 @@ def _trace(
                         if reflecting:
                             written[start + column] = take
                 continue
-            number = base[there] + source
+            number = begin[there] + source
             row = rows[number]
             _write(row, mine, here, 2 * number, offsets, columns, start, stop, final)
             chosen = row["after"]
@@ -352,7 +355,7 @@ def _trace(
         if room:
             for changed in range(started, decision):
                 source = d_source[changed]
-                key = rows[base[there] + source]["key"] if source >= 0 else l_key[-1 - source]
+                key = rows[begin[there] + source]["key"] if source >= 0 else l_key[-1 - source]
                 if d_verdict[changed] == APPLIED and watching[key]:
                     count = _keep_state(states, count, here, key, -1, changed, slots, held, final)
         while entry < len(l_key) and l_take[entry] == take:
@@ -361,22 +364,12 @@ def _trace(
             _spread(held[here, key], final, here, start, stop)
             if not l_refresh[entry]:
                 _carry(
-                    here,
-                    key,
-                    entry,
-                    l_operation[entry],
-                    slots,
-                    table_of,
-                    masks,
-                    old,
-                    written,
-                    take,
-                    final,
-                    before,
-                    after,
-                )
+                    here, key, entry, l_operation[entry], slots, table_of, masks, old, written, take, marked,
+                    final, before, after,
+                )  # fmt: skip
             elif l_operation[entry] != DELETE:
-                after[entry, : stop - start] = final[here, start:stop]
+                for slot in range(start, stop):
+                    after[entry, slot - start] = final[here, slot]
             entry += 1
     for side in range(2):
         for key in range(keys):
@@ -384,4 +377,4 @@ def _trace(
                 continue
             exists[side, key] = held[side, key]["exists"]
             _spread(held[side, key], final, side, slots[key], slots[key + 1])
-    return before, after, states, count
+    return count

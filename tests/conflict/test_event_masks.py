@@ -7,7 +7,7 @@ import pytest
 
 from conflict.functions import parse_conflict_function
 from conflict.history import Role
-from conflict.kernels.event_masks import event_masks, marked_columns
+from conflict.kernels.event_masks import event_masks, mark_columns
 from conflict.setup import TableSetup
 from ndb_formats.create_table import parse_schema
 from ndb_formats.events.rows_event import Operation
@@ -44,7 +44,9 @@ def test_masks_follow_the_format(columns: str, binlog_type: int):
     )
     width = len(table.columns)
     for written in itertools.product([False, True], repeat=width):
-        marked = marked_columns(arrays, 0, np.array(written))
+        marked = np.ones(width, np.bool_)
+        takes = np.array([9, *(5 if each else 4 for each in written), 5])  # of other rows, too
+        mark_columns(arrays, 0, takes, 1, width, 5, marked)
         event = ndb_columns(
             setup.format, table, Operation.UPDATE_ROW, {place for place in range(width) if written[place]}
         )
