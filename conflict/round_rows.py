@@ -18,7 +18,7 @@ from conflict.grid import Folder
 from conflict.kernels.arrays import Bool, BucketRows, Int16, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.kernels.links import epoch_of_rows, epochs_of, mark_keys, rows_of_keys
 
-__all__ = ["KeptRows", "RoundRows", "keep_rows", "load_rows"]
+__all__ = ["Entries", "KeptRows", "RoundRows", "keep_entries", "keep_rows", "load_entries", "load_rows"]
 
 _TABLES = "tables.arrow"
 # Columns of `BucketRows` that rounds need, besides the key and the epoch.
@@ -101,6 +101,39 @@ class RoundRows:
         number = np.cumsum(wanted, dtype=np.int32) - 1
         first, second = (side.of_keys(wanted, number) for side in self.sides)
         return first, second
+
+
+@attrs.frozen(eq=False)
+class Entries:
+    """
+    Rows that an applier sent again or reflected, as far as is known. Shape (entries,).
+
+    Attributes:
+        key: The row.
+        take: The take.
+    """
+
+    key: Int32
+    take: Int32
+
+    def with_others(self, again: Bool, others: Entries) -> Entries:
+        """Return other entries in place of those of some rows. Shape of `again` (keys,)."""
+        stays = ~again[self.key]
+        return Entries(np.append(self.key[stays], others.key), np.append(self.take[stays], others.take))
+
+
+def keep_entries(entries: Entries, folder: Folder, number: int) -> None:
+    """Leave the entries that are known after a round; those of the round before stay, for a task that runs again."""
+    folder.write_arrays(_entries(number), attrs.asdict(entries))
+
+
+def load_entries(folder: Folder, number: int) -> Entries:
+    """Return what `keep_entries` left in a folder after a round."""
+    return Entries(**folder.read_arrays(_entries(number)))
+
+
+def _entries(number: int) -> str:
+    return f"entries-{number:05d}.arrow"
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:

@@ -13,6 +13,7 @@ first round only those rows are folded again that a transaction touches about wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import attrs
 import numpy as np
@@ -36,7 +37,7 @@ from conflict.kernels.arrays import (
 from conflict.kernels.fold import Folded
 from conflict.kernels.links import epochs_of, linked, mark_keys
 from conflict.kernels.operations import Operations, operations_of
-from conflict.round_rows import RoundRows
+from conflict.round_rows import Entries, RoundRows
 from conflict.sites import Site, transactional_tables
 from conflict.unusable import Unusable, now_unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
@@ -54,7 +55,6 @@ class Findings:
         conflicting: Transactions with a conflict of their own: key, take and group. Shape (transactions, 3).
         dependencies: Transactions that touched a row one right after the other: key, take, and both groups. Shape
             (pairs, 4).
-        entries: Rows that an applier sent again or reflected: key and take. Shape (entries, 2).
         unusable: Per site, the first operation that stops its applier.
         rows: How many row changes were folded.
     """
@@ -62,7 +62,6 @@ class Findings:
     keys: Int64 | None
     conflicting: Int32
     dependencies: Int32
-    entries: Int32
     unusable: dict[str, Unusable]
     rows: int
 
@@ -114,9 +113,11 @@ def changed_places(takes: TakeArrays, pairs: Int64) -> Changed:
     return Changed(source[order], epoch[order], pairs[order, 1])
 
 
-def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> Findings:
+def fold_round(
+    bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
+) -> tuple[Findings, Entries]:
     """
-    Fold a bucket and say what it finds.
+    Fold a bucket and say what it finds, and what appliers logged.
 
     Args:
         bucket: The bucket; its images are not needed.
@@ -128,12 +129,12 @@ def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflic
     operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
     unusable = unusable_decisions(bucket, sites, takes, folded, operations)
     found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded, operations)
-    return attrs.evolve(found, unusable=unusable)
+    return attrs.evolve(found, unusable=unusable), _entries(folded)
 
 
 def fold_again(
-    rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Int32
-) -> Findings | None:
+    rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Entries
+) -> tuple[Findings, Entries] | None:
     """
     Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
 
@@ -143,10 +144,11 @@ def fold_again(
         takes: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
         changed: Those that the last round added or took out.
-        entries: Rows that appliers sent again or reflected, as far as is known (see `Findings`).
+        entries: What appliers logged in the bucket, as far as was known after the last round.
 
     Returns:
-        What it finds; None if an operation now stops an applier, for which all rows count.
+        What it finds, and all that is known then of what appliers logged; None if an operation now stops an applier,
+        for which all rows count.
     """
     affected = _affected(rows, takes, changed, entries)
     keys, chosen = np.flatnonzero(affected), rows.of_keys(affected)
@@ -156,25 +158,37 @@ def fold_again(
     if now_unusable(sites, folded, operations, key_table):
         return None
     found = _find(chosen, key_table, sites, takes, conflicts, folded, operations)
-    for name in ("conflicting", "dependencies", "entries"):
-        columns = getattr(found, name)
+    for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
-    return attrs.evolve(found, keys=keys)
+    logged = _entries(folded)
+    logged = attrs.evolve(logged, key=keys[logged.key].astype(np.int32))
+    return attrs.evolve(found, keys=keys), entries.with_others(affected, logged)
 
 
-def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Int32) -> Bool:
+def _entries(folded: Folded) -> Entries:
+    return Entries(folded.logged.key.astype(np.int32), folded.logged.take.astype(np.int32))
+
+
+def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Entries) -> Bool:
     """Return which rows a changed transaction touches. Shape (keys,)."""
     affected = np.zeros(len(rows.key_table), np.bool_)
-    for side in (0, 1):
-        epochs, groups = changed.of(side)
-        rows.sides[side].mark(epochs, groups, affected)
-        own = entries[takes.applier[entries[:, 1]] == side]
-        made_in = own[:, 1]
-        order = np.lexsort((takes.group[made_in], takes.epoch[made_in]))
-        ordered = [column[order] for column in (takes.epoch[made_in], takes.group[made_in], own[:, 0])]
-        epoch, group, key = each_read_only(*ordered)
-        mark_keys(*(*each_read_only(*epochs_of(epoch), group, key, epochs, groups), affected))
+    for side, kept in enumerate(rows.sides):
+        kept.mark(*changed.of(side), affected)
+    affected[entries.key[_changed_takes(takes, changed)[entries.take]]] = True
     return affected
+
+
+@lru_cache(maxsize=2)  # of what every bucket of a task's process has
+def _changed_takes(takes: TakeArrays, changed: Changed) -> Bool:
+    """Return which takes are a changed transaction in the log of their applier. Shape (takes,)."""
+    found = np.zeros(len(takes), np.bool_)
+    for side in (0, 1):
+        mine = np.flatnonzero(takes.applier == side)
+        mine = mine[np.lexsort((takes.group[mine], takes.epoch[mine]))]
+        stretches = epochs_of(read_only(takes.epoch[mine]))
+        arguments = each_read_only(*stretches, takes.group[mine], mine.astype(np.int32), *changed.of(side))
+        mark_keys(*(*arguments, found))
+    return found
 
 
 def _find(
@@ -192,7 +206,6 @@ def _find(
         None,
         _conflicting(sites, takes, conflicts, folded, operations, tracked),
         _dependencies(folded.decisions, operations, len(key_table)),
-        np.stack([folded.logged.key, folded.logged.take], axis=1).astype(np.int32),
         {},
         sum(len(side) for side in rows),
     )

@@ -36,10 +36,10 @@ from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, conflicts_of, settle
 from conflict.jobs.runner import Runner, StageProgress, in_process
 from conflict.jobs.shared import Shared, share
-from conflict.kernels.arrays import Conflicts, Int32, TakeArrays
+from conflict.kernels.arrays import Conflicts, TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import Taken, order_takes, plan_takes
-from conflict.round_rows import keep_rows, load_rows
+from conflict.round_rows import keep_entries, keep_rows, load_entries, load_rows
 from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
@@ -58,7 +58,12 @@ _RESULT_PARTS = ("applied", "outcomes", "exceptions", "staged_exceptions", "rows
 
 @attrs.frozen
 class _BucketTask:
-    """One bucket to look at, to fold or to resolve; `look` if nobody has looked yet for rows that stop an applier."""
+    """
+    One bucket to look at, to fold or to resolve.
+
+    `look` if nobody has looked yet for rows that stop an applier; `round` is the number of the round, and `whole`
+    whether all rows are folded in it: an operation that stops an applier is among them.
+    """
 
     history: Folder
     out: Folder
@@ -71,7 +76,8 @@ class _BucketTask:
     takes: Shared[TakeArrays] | None = None
     conflicts: Shared[Conflicts] | None = None
     changed: Shared[Changed | None] | None = None
-    entries: Int32 | None = None
+    round: int = 0
+    whole: bool = False
 
     def load(self, *, images: bool) -> Bucket:
         """Read the bucket."""
@@ -160,20 +166,25 @@ class _Job:
         self,
         name: str,
         function: Callable[[_BucketTask], Result],
-        entries: Sequence[Int32 | None] = (),
         run: Runner | None = None,
+        number: int = 0,
+        whole: Sequence[bool] = (),
         **shared: Any,
     ) -> list[Result]:
-        """Run a function on every bucket, `shared` put where all can read it; `run` in place of the job's runner."""
+        """
+        Run a function on every bucket, `shared` put where all can read it; `run` in place of the job's runner.
+
+        A round has a number, and says of each bucket whether all of it is folded.
+        """
         folder = self.base.out.below("shared")
         for each, value in shared.items():
             known = self._shared.get(each)
             if known is None or known[0] is not value:
                 self._shared[each] = value, share(folder, value)
         written: dict[str, Any] = {each: self._shared[each][1] for each in shared}
-        common = attrs.evolve(self.base, look=not self._needs_rounds(), **written)
+        common = attrs.evolve(self.base, look=not self._needs_rounds(), round=number, **written)
         tasks = [
-            attrs.evolve(common, bucket=bucket, entries=entries[bucket] if entries else None)
+            attrs.evolve(common, bucket=bucket, whole=bool(whole) and whole[bucket])
             for bucket in range(self.base.manifest.buckets)
         ]
         return (run or self.run)(function, tasks, partial(self.progress, name))
@@ -197,16 +208,17 @@ class _Job:
 
     def _round(
         self,
+        number: int,
         name: str,
         takes: TakeArrays,
         conflicts: Conflicts,
         changed: Changed | None,
-        entries: Sequence[Int32 | None],
+        whole: Sequence[bool],
     ) -> Sequence[Findings]:
         # A task that folds a few rows takes less time than to hand it out.
         few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
         run = in_process if few else None
-        return self._stage(name, _fold, entries, run, takes=takes, conflicts=conflicts, changed=changed)
+        return self._stage(name, _fold, run, number, whole, takes=takes, conflicts=conflicts, changed=changed)
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
@@ -299,14 +311,18 @@ def _fold(task: _BucketTask) -> Findings:
     """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
     assert task.changed is not None
     changed = task.changed.load()
-    if changed is not None and task.entries is not None:
-        found = fold_again(load_rows(task.kept), task.sites, *task.settled, changed, task.entries)
-        if found is not None:
-            return found
-    bucket = task.load(images=False)
-    if changed is None:
-        keep_rows(bucket, task.kept)
-    return fold_round(bucket, task.sites, *task.settled)
+    found = None
+    if changed is not None and not task.whole:
+        entries = load_entries(task.kept, task.round - 1)
+        found = fold_again(load_rows(task.kept), task.sites, *task.settled, changed, entries)
+    if found is None:
+        bucket = task.load(images=False)
+        if changed is None:
+            keep_rows(bucket, task.kept)
+        found = fold_round(bucket, task.sites, *task.settled)
+    findings, entries = found
+    keep_entries(entries, task.kept, task.round)
+    return findings
 
 
 def _unique_states(task: _BucketTask) -> pa.Table:

@@ -21,9 +21,9 @@ from conflict.unusable import Unusable
 
 __all__ = ["Settled", "conflicts_of", "in_conflict", "settle"]
 
-# Runs one round over all buckets: its name, the takes, the conflicts known, what the last round changed (None for a
-# first round), and per bucket the entries of appliers' logs (see `Findings`), None where all must be folded again.
-Round = Callable[[str, TakeArrays, Conflicts, Changed | None, Sequence[Int32 | None]], Sequence[Findings]]
+# Runs one round over all buckets: its number and name, the takes, the conflicts known, what the last round changed
+# (None for a first round), and whether all of a bucket must be folded again.
+Round = Callable[[int, str, TakeArrays, Conflicts, Changed | None, Sequence[bool]], Sequence[Findings]]
 # Returns, per cluster, the first operation that cannot be committed.
 Check = Callable[[TakeArrays, Conflicts], Mapping[int, Unusable]]
 
@@ -83,8 +83,10 @@ def _find_conflicts(
     known = np.zeros((0, 2), np.int64)
     changed = None
     while changed is None or len(changed):
-        name = f"round {len(rounds) + 1}" if changed is None else f"round {len(rounds) + 1} ({len(changed):,})"
-        findings = run_round(name, takes, conflicts_of(takes, known), changed, [each.known_entries for each in found])
+        number = len(rounds) + 1
+        name = f"round {number}" if changed is None else f"round {number} ({len(changed):,})"
+        whole = [bool(each.unusable) for each in found]
+        findings = run_round(number, name, takes, conflicts_of(takes, known), changed, whole)
         touched = np.zeros(len(takes), np.bool_)
         for each, new in zip(found, findings, strict=True):
             each.add(new, touched)
@@ -103,26 +105,19 @@ class _Found:
 
     conflicting: Int32 = attrs.field(factory=lambda: np.zeros((0, 3), np.int32))
     dependencies: Int32 = attrs.field(factory=lambda: np.zeros((0, 4), np.int32))
-    entries: Int32 = attrs.field(factory=lambda: np.zeros((0, 2), np.int32))
     unusable: dict[str, Unusable] = attrs.field(factory=dict)
-
-    @property
-    def known_entries(self) -> Int32 | None:
-        """Entries of appliers' logs; None if an operation that stops an applier is among the rows: all count then."""
-        return None if self.unusable else self.entries
 
     def add(self, new: Findings, touched: Bool) -> None:
         """Put what was found in place of what was known of the same rows; mark the takes that either is about."""
-        for name in ("conflicting", "dependencies", "entries"):
+        for name in ("conflicting", "dependencies"):
             before, after = getattr(self, name), getattr(new, name)
             stays = np.zeros(len(before), np.bool_)
             if new.keys is not None and len(before):
                 again = np.zeros(int(max(before[:, 0].max(), new.keys.max(initial=0))) + 1, np.bool_)
                 again[new.keys] = True
                 stays = ~again[before[:, 0]]
-            if name != "entries":
-                touched[before[~stays, 1]] = True
-                touched[after[:, 1]] = True
+            touched[before[~stays, 1]] = True
+            touched[after[:, 1]] = True
             setattr(self, name, np.concatenate([before[stays], after]))
         self.unusable = new.unusable
 

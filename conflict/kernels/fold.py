@@ -97,7 +97,8 @@ def fold(
     walk, (packed, images) = walk_of(takes), row_records(rows)
     split, total = len(rows[0]), sum(len(side) for side in rows)
     keeping = candidates and len(conflicts.groups) > 0
-    capacity = total * 5 // 4 + 1024  # rows that are sent again are few, as a rule
+    # Rows that are sent again are few, as a rule; those that are reflected may be all.
+    capacity = total * (9 if functions.reflects.any() else 5) // 4 + 1024
     while True:
         state, notes = state_records(key_table)
         room = Room.of(capacity, len(key_table), total, len(takes), keeping=keeping)
