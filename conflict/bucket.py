@@ -165,7 +165,7 @@ class Bucket:
         number_of = np.where(image, np.cumsum(image) - 1, ABSENT_SET).astype(np.int32)
         offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
         columns = np.array([place for positions in members for place in positions], np.int32)
-        chunks = (number_of[chunk.indices.to_numpy()] for chunk in joined.chunks)
+        chunks = (number_of.take(chunk.indices.to_numpy(), mode="clip") for chunk in joined.chunks)
         numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
         first, second = (len(side) for side in self.changes)
         parts = np.split(numbers, np.cumsum([first, first, second]))

@@ -110,9 +110,9 @@ def unusable_rows(
     The first is of keys, the next five are of rows, the others the applier's rules by table; `needs` is whether the
     resolve column must be there, by table, operation, and image (before, after).
     """
-    bad, found = np.empty(len(key), np.int64), 0
+    bad, found, one_table = np.empty(len(key), np.int64), 0, len(refused) == 1
     for row in range(len(key)):
-        number, kind = key_table[key[row]], operation[row]
+        number, kind = 0 if one_table else key_table[key[row]], operation[row]
         if refused[number] or (
             (kind != UPDATE or after_presence[row] != NO_COLUMNS)
             and (
