@@ -60,7 +60,7 @@ class Folded:
             commits, as pass TRACK decided it.
         candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was
             decided where the applier's own cluster changed the row meanwhile. Of transactions that are not in
-            conflict it may be no more than was decided; 0 where that was not wanted. Shape (tracked,).
+            conflict, and where it was not wanted, it may be no more than was decided. Shape (tracked,).
         logged: One per row that an applier sent again or reflected.
         unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
         exists: Whether each row is there at the end. Shape (clusters, keys).
@@ -280,9 +280,9 @@ def _fold(
             done[here] = catch_up(
                 state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
             )
+            for place in range(started, seen):
+                candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
             if in_conflict and keeping:
-                for place in range(started, seen):
-                    candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
                 first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
                 try_others(
                     number, takes, state, notes, rows, images, first_open, done[here], first, last, there_start, rules,

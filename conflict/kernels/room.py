@@ -80,7 +80,7 @@ class Room:
             tracked=np.empty(capacity, DECISION),
             unused=np.empty(capacity, COMPARED),
             trial=np.empty(capacity if keeping else 1, DECISION),
-            candidates=np.zeros(capacity, np.int64),
+            candidates=np.empty(capacity, np.int64),
             log=np.empty(capacity, ENTRY),
             queue=np.empty((2, capacity), np.int64),
             pending=np.empty(capacity, np.int64),

@@ -10,6 +10,7 @@ from conflict.grid import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.kernels.links import epoch_of_rows, epochs_of, linked, mark_keys, reach, rows_of_keys
+from conflict.kernels.passes import are_rejected
 
 
 def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> list[int]:
@@ -60,6 +61,15 @@ def test_rows_of_keys() -> None:
     key = np.array([3, 0, 3, 1, 0, 3], np.int32)
     found = [rows_of_keys(key, np.isin(np.arange(5), keys)).tolist() for keys in ([], [3], [0, 2, 4], [1, 3])]
     assert found == [[], [0, 2, 5], [1, 4], [0, 2, 3, 5]]
+
+
+def test_are_rejected() -> None:
+    """An operation is one of a transaction in conflict if its take holds its group among those."""
+    offsets, groups = np.array([0, 0, 2, 3]), np.array([-1, 4, 4], np.int32)
+    take, group = np.array([0, 1, 1, 1, 2, 2], np.int32), np.array([4, 4, 0, -1, -1, 4], np.int32)
+    found = np.ones(len(take), np.bool_)
+    are_rejected(take, group, offsets, groups, found)
+    assert found.tolist() == [False, True, False, True, False, True]
 
 
 def test_linked() -> None:
