@@ -7,6 +7,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from conflict.kernels.stretches import first_at_least
+
 __all__ = ["epoch_of_rows", "epochs_of", "linked", "mark_keys", "reach", "rows_of_keys"]
 
 
@@ -43,18 +45,6 @@ def epoch_of_rows(epochs, starts, rows):
     return found
 
 
-@njit(cache=True, inline="always")
-def _first(numbers, low, high, number):
-    """Return the first place from `low` to `high` that holds no lower number; `high` if there is none."""
-    while low < high:
-        middle = (low + high) // 2
-        if numbers[middle] < number:
-            low = middle + 1
-        else:
-            high = middle
-    return low
-
-
 @njit(cache=True)
 def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
     """
@@ -75,12 +65,12 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
         while here + step < len(row_epochs) and row_epochs[here + step] < epochs[place]:
             here += step  # longer and longer steps
             step *= 2
-        here = _first(row_epochs, here, min(here + step, len(row_epochs)), epochs[place])
+        here = first_at_least(row_epochs, here, min(here + step, len(row_epochs)), epochs[place])
         if here == len(row_epochs):
             break
         if row_epochs[here] == epochs[place]:
             stop = starts[here + 1]
-            row = _first(row_group, starts[here], stop, groups[place])
+            row = first_at_least(row_group, starts[here], stop, groups[place])
             while row < stop and row_group[row] == groups[place]:
                 affected[key[row]] = True
                 row += 1

@@ -13,7 +13,7 @@ from conflict.decision import Cause, Verdict
 from conflict.kernels.prefetch import fetch_soon
 from conflict.kernels.records import FETCHED_AHEAD
 from conflict.kernels.rules import decide_operation
-from conflict.kernels.stretches import reaches
+from conflict.kernels.stretches import first_at_least, reaches
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.compiled import njit_uncounted
 
@@ -194,14 +194,8 @@ def _decide_pass(
 @njit_uncounted(inline="always")
 def _contains(groups, start, stop, group):
     """Whether a group is in a sorted stretch."""
-    low, high = start, stop
-    while low < high:
-        middle = (low + high) // 2
-        if groups[middle] < group:
-            low = middle + 1
-        else:
-            high = middle
-    return low < stop and groups[low] == group
+    place = first_at_least(groups, start, stop, group)
+    return place < stop and groups[place] == group
 
 
 @njit_uncounted()

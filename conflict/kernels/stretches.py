@@ -8,7 +8,7 @@ import numpy as np
 
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["HIGHEST", "LAST_EPOCH", "open_start", "reaches", "seek"]
+__all__ = ["HIGHEST", "LAST_EPOCH", "first_at_least", "open_start", "reaches", "seek"]
 
 # No group of an epoch is as high, and no epoch is later.
 HIGHEST = np.int64(2**40)
@@ -19,6 +19,18 @@ LAST_EPOCH = np.uint64(2**64 - 1)
 def reaches(row, epoch, group):
     """Whether a row stands at or after (epoch, group)."""
     return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
+
+
+@njit_uncounted(inline="always")
+def first_at_least(numbers, low, high, number):
+    """Return the first place from `low` to `high` that holds no lower number; `high` if there is none."""
+    while low < high:
+        middle = (low + high) // 2
+        if numbers[middle] < number:
+            low = middle + 1
+        else:
+            high = middle
+    return low
 
 
 @njit_uncounted()
