@@ -90,10 +90,6 @@ class BucketRows:
     def __len__(self) -> int:
         return len(self.key)
 
-    def take(self, places: Int64) -> BucketRows:
-        """Return some of the rows, by number."""
-        return BucketRows(*(getattr(self, field.name)[places] for field in attrs.fields(BucketRows)))
-
 
 @attrs.frozen(eq=False)
 class TakeArrays:
