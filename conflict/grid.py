@@ -210,7 +210,11 @@ class Folder:
             return bytes(stream.read())
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-        """Write arrays with one dimension as one Arrow file: a row with a list for each."""
+        """
+        Write arrays with one dimension as one Arrow file: a row with a list for each.
+
+        Who has mapped an earlier file of that name keeps what it saw.
+        """
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         columns = {
@@ -218,8 +222,10 @@ class Folder:
             for name, array in arrays.items()
         }
         batch = pa.record_batch(columns)
-        with filesystem.open_output_stream(full) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
+        beside = _beside(full)
+        with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
             writer.write_batch(batch)
+        filesystem.move(beside, full)
 
     def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
         """Read what `write_arrays` wrote; from a local folder only the parts of it that are looked at."""

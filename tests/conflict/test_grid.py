@@ -3,6 +3,7 @@
 from decimal import Decimal
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -141,3 +142,18 @@ class TestFiles:
         folder = Folder(f"file://{tmp_path}/x")
         folder.write_json("a.json", 7)
         assert Folder(f"{tmp_path}/x").read_json("a.json") == 7
+
+
+def test_arrays_are_replaced_whole(tmp_path: Path) -> None:
+    """Arrays come back with their types; who has mapped a file keeps what it saw when another one takes its place."""
+    folder = Folder(str(tmp_path))
+    first = {"epoch": np.array([2**63, 2**64 - 1], np.uint64), "key": np.zeros(0, np.int32)}
+    folder.write_arrays("rows.arrow", first)
+    seen = folder.read_arrays("rows.arrow")
+    folder.write_arrays("rows.arrow", {"epoch": np.arange(1, dtype=np.uint64)})
+    assert {name: (each.dtype, each.tolist()) for name, each in seen.items()} == {
+        "epoch": (np.uint64, [2**63, 2**64 - 1]),
+        "key": (np.int32, []),
+    }
+    assert folder.read_arrays("rows.arrow")["epoch"].tolist() == [0]
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.arrow"]
