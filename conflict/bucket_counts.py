@@ -5,7 +5,6 @@ How often each thing happened in a bucket: what the status counters and the summ
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -19,8 +18,7 @@ from conflict.counters import (
     TRANSACTION_ROW_REJECTS,
 )
 from conflict.decision import Cause, Verdict
-from conflict.kernels.arrays import Decisions, Int64, read_only
-from conflict.kernels.operations import Operations
+from conflict.kernels.arrays import Decisions, Int64, Kind, each_read_only
 from conflict.kernels.outcomes import count_outcomes
 from conflict.sites import Site
 from ndb_formats.events.rows_event import Operation
@@ -28,14 +26,13 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["count_bucket"]
 
 DELETE = int(Operation.DELETE_ROW)
-REFRESH, REFLECTED = 1, 2
 
 
 def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, int]]]]:
     """Return, per cluster, how far the bucket moves its status counters, and what happened to each table."""
-    counted = _count(result.sites, result.folded.decisions, result.operations)
+    counted = _count(result, result.folded.decisions)
     # Passes TRACK and APPLY over an epoch both count.
-    passes = (counted, _count(result.sites, result.folded.tracked, result.tracked))
+    passes = (counted, _count(result, result.folded.tracked))
     counters, tables = {}, {}
     for number, site in enumerate(result.sites):
         total: Counter[str] = Counter()
@@ -49,20 +46,21 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
     return counters, tables
 
 
-def _count(sites: Sequence[Site], decisions: Decisions, about: Operations) -> Int64:
+def _count(result: BucketResult, decisions: Decisions) -> Int64:
     """Return how often each thing was decided; see `count_outcomes` for the shape."""
-    shape = (len(sites), len(sites[0].setups), len(Operation) + 1, 3, len(Verdict), len(Cause))
+    tables = len(result.bucket.numbers.tables)
+    shape = (len(result.sites), tables, len(Operation) + 1, len(Kind), len(Verdict), len(Cause))
     counts = np.zeros(shape, np.int64)
     count_outcomes(
-        *(read_only(about.applier), read_only(about.table), read_only(about.operation)),
-        *(read_only(about.refresh), read_only(about.reflected)),
-        *(read_only(decisions.verdict), read_only(decisions.cause), counts),
+        *each_read_only(result.takes.applier, result.bucket.key_table),
+        *each_read_only(decisions.take, decisions.key, decisions.operation, decisions.kind),
+        *(*each_read_only(decisions.verdict, decisions.cause), counts),
     )
     return counts
 
 
 def _table(counts: Int64) -> dict[str, int]:
-    """Return what happened to a table's rows. Shape of `counts` (operations, 3, verdicts, causes)."""
+    """Return what happened to a table's rows. Shape of `counts` (operations, kinds, verdicts, causes)."""
     verdicts = {each.name.lower(): int(counts[:, :, each].sum()) for each in Verdict}
     causes = {each.name: int(counts[:, :, Verdict.REJECTED, each].sum()) for each in Cause if each}
     return {**verdicts, **causes}
@@ -74,15 +72,15 @@ def _refreshes(result: BucketResult, number: int, table: int) -> int:
 
 
 def _counters(site: Site, counts: Int64) -> Counter[str]:
-    """Return the status counters. Shape of `counts` (tables, operations, 3, verdicts, causes)."""
+    """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
     rejected = counts[:, :, :, Verdict.REJECTED]
     with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())
     own = rejected.sum(axis=(2, 3)) - rejected[..., Cause.TRANS_IN_CONFLICT].sum(axis=2)  # by table and operation
     delete_deletes = rejected[:, DELETE, :, Cause.ROW_DOES_NOT_EXIST].sum(axis=1)
     counters: Counter[str] = Counter(
         {
-            REFRESH_RECEIVED: int(counts[:, :, REFRESH].sum()),
-            REFLECTED_RECEIVED: int(counts[:, :, REFLECTED].sum()),
+            REFRESH_RECEIVED: int(counts[:, :, Kind.REFRESH].sum()),
+            REFLECTED_RECEIVED: int(counts[:, :, Kind.REFLECTED].sum()),
             REFLECTED_DISCARDED: int(counts[:, :, :, Verdict.DISCARDED].sum()),
             TRANSACTION_ROW_REJECTS: with_transaction,
             TRANSACTION_ROW_CONFLICTS: 0,

@@ -76,11 +76,11 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
 
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
     """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
-    decisions, logged, about, takes = result.folded.decisions, result.folded.logged, result.operations, result.takes
+    decisions, logged, takes = result.folded.decisions, result.folded.logged, result.takes
     shown, keys = _shown(result, number), len(result.bucket.key_table)
     sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
     log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
-    decided = each_read_only(decisions.take, decisions.verdict, decisions.existed, about.key, about.operation)
+    decided = each_read_only(decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
     compared, left, unseen = look_quickly(
         *(*decided, log[0]),
         *each_read_only(takes.applier, takes.epoch, takes.group, _alone(takes)),

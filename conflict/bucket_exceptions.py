@@ -13,6 +13,7 @@ from conflict.exceptions_numbering import OWN_CAUSE, PLACE, TAKE, TrackedRows
 from conflict.exceptions_rows import exceptions_rows
 from conflict.grid import Folder
 from conflict.image_values import ImageReader
+from conflict.kernels.arrays import Decisions, Int8, Int16, Int64
 from conflict.outputs import staged_exceptions_path
 from conflict.places import places_of
 
@@ -23,12 +24,13 @@ REJECTED = int(Verdict.REJECTED)
 
 def write_exceptions(result: BucketResult, out: Folder) -> None:
     """Write the rows of exceptions tables, not numbered yet, each with what its place in the order depends on."""
-    decisions, about = result.folded.decisions, result.operations
+    decisions = result.folded.decisions
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
+    by, of = _appliers_and_tables(result, decisions, rejected)
     reader = ImageReader(result.bucket)
     for applier, site in enumerate(result.sites):
         for table, setup in enumerate(site.setups):
-            chosen = rejected[(about.applier[rejected] == applier) & (about.table[rejected] == table)]
+            chosen = rejected[(by == applier) & (of == table)]
             if setup.exceptions is None or len(chosen) == 0:
                 continue
             rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
@@ -45,13 +47,19 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
 
 def tracked_rows(result: BucketResult) -> TrackedRows:
     """Return how many exceptions rows pass TRACK made, per site and table, and take."""
-    decisions, about = result.folded.tracked, result.tracked
-    rejected = decisions.verdict == REJECTED
+    decisions = result.folded.tracked
+    rejected = np.flatnonzero(decisions.verdict == REJECTED)
+    by, of = _appliers_and_tables(result, decisions, rejected)
     found = {}
     for number, site in enumerate(result.sites):
         for table, setup in enumerate(site.setups):
             if setup.exceptions is not None:
-                here = rejected & (about.applier == number) & (about.table == table)
+                here = rejected[(by == number) & (of == table)]
                 place = (site.name, setup.exceptions.table.full_name)
                 found[place] = np.unique(decisions.take[here], return_counts=True)
     return found
+
+
+def _appliers_and_tables(result: BucketResult, decisions: Decisions, chosen: Int64) -> tuple[Int8, Int16]:
+    """Return who made some decisions, and the tables that they are about."""
+    return result.takes.applier[decisions.take[chosen]], result.bucket.key_table[decisions.key[chosen]]

@@ -10,7 +10,6 @@ from conflict.bucket import Bucket
 from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
 from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.fold import Folded
-from conflict.kernels.operations import operations_of
 from conflict.kernels.provenance import FinalRows, trace_images
 from conflict.sites import Site, masks_of
 from ndb_formats.events.rows_event import Operation
@@ -30,8 +29,6 @@ class BucketResult:
         takes: All takes in order.
         conflicts: The transactions in conflict.
         folded: What was decided.
-        operations: What each of its decisions was about.
-        tracked: What each decision of pass TRACK was about.
         watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
 
@@ -47,10 +44,6 @@ class BucketResult:
     ) -> None:
         self.bucket, self.sites, self.takes = bucket, sites, takes
         self.conflicts, self.folded, self.watched = conflicts, folded, watched
-        self.operations, self.tracked = (
-            operations_of(decisions, folded.logged, takes, bucket.rows, bucket.key_table)
-            for decisions in (folded.decisions, folded.tracked)
-        )
 
     @cached_property
     def final(self) -> FinalRows:

@@ -76,9 +76,10 @@ def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
     for number, site in enumerate(result.sites):
         slacks[site.name] = slack = Slack()
         places = _several(result, number)
-        tracked, about = result.folded.tracked, result.tracked
-        columns = (about.table, about.operation, tracked.verdict, tracked.cause, result.folded.candidates)
-        kinds, kind = np.unique(np.stack([column[places] for column in columns], axis=1), axis=0, return_inverse=True)
+        tracked = result.folded.tracked
+        columns = (tracked.operation, tracked.verdict, tracked.cause, result.folded.candidates)
+        found = [result.bucket.key_table[tracked.key[places]], *(column[places] for column in columns)]
+        kinds, kind = np.unique(np.stack(found, axis=1), axis=0, return_inverse=True)
         meanings = [_meaning(result, number, *each) for each in kinds.tolist()]
         for meaning, count in zip(meanings, np.bincount(kind.ravel(), minlength=len(kinds)).tolist(), strict=True):
             if meaning is not None:
@@ -93,12 +94,13 @@ def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
 
 def _several(result: BucketResult, number: int) -> Int64:
     """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
-    candidates, about, conflicts = result.folded.candidates, result.tracked, result.conflicts
-    several = np.flatnonzero((candidates & (candidates - 1)) & -(about.applier == number).astype(np.int64))
-    mine = result.folded.tracked.take[several], about.group[several]
+    candidates, tracked, conflicts = result.folded.candidates, result.folded.tracked, result.conflicts
+    several = np.flatnonzero(candidates & (candidates - 1))
+    several = several[result.takes.applier[tracked.take[several]] == number]
+    mine = tracked.take[several], tracked.group[several]
     rejected = np.zeros(len(several), np.bool_)
     are_rejected(*(*each_read_only(*mine, conflicts.offsets, conflicts.groups), rejected))
-    return several[rejected]
+    return np.asarray(several[rejected])
 
 
 def _meaning(
@@ -132,5 +134,5 @@ def _table(result: BucketResult, places: Int64, kind: Int64, meanings: Sequence[
     }
     arrays = {name: pa.array(values, UNDECIDED.field(name).type).take(of_each) for name, values in by_kind.items()}
     arrays["source_epoch"] = pa.array(result.takes.foreign_epoch[result.folded.tracked.take[chosen]])
-    arrays["key"] = result.bucket.key_texts.take(pa.array(result.tracked.key[chosen]))
+    arrays["key"] = result.bucket.key_texts.take(pa.array(result.folded.tracked.key[chosen]))
     return pa.table([arrays[name] for name in UNDECIDED.names], schema=UNDECIDED)

@@ -39,11 +39,11 @@ class OperationImages:
         self.result, self.applier, self.table = result, applier, table
         decisions = result.folded.decisions
         self.take, self.cause = decisions.take[chosen], decisions.cause[chosen]
-        self.operation = result.operations.operation[chosen]
+        self.operation = decisions.operation[chosen]
         source = decisions.source[chosen].astype(np.int64)
         self._own = source >= 0
         self._row, self._entry = source[self._own], -1 - source[~self._own]
-        self._key = result.operations.key[chosen][~self._own]
+        self._key = decisions.key[chosen][~self._own]
 
     def __len__(self) -> int:
         return len(self._own)

@@ -19,7 +19,7 @@ import pyarrow as pa
 from conflict.bucket_result import BucketResult
 from conflict.decision import Cause, Verdict
 from conflict.grid_columns import GridColumns
-from conflict.kernels.arrays import Int32, Int64, each_read_only
+from conflict.kernels.arrays import Int32, Int64, Kind, each_read_only
 from conflict.kernels.outcomes import applied_columns
 from ndb_formats.events.rows_event import Operation
 
@@ -120,8 +120,9 @@ def outcome_table(result: BucketResult, applier: int, others: Int64, source: str
     Returns:
         `OUTCOMES`, with dictionaries in place of strings.
     """
-    bucket, takes, decisions, about = result.bucket, result.takes, result.folded.decisions, result.operations
-    take, row, cause = decisions.take[others], decisions.source[others], decisions.cause[others]
+    bucket, takes, decisions = result.bucket, result.takes, result.folded.decisions
+    take, row, key = (column[others] for column in (decisions.take, decisions.source, decisions.key))
+    cause = decisions.cause[others]
     compared, count = cause == Cause.ROW_IN_CONFLICT, len(others)
     origin = _origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] < 0
@@ -129,13 +130,13 @@ def outcome_table(result: BucketResult, applier: int, others: Int64, source: str
     arrays = {
         "source": _labels(np.zeros(count, np.int8), [source]),
         "source_epoch": pa.array(takes.foreign_epoch[take]),
-        "group": pa.array(about.group[others]),
+        "group": pa.array(decisions.group[others]),
         "ordinal": pa.array(origin["ordinal"]),
         "epoch": pa.array(takes.epoch[take]),
-        "table": _labels(about.table[others], [table.full_name for table in bucket.numbers.tables]),
-        "key": bucket.key_texts.take(pa.array(about.key[others])),
-        "operation": _labels(about.operation[others] - 1, [each.name for each in Operation]),
-        "refresh": pa.array(about.refresh[others]),
+        "table": _labels(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
+        "key": bucket.key_texts.take(pa.array(key)),
+        "operation": _labels(decisions.operation[others] - 1, [each.name for each in Operation]),
+        "refresh": pa.array(decisions.kind[others] == Kind.REFRESH),
         "verdict": _labels(decisions.verdict[others], [each.name for each in Verdict]),
         "cause": _labels(cause - 1, [each.name for each in Cause if each]),
         "incoming": pa.array(values["incoming"].copy(), mask=~compared),

@@ -36,13 +36,12 @@ from conflict.kernels.arrays import (
 )
 from conflict.kernels.fold import Folded
 from conflict.kernels.links import epochs_of, linked, mark_keys
-from conflict.kernels.operations import Operations, operations_of
 from conflict.round_rows import Entries, RoundRows
 from conflict.sites import Site, transactional_tables
 from conflict.unusable import Unusable, now_unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_again", "fold_round", "row_conflicts"]
+__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_again", "fold_round"]
 
 
 @attrs.frozen(eq=False)
@@ -126,9 +125,8 @@ def fold_round(
         conflicts: Transactions in conflict, as far as is known.
     """
     folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
-    operations = operations_of(folded.decisions, folded.logged, takes, bucket.rows, bucket.key_table)
-    unusable = unusable_decisions(bucket, sites, takes, folded, operations)
-    found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded, operations)
+    unusable = unusable_decisions(bucket, sites, takes, folded)
+    found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded)
     return attrs.evolve(found, unusable=unusable), _entries(folded)
 
 
@@ -154,10 +152,9 @@ def fold_again(
     keys, chosen = np.flatnonzero(affected), rows.of_keys(affected)
     key_table = np.asarray(rows.key_table[keys])
     folded = fold_bucket(chosen, key_table, sites, takes, conflicts)
-    operations = operations_of(folded.decisions, folded.logged, takes, chosen, key_table)
-    if now_unusable(sites, folded, operations, key_table):
+    if now_unusable(sites, takes, folded, key_table):
         return None
-    found = _find(chosen, key_table, sites, takes, conflicts, folded, operations)
+    found = _find(chosen, key_table, sites, takes, conflicts, folded)
     for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
     logged = _entries(folded)
@@ -198,29 +195,19 @@ def _find(
     takes: TakeArrays,
     conflicts: Conflicts,
     folded: Folded,
-    operations: Operations,
 ) -> Findings:
     """Return what was found of rows, but for operations that stop appliers."""
-    tracked = operations_of(folded.tracked, folded.logged, takes, rows, key_table)
     return Findings(
         None,
-        _conflicting(sites, takes, conflicts, folded, operations, tracked),
-        _dependencies(folded.decisions, operations, len(key_table)),
+        _conflicting(sites, takes, conflicts, folded, key_table),
+        _dependencies(folded.decisions, len(key_table)),
         {},
         sum(len(side) for side in rows),
     )
 
 
-def row_conflicts(verdict: np.ndarray, cause: np.ndarray, operations: Operations, sites: Sequence[Site]) -> Bool:
-    """
-    Return which decisions put their transaction in conflict. Shape (operations,).
-
-    Args:
-        verdict: Of each decision.
-        cause: Of each decision.
-        operations: What they were about.
-        sites: Both sites.
-    """
+def _row_conflicts(decisions: Decisions, sites: Sequence[Site], takes: TakeArrays, key_table: Int16) -> Int64:
+    """Return the numbers of the decisions that put their transaction in conflict."""
     delete_deletes = np.array(
         [
             [setup.function is not None and setup.function.spec.delete_delete_conflicts for setup in site.setups]
@@ -228,14 +215,12 @@ def row_conflicts(verdict: np.ndarray, cause: np.ndarray, operations: Operations
         ],
         np.bool_,
     )
-    found = np.zeros(len(verdict), np.bool_)
-    rejected = np.flatnonzero((verdict == Verdict.REJECTED) & (cause != Cause.TRANS_IN_CONFLICT))
-    table = (operations.applier[rejected], operations.table[rejected])
-    delete_delete = (operations.operation[rejected] == Operation.DELETE_ROW) & (
-        cause[rejected] == Cause.ROW_DOES_NOT_EXIST
-    )
-    found[rejected] = transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table])
-    return found
+    rejected = np.flatnonzero(decisions.verdict == Verdict.REJECTED)
+    cause = decisions.cause[rejected]
+    table = (takes.applier[decisions.take[rejected]], key_table[decisions.key[rejected]])
+    delete_delete = (decisions.operation[rejected] == Operation.DELETE_ROW) & (cause == Cause.ROW_DOES_NOT_EXIST)
+    found = transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table])
+    return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 
 
 def _conflicting(
@@ -243,25 +228,18 @@ def _conflicting(
     takes: TakeArrays,
     conflicts: Conflicts,
     folded: Folded,
-    operations: Operations,
-    tracked: Operations,
+    key_table: Int16,
 ) -> Int32:
     """Return the transactions with a conflict of their own, as pass TRACK sees them."""
     twice = takes.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
-    for decisions, about, counted in (
-        (folded.decisions, operations, ~twice),
-        (folded.tracked, tracked, np.ones(len(takes), np.bool_)),
-    ):
-        mine = np.flatnonzero(row_conflicts(decisions.verdict, decisions.cause, about, sites))
+    for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(takes), np.bool_))):
+        mine = _row_conflicts(decisions, sites, takes, key_table)
         mine = mine[counted[decisions.take[mine]]]
-        columns = (about.key[mine], decisions.take[mine], about.group[mine])
-        parts.append(np.stack([column.astype(np.int32) for column in columns], axis=1))
+        parts.append(np.stack([column[mine] for column in (decisions.key, decisions.take, decisions.group)], axis=1))
     return np.concatenate(parts)
 
 
-def _dependencies(decisions: Decisions, operations: Operations, keys: int) -> Int32:
+def _dependencies(decisions: Decisions, keys: int) -> Int32:
     """Return which transactions touched a row right after which, in the same take."""
-    columns = (decisions.take, operations.key, operations.group, operations.empty)
-    take, key, group, empty = (read_only(column) for column in columns)
-    return np.asarray(linked(take, key, group, empty, keys))
+    return linked(decisions.take, decisions.key, decisions.group, decisions.kind, keys)

@@ -112,7 +112,7 @@ def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]
 
 def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
     """Return of rows that a take touched the last operation on them, and the place of the first one."""
-    decisions, about, bucket = result.folded.decisions, result.operations, result.bucket
+    decisions, bucket = result.folded.decisions, result.bucket
     taken = np.flatnonzero(last >= 0)
     places = places_of(first[taken], decisions, result.folded.logged, result.takes, bucket.rows)
     decision = last[taken]
@@ -120,15 +120,15 @@ def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa
     numbers[taken] = np.arange(len(taken))
     plain: dict[str, np.ndarray] = {
         "foreign_epoch": result.takes.foreign_epoch[decisions.take[decision]],
-        "table": about.table[decision],
-        "operation": about.operation[decision],
+        "table": bucket.key_table[decisions.key[decision]],
+        "operation": decisions.operation[decision],
         "file": np.full(len(taken), -1, np.int16),
         "position": np.zeros(len(taken), np.uint64),
         "row": np.zeros(len(taken), np.int32),
     }
-    source = decisions.source[decision]
+    source, applier = decisions.source[decision], result.takes.applier[decisions.take[decision]]
     for side in (0, 1):
-        logged = (source >= 0) & (about.applier[decision] == 1 - side)
+        logged = (source >= 0) & (applier == 1 - side)
         for name in ("file", "position", "row"):
             plain[name][logged] = bucket.changes[side].array(name)[source[logged]]
     found = pa.array(numbers, mask=numbers < 0)

@@ -21,7 +21,7 @@ from conflict.history import Role
 from conflict.kernels.arrays import Bool, Int16, Int64, Logged, TakeArrays, each_read_only
 from conflict.kernels.event_masks import reflects
 from conflict.kernels.fold import Folded
-from conflict.kernels.operations import Operations, place_of, unusable_rows
+from conflict.kernels.operations import place_of, unusable_rows
 from conflict.setup import TableSetup
 from conflict.sites import Site, applied_function
 
@@ -198,20 +198,18 @@ def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable
     )
 
 
-def unusable_decisions(
-    bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, folded: Folded, operations: Operations
-) -> dict[str, Unusable]:
+def unusable_decisions(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, folded: Folded) -> dict[str, Unusable]:
     """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
     found = {}
     for number, site in enumerate(sites):
         rules = _rules(site)
         judged = np.concatenate(
             [
-                _on_rows(bucket, number, rules, folded, operations),
-                _on_entries(number, rules, folded, operations, bucket.key_table),
+                _on_rows(bucket, number, rules, takes, folded),
+                _on_entries(number, rules, takes, folded, bucket.key_table),
             ]
         )
-        rejected = _on_blobs(number, rules, folded, operations)
+        rejected = _on_blobs(number, rules, takes, folded, bucket.key_table)
         candidates = [
             (int(folded.decisions.take[places.min()]), phase, int(places.min()))
             for phase, places in ((Phase.JUDGE, judged), (Phase.REJECT, rejected))
@@ -219,11 +217,11 @@ def unusable_decisions(
         ]
         if candidates:
             _, phase, decision = min(candidates)
-            found[site.name] = unusable_decision(bucket, takes, folded, operations, decision, phase)
+            found[site.name] = unusable_decision(bucket, takes, folded, decision, phase)
     return found
 
 
-def now_unusable(sites: Sequence[Site], folded: Folded, operations: Operations, key_table: Int16) -> bool:
+def now_unusable(sites: Sequence[Site], takes: TakeArrays, folded: Folded, key_table: Int16) -> bool:
     """
     Return whether an operation stops an applier that the transactions in conflict alone could make unusable.
 
@@ -231,56 +229,55 @@ def now_unusable(sites: Sequence[Site], folded: Folded, operations: Operations, 
     """
     for number, site in enumerate(sites):
         rules = _rules(site)
-        if len(_on_entries(number, rules, folded, operations, key_table)):
+        if len(_on_entries(number, rules, takes, folded, key_table)):
             return True
-        if len(_on_blobs(number, rules, folded, operations)):
+        if len(_on_blobs(number, rules, takes, folded, key_table)):
             return True
     return False
 
 
-def _on_rows(bucket: Bucket, number: int, rules: _Rules, folded: Folded, operations: Operations) -> Int64:
+def _on_rows(bucket: Bucket, number: int, rules: _Rules, takes: TakeArrays, folded: Folded) -> Int64:
     """Return the decisions on rows that an applier cannot handle."""
     rows = _unusable_rows(bucket, number, rules)
     if not len(rows):
         return rows
-    taken = np.flatnonzero((operations.applier == number) & (folded.decisions.source >= 0))
+    taken = np.flatnonzero((takes.applier[folded.decisions.take] == number) & (folded.decisions.source >= 0))
     return taken[np.isin(folded.decisions.source[taken], rows)]
 
 
-def _on_entries(number: int, rules: _Rules, folded: Folded, operations: Operations, key_table: Int16) -> Int64:
+def _on_entries(number: int, rules: _Rules, takes: TakeArrays, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions on what the other applier logged that an applier cannot handle."""
     unusable = _unusable_entries(folded.logged, key_table[folded.logged.key], rules)
     if not unusable.any():
         return np.zeros(0, np.int64)
-    taken = np.flatnonzero((operations.applier == number) & (folded.decisions.source < 0))
+    taken = np.flatnonzero((takes.applier[folded.decisions.take] == number) & (folded.decisions.source < 0))
     return taken[unusable[-1 - folded.decisions.source[taken]]]
 
 
-def _on_blobs(number: int, rules: _Rules, folded: Folded, operations: Operations) -> Int64:
+def _on_blobs(number: int, rules: _Rules, takes: TakeArrays, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions that reject rows with blobs together with their transaction."""
     if not rules.blobs.any():
         return np.zeros(0, np.int64)
-    rejected = np.flatnonzero(folded.decisions.cause == Cause.TRANS_IN_CONFLICT)
-    mine = rejected[operations.applier[rejected] == number]
-    return np.asarray(mine[rules.blobs[operations.table[mine]]])
+    decisions = folded.decisions
+    rejected = np.flatnonzero(decisions.cause == Cause.TRANS_IN_CONFLICT)
+    mine = rejected[takes.applier[decisions.take[rejected]] == number]
+    return np.asarray(mine[rules.blobs[key_table[decisions.key[mine]]]])
 
 
-def unusable_decision(
-    bucket: Bucket, takes: TakeArrays, folded: Folded, operations: Operations, decision: int, phase: Phase
-) -> Unusable:
+def unusable_decision(bucket: Bucket, takes: TakeArrays, folded: Folded, decision: int, phase: Phase) -> Unusable:
     """Return a decision as the one that stops its applier."""
     decisions = folded.decisions
     take, source = int(decisions.take[decision]), int(decisions.source[decision])
     number = int(takes.number[take])
     if source >= 0:
-        found = _unusable_row(bucket, int(operations.applier[decision]), source, number)
+        found = _unusable_row(bucket, int(takes.applier[take]), source, number)
         return attrs.evolve(found, phase=phase)
     return Unusable(
         number,
         phase=phase,
         place=place_of(decision, decisions, folded.logged, takes, bucket.rows),
-        table=int(operations.table[decision]),
-        operation=int(operations.operation[decision]),
+        table=int(bucket.key_table[decisions.key[decision]]),
+        operation=int(decisions.operation[decision]),
         foreign_epoch=int(takes.foreign_epoch[take]),
         file=-1,
         position=0,

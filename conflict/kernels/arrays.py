@@ -19,6 +19,7 @@ __all__ = [
     "Conflicts",
     "Decisions",
     "FunctionArrays",
+    "Kind",
     "Logged",
     "Presence",
     "TakeArrays",
@@ -52,6 +53,20 @@ class Presence(IntEnum):
     ABSENT = 0
     PRESENT = 1
     NO_COLUMNS = 2
+
+
+class Kind(IntEnum):
+    """
+    Where an operation that an applier took comes from.
+
+    The other cluster changed the row itself (and wrote no column, which has no effect whatever, if `EMPTY`), or its
+    applier sent the row again after a conflict, or logged what it had applied.
+    """
+
+    CHANGE = 0
+    REFRESH = 1
+    REFLECTED = 2
+    EMPTY = 3
 
 
 @attrs.frozen
@@ -191,6 +206,10 @@ class Decisions:
     Attributes:
         take: Number of the take.
         source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
+        key: Its row.
+        group: Group of the foreign epoch to which it belongs: its transaction.
+        operation: `Operation`.
+        kind: `Kind`.
         verdict: `Verdict`.
         cause: `Cause`.
         existed: Whether the row was there before.
@@ -200,6 +219,10 @@ class Decisions:
 
     take: Int32
     source: Int32
+    key: Int32
+    group: Int32
+    operation: Int8
+    kind: Int8
     verdict: Int8
     cause: Int8
     existed: Bool

@@ -37,7 +37,7 @@ from conflict.kernels.arrays import (
 from conflict.kernels.open_decisions import outcome_bit, try_others
 from conflict.kernels.passes import any_rejected, catch_up, decide_pass, restore
 from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
-from conflict.kernels.room import Room
+from conflict.kernels.room import DecisionRoom, Room
 from conflict.kernels.rules import needs_refresh
 from conflict.kernels.stretches import HIGHEST, LAST_EPOCH, open_start
 from ndb_formats.events.rows_event import Operation
@@ -115,8 +115,8 @@ def fold(
             break
         capacity *= 2  # two primaries can refresh each other's refreshes any number of times
     return Folded(
-        _decisions(room.decisions[:made], room.compared[:made]),
-        _decisions(room.tracked[:seen], room.unused[:seen]),
+        _decisions(room.decisions, room.compared, made),
+        _decisions(room.tracked, room.unused, seen),
         room.candidates[:seen],
         Logged(*(np.ascontiguousarray(room.log[field.name][:sent]) for field in attrs.fields(Logged))),
         unexplained,
@@ -124,22 +124,18 @@ def fold(
     )
 
 
-def _decisions(records: Records, compared: Records) -> Decisions:
-    take, source, verdict, cause, existed = _columns(records)
-    return Decisions(take, source, verdict, cause, existed, compared)
+def _decisions(room: DecisionRoom, compared: Records, count: int) -> Decisions:
+    columns = {name: column[:count] for name, column in room._asdict().items()}
+    return Decisions(**columns, compared=compared[:count])
 
 
-@njit(cache=True)
-def _columns(decisions):
-    """Return the columns of decisions, in the order in which `Decisions` has them."""
-    count = len(decisions)
-    take, source = np.empty(count, np.int32), np.empty(count, np.int32)
-    verdict, cause, existed = np.empty(count, np.int8), np.empty(count, np.int8), np.empty(count, np.bool_)
-    for place in range(count):
-        decision = decisions[place]
-        take[place], source[place] = decision["take"], decision["source"]
-        verdict[place], cause[place], existed[place] = decision["verdict"], decision["cause"], decision["existed"]
-    return take, source, verdict, cause, existed
+@njit_uncounted(inline="always")
+def _copy_decision(target, place, decisions, number):
+    target.take[place], target.source[place] = decisions.take[number], decisions.source[number]
+    target.key[place], target.group[place] = decisions.key[number], decisions.group[number]
+    target.operation[place], target.kind[place] = decisions.operation[number], decisions.kind[number]
+    target.verdict[place], target.cause[place] = decisions.verdict[number], decisions.cause[number]
+    target.existed[place] = decisions.existed[number]
 
 
 @njit_uncounted(inline="always")
@@ -151,7 +147,7 @@ def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lack
 
 
 @njit_uncounted()
-def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, start, stop):
+def _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
 
@@ -162,23 +158,20 @@ def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, 
     refreshes = 0
     for refreshing in (True, False):  # a refresh of a row wins over its reflected changes
         for place in range(start, stop):
-            decision = decisions[place]
-            if decision["verdict"] != (REJECTED if refreshing else APPLIED):
+            if decisions.verdict[place] != (REJECTED if refreshing else APPLIED):
                 continue
-            source = decision["source"]
-            key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+            key = decisions.key[place]
             mine = state[key, here]
             rule = rules[here, mine["table"]]
             if refreshing:
-                operation = rows[there_start + source]["operation"] if source >= 0 else log[-1 - source]["operation"]
-                wanted = needs_refresh(rule["refreshes"], operation, decision["cause"])
+                wanted = needs_refresh(rule["refreshes"], decisions.operation[place], decisions.cause[place])
             else:
                 wanted = rule["reflects"]
             note = notes[key, here]
             if not wanted or note["logged"] == number:
                 continue
             note["logged"] = number
-            existed, stays = decision["existed"], mine["exists"]
+            existed, stays = decisions.existed[place], mine["exists"]
             if refreshing:
                 pending[refreshes] = place
                 refreshes += 1
@@ -194,8 +187,7 @@ def _log_rows(number, takes, state, notes, rows, there_start, rules, log, sent, 
         if sent >= len(log):
             return -1
         place = pending[which]
-        source = decisions[place]["source"]
-        key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+        key = decisions.key[place]
         mine = state[key, here]
         stays = mine["exists"]
         kind = WRITE if stays else DELETE
@@ -250,16 +242,8 @@ def _fold(
         there = 1 - here
         there_start = begin[there]
         in_conflict = offsets[number] < offsets[number + 1]
-        # 1. The applier's own changes that come before: one without a trace follows its group.
-        epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
-        if take["judged"]:
-            epoch, follows = take["judged_epoch"], np.int64(take["judged_group"]) + 1
-        done[here] = catch_up(
-            state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
-        )
-
-        # 2. The foreign epoch, in the order of its log. Pass TRACK is gone over only where it decides otherwise.
         first, last = first_row[number], last_row[number]
+        # Pass TRACK is gone over only where it decides otherwise.
         twice = take["judged"] or (
             in_conflict
             and (
@@ -267,6 +251,16 @@ def _fold(
                 or any_rejected(rows, first, last, groups, offsets[number], offsets[number + 1])
             )
         )
+        tries = keeping and twice and in_conflict
+        # 1. The applier's own changes that come before: one without a trace follows its group.
+        epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
+        if take["judged"]:
+            epoch, follows = take["judged_epoch"], np.int64(take["judged_group"]) + 1
+        done[here] = catch_up(
+            state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, tries, earlier
+        )
+
+        # 2. The foreign epoch, in the order of its log.
         if twice:
             started = seen
             seen, kept, _ = decide_pass(
@@ -278,11 +272,11 @@ def _fold(
             restore(saved, state, notes, here, kept)
             epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
             done[here] = catch_up(
-                state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, keeping, earlier
+                state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, tries, earlier
             )
             for place in range(started, seen):
-                candidates[place] = outcome_bit(tracked[place]["verdict"], tracked[place]["cause"])
-            if in_conflict and keeping:
+                candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
+            if tries:
                 first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
                 try_others(
                     number, takes, state, notes, rows, images, first_open, done[here], first, last, there_start, rules,
@@ -298,19 +292,17 @@ def _fold(
         if made < 0:
             return -1, -1, -1
         if in_conflict and not twice:
-            if seen + made - started > len(tracked):
+            if seen + made - started > len(tracked.take):
                 return -1, -1, -1
             for place in range(started, made):
-                tracked[seen] = decisions[place]
-                candidates[seen] = outcome_bit(decisions[place]["verdict"], decisions[place]["cause"])
+                _copy_decision(tracked, seen, decisions, place)
+                candidates[seen] = outcome_bit(decisions.verdict[place], decisions.cause[place])
                 seen += 1
 
         # 3. What the other side must hear of it.
         if answers:
             entries = sent
-            sent = _log_rows(
-                number, takes, state, notes, rows, there_start, rules, log, sent, pending, decisions, started, made
-            )
+            sent = _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions, started, made)
             if sent < 0:
                 return -1, -1, -1
             queued = tail[here]
@@ -325,6 +317,6 @@ def _fold(
                 active[hearer] = True
     for side in range(2):
         catch_up(
-            state, rows, images, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, keeping, earlier
+            state, rows, images, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, False, earlier
         )
     return made, seen, sent

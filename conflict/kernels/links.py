@@ -7,9 +7,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from conflict.kernels.arrays import Int8, Int32, Kind, each_read_only
 from conflict.kernels.stretches import first_at_least
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["epoch_of_rows", "epochs_of", "linked", "mark_keys", "reach", "rows_of_keys"]
+
+EMPTY = int(Kind.EMPTY)
 
 
 @njit(cache=True)
@@ -93,31 +97,36 @@ def rows_of_keys(key, wanted):
     return found[:count].copy()
 
 
-@njit(cache=True)
-def linked(take, key, group, empty, keys):
+def linked(take: Int32, key: Int32, group: Int32, kind: Int8, keys: int) -> Int32:
     """
     Return key, take and both groups wherever a group touched a row right after another one of the same take.
 
     Operations that are empty do not count. Shape of the result (pairs, 4).
     """
-    last_take, last_group = np.full(keys, -1, np.int32), np.zeros(keys, np.int32)
-    pairs = np.empty((0, 4), np.int32)
-    for writing in range(2):
-        found = 0
-        for place in range(len(take)):
-            if empty[place]:
-                continue
-            row = key[place]
-            if last_take[row] == take[place] and last_group[row] != group[place]:
-                if writing:
-                    pairs[found, 0], pairs[found, 1] = row, take[place]
-                    pairs[found, 2], pairs[found, 3] = last_group[row], group[place]
-                found += 1
-            last_take[row], last_group[row] = take[place], group[place]
-        if not writing:
-            pairs = np.empty((found, 4), np.int32)
-            last_take[:] = -1
-    return pairs
+    columns, room = each_read_only(take, key, group, kind), len(take) // 16 + 1024
+    while True:
+        pairs = np.empty((room, 4), np.int32)
+        found = _linked(*columns, np.full(keys, -1, np.int32), np.zeros(keys, np.int32), pairs)
+        if found <= room:
+            return pairs[:found]
+        room = int(found)
+
+
+@njit_uncounted()
+def _linked(take, key, group, kind, last_take, last_group, pairs):
+    """Fill in the pairs as far as there is room; returns how many there are."""
+    found = 0
+    for place in range(len(take)):
+        if kind[place] == EMPTY:
+            continue
+        row = key[place]
+        if last_take[row] == take[place] and last_group[row] != group[place]:
+            if found < len(pairs):
+                pairs[found, 0], pairs[found, 1] = row, take[place]
+                pairs[found, 2], pairs[found, 3] = last_group[row], group[place]
+            found += 1
+        last_take[row], last_group[row] = take[place], group[place]
+    return found
 
 
 @njit(cache=True)

@@ -24,15 +24,14 @@ def outcome_bit(verdict, cause):
 
 
 @njit_uncounted()
-def _choose(here, notes, rows, earlier, first_open, done, there_start, log, tracked, start, stop, moved):
+def _choose(here, notes, rows, earlier, first_open, done, tracked, start, stop, moved):
     """List the rows of a take that their own cluster changed from `first_open` to `done`; returns how many."""
     for number in range(first_open, done):
         note = notes[rows[number]["key"], here]
         earlier[number]["previous"], note["last_own"] = note["last_own"], number
     chosen = 0
     for place in range(start, stop):
-        source = tracked[place]["source"]
-        key = rows[there_start + source]["key"] if source >= 0 else log[-1 - source]["key"]
+        key = tracked.key[place]
         note = notes[key, here]
         if note["last_own"] >= 0:
             moved[chosen]["key"], moved[chosen]["previous"] = key, note["last_own"]
@@ -73,7 +72,7 @@ def try_others(
     (see `catch_up`); `trial`, `unused`, `saved` and `moved` are room; all else is as given to `decide_pass`.
     """
     here = takes[number]["applier"]
-    chosen = _choose(here, notes, rows, earlier, first_open, done, there_start, log, tracked, start, stop, moved)
+    chosen = _choose(here, notes, rows, earlier, first_open, done, tracked, start, stop, moved)
     started = False
     while chosen > 0:
         if started and _go_back(state, here, earlier, chosen, moved) == 0:
@@ -84,7 +83,7 @@ def try_others(
                 log, queue, queued, queue_end, groups, 0, 0, trial, unused, 0, True, saved,
             )  # fmt: skip
             for place in range(count):
-                candidates[start + place] |= outcome_bit(trial[place]["verdict"], trial[place]["cause"])
+                candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])
             restore(saved, state, notes, here, kept)
         if started:
             for place in range(chosen):

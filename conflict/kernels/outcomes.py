@@ -54,21 +54,21 @@ def applied_columns(
 
 
 @njit(cache=True)
-def count_outcomes(applier, table, operation, refresh, reflected, verdict, cause, counts):
+def count_outcomes(applier, key_table, take, key, operation, kind, verdict, cause, counts):
     """
     Add up operations.
 
     Args:
-        applier: Who took each.
-        table: Its table.
-        operation: Its operation.
-        refresh: Whether the other applier sent the row again.
-        reflected: Whether the other applier reflected its change.
-        verdict: What was decided.
-        cause: Why it was rejected.
-        counts: What they are added to. Shape (appliers, tables, operations, 3, verdicts, causes): in the fourth place
-            0 is a change of the other cluster, 1 a refresh, 2 reflected.
+        applier: Of each take.
+        key_table: Table of each key.
+        take: Of each decision; all that follow are columns of `Decisions` too.
+        key: See there.
+        operation: See there.
+        kind: See there.
+        verdict: See there.
+        cause: See there.
+        counts: What they are added to. Shape (appliers, tables, operations, kinds, verdicts, causes).
     """
-    for place in range(len(applier)):
-        kind = 1 if refresh[place] else 2 if reflected[place] else 0
-        counts[applier[place], table[place], operation[place], kind, verdict[place], cause[place]] += 1
+    for place in range(len(take)):
+        here, table = applier[take[place]], key_table[key[place]]
+        counts[here, table, operation[place], kind[place], verdict[place], cause[place]] += 1

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.decision import Cause, Verdict
+from conflict.kernels.arrays import Kind
 from conflict.kernels.prefetch import fetch_soon
 from conflict.kernels.records import FETCHED_AHEAD
 from conflict.kernels.rules import decide_operation
@@ -23,6 +24,7 @@ UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), in
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
+CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in Kind)
 NOTHING = np.uint64(0)
 _SOON = 8  # rows
 
@@ -118,37 +120,40 @@ def _decide_pass(
     pass_number = 2 * number + undoing
     kept, place, answers, step = 0, first, False, min(len(images) - 1, 1)
     while made >= 0 and (place < last or queued < queue_end):
-        if made >= len(decisions):
+        if made >= len(decisions.take):
             made = -1
             break
-        decision = decisions[made]
-        from_log = False
+        from_log, kind = False, CHANGE
         if queued < queue_end:
             entry = log[queue[there, queued]]
             from_log = place >= last or takes[entry["take"]]["group"] < rows[place]["group"]
-        empty, reflected, before_given = False, False, False
+        reflected, before_given = False, False
         if from_log:
             key, operation, group = entry["key"], entry["operation"], takes[entry["take"]]["group"]
             reflected = not entry["refresh"]
+            kind = REFLECTED if reflected else REFRESH
             given, after, lacks = entry["given"], entry["value"], entry["lacks"]
             before = NOTHING
-            decision["source"] = -1 - queue[there, queued]
+            decisions.source[made] = -1 - queue[there, queued]
             queued += 1
         else:
             row, image = rows[place], images[place * step]
             fetch_soon(state, rows[place + _SOON]["key"], 0)
             key, operation, group = row["key"], row["operation"], row["group"]
             before_given, before = row["before_given"], image["before"]
-            given, after, lacks, empty = row["after_given"], image["after"], image["after_lacks"], row["empty"]
-            decision["source"] = place - there_start
+            given, after, lacks = row["after_given"], image["after"], image["after_lacks"]
+            kind = EMPTY if row["empty"] else CHANGE
+            decisions.source[made] = place - there_start
             place += 1
         mine = state[key, here]
         rule = rules[here, mine["table"]]
         if from_log:
             # The key is all that is known of the row before; a resolve column outside it stops the applier.
             before = mine["value"]
-        decision["take"], decision["existed"] = number, mine["exists"]
-        if empty:
+        decisions.take[made], decisions.existed[made] = number, mine["exists"]
+        decisions.key[made], decisions.group[made] = key, group
+        decisions.operation[made], decisions.kind[made] = operation, kind
+        if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
         elif rejected_start < rejected_stop and _contains(groups, rejected_start, rejected_stop, group):
             verdict, cause, incoming, stored = REJECTED, TRANSACTION, NOTHING, NOTHING
@@ -160,7 +165,7 @@ def _decide_pass(
                 rule["needs_before"] >> operation & 1 != 0, rule["needs_after"] >> operation & 1 != 0,
                 take["max_replicated"],
             )  # fmt: skip
-        decision["verdict"], decision["cause"] = verdict, cause
+        decisions.verdict[made], decisions.cause[made] = verdict, cause
         if cause == IN_CONFLICT:
             values = compared[made]
             values["incoming"], values["stored"] = incoming, stored

@@ -20,7 +20,6 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "COMPARED",
-    "DECISION",
     "EARLIER",
     "ENTRY",
     "FETCHED_AHEAD",
@@ -94,10 +93,6 @@ ENTRY = np.dtype(
         *[("cluster", "i1"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
     ],
     align=True,
-)
-# The columns of `Decisions`, but for the values that were compared: those of few decisions are ever looked at.
-DECISION = np.dtype(
-    [("take", "i4"), ("source", "i4"), ("verdict", "i1"), ("cause", "i1"), ("existed", "?")], align=True
 )
 COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
 

@@ -4,13 +4,36 @@ Where a fold writes to.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import attrs
 import numpy as np
+import numpy.typing as npt
 
-from conflict.kernels.arrays import Bool, Int32, Int64
-from conflict.kernels.records import COMPARED, DECISION, EARLIER, ENTRY, Records
+from conflict.kernels.arrays import Bool, Int8, Int32, Int64
+from conflict.kernels.records import COMPARED, EARLIER, ENTRY, Records
 
-__all__ = ["Room"]
+__all__ = ["DecisionRoom", "Room"]
+
+
+class DecisionRoom(NamedTuple):
+    """The columns of `Decisions`, but for `compared`. A tuple, so that compiled code can take them as one argument."""
+
+    take: Int32
+    source: Int32
+    key: Int32
+    group: Int32
+    operation: Int8
+    kind: Int8
+    verdict: Int8
+    cause: Int8
+    existed: Bool
+
+    @classmethod
+    def of(cls, capacity: int) -> DecisionRoom:
+        """Return room for so many decisions."""
+        kinds: list[npt.DTypeLike] = [*[np.int32] * 4, *[np.int8] * 4, np.bool_]
+        return cls._make(np.empty(capacity, kind) for kind in kinds)
 
 
 @attrs.frozen
@@ -24,11 +47,11 @@ class Room:
         last_row: One past the last. Shape (takes,).
         queue_start: Where in the queue of the other applier begins what the take applies. Shape (takes,).
         queue_stop: One past the last. Shape (takes,).
-        decisions: What was decided in the end. `DECISION`, shape (capacity,).
+        decisions: What was decided in the end. Shape (capacity,).
         compared: The values that were compared, where some were. `COMPARED`, shape (capacity,).
-        tracked: What pass TRACK decided. `DECISION`, shape (capacity,).
+        tracked: What pass TRACK decided. Shape (capacity,).
         unused: The values that were compared by other passes. `COMPARED`, shape (capacity,).
-        trial: What it would have decided at another time. `DECISION`, shape (capacity,).
+        trial: What it would have decided at another time. Shape (capacity,).
         candidates: See `conflict.kernels.fold.Folded`. Shape (capacity,).
         log: What appliers logged. `ENTRY`, shape (capacity,).
         queue: Per cluster, which entries it logged, in order. Shape (clusters, capacity).
@@ -43,11 +66,11 @@ class Room:
     last_row: Int32
     queue_start: Int32
     queue_stop: Int32
-    decisions: Records
+    decisions: DecisionRoom
     compared: Records
-    tracked: Records
+    tracked: DecisionRoom
     unused: Records
-    trial: Records
+    trial: DecisionRoom
     candidates: Int64
     log: Records
     queue: Int64
@@ -75,11 +98,11 @@ class Room:
             last_row=np.zeros(takes, np.int32),
             queue_start=np.zeros(takes, np.int32),
             queue_stop=np.zeros(takes, np.int32),
-            decisions=np.empty(capacity, DECISION),
+            decisions=DecisionRoom.of(capacity),
             compared=np.empty(capacity, COMPARED),
-            tracked=np.empty(capacity, DECISION),
+            tracked=DecisionRoom.of(capacity),
             unused=np.empty(capacity, COMPARED),
-            trial=np.empty(capacity if keeping else 1, DECISION),
+            trial=DecisionRoom.of(capacity if keeping else 1),
             candidates=np.empty(capacity, np.int64),
             log=np.empty(capacity, ENTRY),
             queue=np.empty((2, capacity), np.int64),

@@ -9,6 +9,7 @@ from benchmarks.history_maker import Shape, configuration, make_history
 from conflict.grid import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
+from conflict.kernels.arrays import Kind
 from conflict.kernels.links import epoch_of_rows, epochs_of, linked, mark_keys, reach, rows_of_keys
 from conflict.kernels.passes import are_rejected
 
@@ -75,8 +76,15 @@ def test_are_rejected() -> None:
 def test_linked() -> None:
     """A group depends on the one that touched the row right before it in the take; empty operations do not count."""
     take, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
-    group, empty = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 0, 0, 0, 1, 0, 0], np.bool_)
-    assert linked(take, key, group, empty, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
+    group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, Kind.EMPTY, 0, 2], np.int8)
+    assert linked(take, key, group, kind, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
+
+
+def test_many_are_linked() -> None:
+    """However many pairs there are."""
+    nothing, group = np.zeros(5000, np.int32), np.arange(5000, dtype=np.int32)
+    pairs = linked(nothing, nothing, group, np.zeros(5000, np.int8), 1)
+    assert pairs.tolist() == [[0, 0, number, number + 1] for number in range(4999)]
 
 
 def test_reach() -> None:
