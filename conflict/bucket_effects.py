@@ -80,11 +80,9 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
     shown, keys = _shown(result, number), len(result.bucket.key_table)
     sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
     log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
-    decided = each_read_only(decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
+    decided = (decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
     compared, left, unseen = look_quickly(
-        *(*decided, log[0]),
-        *each_read_only(takes.applier, takes.epoch, takes.group, _alone(takes)),
-        *(number, *each_read_only(*shown), keys),
+        *(*decided, *log[:2], takes.applier, takes.epoch, takes.group, _alone(takes), number, *shown, keys)
     )
     take, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
     rows, *differing = compare(

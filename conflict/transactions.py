@@ -179,12 +179,20 @@ def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Ent
 def _changed_takes(takes: TakeArrays, changed: Changed) -> Bool:
     """Return which takes are a changed transaction in the log of their applier. Shape (takes,)."""
     found = np.zeros(len(takes), np.bool_)
+    for side, own_places in enumerate(_own_places(takes)):
+        mark_keys(*(*own_places, *each_read_only(*changed.of(side)), found))
+    return found
+
+
+@lru_cache(maxsize=2)  # as above
+def _own_places(takes: TakeArrays) -> list[list[np.ndarray]]:
+    """Return where the takes of each applier stand in its log, as `mark_keys` wants it, the takes in place of keys."""
+    found = []
     for side in (0, 1):
         mine = np.flatnonzero(takes.applier == side)
         mine = mine[np.lexsort((takes.group[mine], takes.epoch[mine]))]
         stretches = epochs_of(read_only(takes.epoch[mine]))
-        arguments = each_read_only(*stretches, takes.group[mine], mine.astype(np.int32), *changed.of(side))
-        mark_keys(*(*arguments, found))
+        found.append(each_read_only(*stretches, takes.group[mine], mine.astype(np.int32)))
     return found
 
 

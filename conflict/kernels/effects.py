@@ -8,8 +8,10 @@ import numpy as np
 from numba import njit
 
 from conflict.decision import Verdict
+from conflict.kernels.arrays import Bool, Int8, Int32, Int64, UInt64, each_read_only
 from conflict.resolution import Effect
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["compare", "in_order", "look_quickly", "touched_rows"]
 
@@ -19,15 +21,25 @@ CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
 
-@njit(cache=True)
-def look_quickly(
-    take, verdict, existed, key, operation, log_take, applier, epochs, groups, alone, side,
-    shown_epochs, shown_groups, shown_rows, shown_effects, keys,
-):  # fmt: skip
-    """
-    Find the takes of one applier of which the binlog shows the same rows in the same order.
+@njit_uncounted(inline="always")
+def _pass_over(again, shown_rows, shown, stop, open_shown, unseen):
+    """Leave rows that are sent again, where the binlog shows them next, for a second look."""
+    while shown < stop and again[shown_rows[shown]]:
+        open_shown[unseen] = shown
+        unseen += 1
+        shown += 1
+    return shown, unseen
 
-    Nearly all are so, and need no second look.
+
+def look_quickly(
+    take: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8, log_take: Int64, log_key: Int32,
+    applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
+    shown_epochs: UInt64, shown_groups: Int32, shown_rows: Int32, shown_effects: Int8, keys: int,
+) -> tuple[int, Int32, Int32]:  # fmt: skip
+    """
+    Find the takes of one applier of which the binlog shows the same rows in the same order, those sent again apart.
+
+    Nearly all are so, and need no second look but at those rows.
 
     Args:
         take: Of each decision.
@@ -35,7 +47,8 @@ def look_quickly(
         existed: Whether its row was there before.
         key: Its row.
         operation: Its operation.
-        log_take: Take of each row that the applier sent again.
+        log_take: Take of each row that the applier sent again, after it had rejected an operation of that take on it.
+        log_key: The row.
         applier: Of each take.
         epochs: Own epoch of each take.
         groups: Its group of that epoch.
@@ -48,11 +61,31 @@ def look_quickly(
         keys: Number of rows.
 
     Returns:
-        How many rows those takes touched, the numbers of all other decisions of the applier, and of all other rows
-        that the binlog shows.
+        How many rows were found to be the same, the numbers of all other decisions of the applier, and of all other
+        rows that the binlog shows.
     """
+    decided = each_read_only(take, verdict, existed, key, operation, log_take, log_key)
+    takes = each_read_only(applier, epochs, groups, alone)
+    shown = each_read_only(shown_epochs, shown_groups, shown_rows, shown_effects)
+    touched_in, again = np.full(keys, -1, np.int32), np.zeros(keys, np.bool_)
     open_decisions, open_shown = np.empty(len(take), np.int32), np.empty(len(shown_rows), np.int32)
-    touched_in = np.full(keys, -1, np.int32)  # the last take that changed each row; GONE less that if it deleted it
+    compared, left, unseen = _look_quickly(
+        *decided, *takes, side, *shown, touched_in, again, open_decisions, open_shown
+    )
+    return compared, open_decisions[:left], open_shown[:unseen]
+
+
+@njit_uncounted()
+def _look_quickly(
+    take, verdict, existed, key, operation, log_take, log_key, applier, epochs, groups, alone, side,
+    shown_epochs, shown_groups, shown_rows, shown_effects, touched_in, again, open_decisions, open_shown,
+):  # fmt: skip
+    """
+    Fill in the numbers of what is left; returns how many rows are the same, and both counts.
+
+    `touched_in` is room for the last take that changed each row, GONE less that if it deleted it, `again` for whether a
+    row is sent again in the take.
+    """
     compared, left, unseen = 0, 0, 0
     decision, entry, shown = 0, 0, 0
     while decision < len(take):
@@ -68,34 +101,51 @@ def look_quickly(
             open_shown[unseen] = shown
             unseen += 1
             shown += 1
+        stop = shown
+        while stop < len(shown_rows) and shown_epochs[stop] == epoch and shown_groups[stop] == group:
+            stop += 1
         while entry < len(log_take) and log_take[entry] < now:
             entry += 1
-        same = alone[now] and (entry == len(log_take) or log_take[entry] != now)
-        first = shown
+        first_entry = entry
+        while entry < len(log_take) and log_take[entry] == now:
+            again[log_key[entry]] = True
+            entry += 1
+        sends, same = entry > first_entry, alone[now]
+        first, left_before, unseen_before = shown, left, unseen
         for place in range(start, decision):
+            row, deletes = key[place], operation[place] == DELETE
+            if sends and again[row]:
+                open_decisions[left] = place
+                left += 1
+                continue
             if verdict[place] != APPLIED:
                 continue
-            row, deletes = key[place], operation[place] == DELETE
-            if same and touched_in[row] == now and not deletes:
+            last = touched_in[row]
+            if last == now and same and not deletes:
                 continue  # changed once more
+            if sends:
+                shown, unseen = _pass_over(again, shown_rows, shown, stop, open_shown, unseen)
             same = (
                 same
-                and shown < len(shown_rows)
-                and shown_epochs[shown] == epoch
-                and shown_groups[shown] == group
+                and shown < stop
                 and shown_rows[shown] == row
                 and shown_effects[shown] == (DELETED if deletes else CHANGED)
                 and (existed[place] or not deletes)
-                and touched_in[row] != now
-                and touched_in[row] != GONE - now
+                and last != now
+                and last != GONE - now
             )
             if not same:
                 break
             touched_in[row] = GONE - now if deletes else now
             shown += 1
-        if same and not (shown < len(shown_rows) and shown_epochs[shown] == epoch and shown_groups[shown] == group):
-            compared += shown - first
+        if sends:
+            shown, unseen = _pass_over(again, shown_rows, shown, stop, open_shown, unseen)
+            for place in range(first_entry, entry):
+                again[log_key[place]] = False
+        if same and shown == stop:
+            compared += shown - first - (unseen - unseen_before)
             continue
+        left, unseen = left_before, unseen_before
         shown = first  # the next take passes over these rows, unless it stands at the same place
         for place in range(start, decision):
             open_decisions[left] = place
@@ -103,7 +153,7 @@ def look_quickly(
     for place in range(shown, len(shown_rows)):
         open_shown[unseen] = place
         unseen += 1
-    return compared, open_decisions[:left], open_shown[:unseen]
+    return compared, left, unseen
 
 
 @njit(cache=True)

@@ -73,6 +73,7 @@ UPDATE, DELETE, APPLIED, REJECTED = 2, 3, 0, 1
 Decided = tuple[int, int, int, int]
 TWO: list[Decided] = [(0, APPLIED, 4, UPDATE), (1, APPLIED, 4, UPDATE), (2, APPLIED, 5, DELETE)]
 SHOWN: list[Row] = [(0, 7, 0, 4, CHANGED), (0, 2**64 - 1, 0, 5, DELETED)]
+SENT_AGAIN: Row = (0, 2**64 - 1, 0, 3, REFRESHED)
 
 
 @pytest.mark.parametrize(
@@ -90,14 +91,20 @@ SHOWN: list[Row] = [(0, 7, 0, 4, CHANGED), (0, 2**64 - 1, 0, 5, DELETED)]
         (TWO, [], True, [SHOWN[0], (0, 8, 0, 1, CHANGED), SHOWN[1]], (2, [], [1])),
         (TWO, [], True, [SHOWN[0], SHOWN[0], SHOWN[1]], (1, [0], [0, 1])),
         (TWO, [], True, [(0, 7, 0, 4, DELETED), SHOWN[1]], (1, [0], [0])),
-        # Rows that were sent again, and takes at one place, are looked at with care.
-        (TWO, [2], True, SHOWN, (1, [2], [1])),
+        # Rows that were sent again are looked at with care, and the others of the take are not.
+        (TWO, [(2, 5)], True, SHOWN, (1, [2], [1])),
+        ([(2, REJECTED, 3, UPDATE), *TWO[2:]], [(2, 3)], True, SHOWN[1:], (1, [0], [])),
+        ([(2, REJECTED, 3, UPDATE), *TWO[2:]], [(2, 3)], True, [SENT_AGAIN, SHOWN[1]], (1, [0], [0])),
+        ([*TWO[2:], (2, REJECTED, 3, UPDATE)], [(2, 3)], True, [SHOWN[1], SENT_AGAIN], (1, [1], [1])),
+        ([*TWO[2:], (2, REJECTED, 3, UPDATE)], [(2, 3)], True, [SENT_AGAIN], (0, [0, 1], [0])),
+        (TWO, [(0, 3), (2, 3)], True, SHOWN, (2, [], [])),
+        # Takes at one place are, too.
         (TWO, [], False, SHOWN, (0, [0, 2], [0, 1])),
     ],
 )
 def test_a_quick_look(
     decided: list[Decided],
-    sent_again: list[int],
+    sent_again: list[tuple[int, int]],
     alone: bool,
     shown: list[Row],
     expected: tuple[int, list[int], list[int]],
@@ -107,9 +114,10 @@ def test_a_quick_look(
         np.array([each[place] for each in decided], kind)
         for place, kind in enumerate((np.int32, np.int8, np.int32, np.int8))
     )
+    log = (np.array([each[place] for each in sent_again], np.int64) for place in (0, 1))
     places = (np.array([7, 9, 2**64 - 1], np.uint64), np.zeros(3, np.int32), np.full(3, alone, np.bool_))
     count, left, unseen = look_quickly(
-        *(take, verdict, np.ones(len(take), np.bool_), row, operation, np.array(sent_again, np.int64)),
+        *(take, verdict, np.ones(len(take), np.bool_), row, operation, *log),
         *(np.array([0, 1, 0], np.int8), *places, 0, *columns(shown)[1:], 10),
     )
     assert (count, left.tolist(), unseen.tolist()) == expected
