@@ -35,7 +35,7 @@ from conflict.kernels.arrays import (
     read_only,
 )
 from conflict.kernels.open_decisions import outcome_bit, try_others
-from conflict.kernels.passes import any_rejected, catch_up, decide_pass, restore
+from conflict.kernels.passes import catch_up, decide_pass, is_marked, mark_rejected, restore
 from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
 from conflict.kernels.room import DecisionRoom, Room
 from conflict.kernels.rules import needs_refresh
@@ -224,7 +224,7 @@ def _start(active, first_row, last_row, heard, hearers, split, epochs):
 def _fold(
     takes, hearers, rows, images, begin, end, done, tail, unexplained, rules, state, notes, offsets, groups, keeping,
     active, first_row, last_row, queue_start, queue_stop,
-    decisions, compared, tracked, unused, trial, candidates, log, queue, pending, saved, earlier, moved,
+    decisions, compared, tracked, unused, trial, marks, candidates, log, queue, pending, saved, earlier, moved,
 ):  # fmt: skip
     """
     Walk the takes.
@@ -244,13 +244,14 @@ def _fold(
         in_conflict = offsets[number] < offsets[number + 1]
         first, last = first_row[number], last_row[number]
         # Pass TRACK is gone over only where it decides otherwise.
-        twice = take["judged"] or (
-            in_conflict
-            and (
-                queue_start[number] < queue_stop[number]
-                or any_rejected(rows, first, last, groups, offsets[number], offsets[number + 1])
-            )
-        )
+        if take["judged"]:
+            twice = True
+            marks[:] = True
+        else:
+            twice = in_conflict and mark_rejected(
+                marks, takes, rows, first, last, log, queue, there, queue_start[number], queue_stop[number],
+                groups, offsets[number], offsets[number + 1],
+            )  # fmt: skip
         tries = keeping and twice and in_conflict
         # 1. The applier's own changes that come before: one without a trace follows its group.
         epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
@@ -261,11 +262,12 @@ def _fold(
         )
 
         # 2. The foreign epoch, in the order of its log.
+        tracked_start = seen
         if twice:
-            started = seen
             seen, kept, _ = decide_pass(
                 number, takes, state, notes, rows, images, first, last, there_start, rules,
-                log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, unused, seen, True, saved,
+                log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, unused, seen, True, marks,
+                saved,
             )  # fmt: skip
             if seen < 0:
                 return -1, -1, -1
@@ -274,30 +276,34 @@ def _fold(
             done[here] = catch_up(
                 state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, tries, earlier
             )
-            for place in range(started, seen):
-                candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
+            for place in range(tracked_start, seen):
+                if is_marked(marks, tracked.key[place]):
+                    candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
             if tries:
                 first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
                 try_others(
                     number, takes, state, notes, rows, images, first_open, done[here], first, last, there_start, rules,
-                    log, queue, queue_start[number], queue_stop[number], groups,
-                    tracked, started, seen, candidates, trial, unused, saved, earlier, moved,
+                    log, queue, queue_start[number], queue_stop[number], groups, marks,
+                    tracked, tracked_start, seen, candidates, trial, unused, saved, earlier, moved,
                 )  # fmt: skip
         started = made
         made, _, answers = decide_pass(
             number, takes, state, notes, rows, images, first, last, there_start, rules,
             log, queue, queue_start[number], queue_stop[number],
-            groups, offsets[number], offsets[number + 1], decisions, compared, made, False, saved,
+            groups, offsets[number], offsets[number + 1], decisions, compared, made, False, marks, saved,
         )  # fmt: skip
         if made < 0:
             return -1, -1, -1
-        if in_conflict and not twice:
-            if seen + made - started > len(tracked.take):
+        if in_conflict or twice:
+            seen = tracked_start + made - started
+            if seen > len(tracked.take):
                 return -1, -1, -1
             for place in range(started, made):
-                _copy_decision(tracked, seen, decisions, place)
-                candidates[seen] = outcome_bit(decisions.verdict[place], decisions.cause[place])
-                seen += 1
+                if not is_marked(marks, decisions.key[place]):
+                    target = tracked_start + place - started
+                    _copy_decision(tracked, target, decisions, place)
+                    candidates[target] = outcome_bit(decisions.verdict[place], decisions.cause[place])
+            marks[:] = False
 
         # 3. What the other side must hear of it.
         if answers:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.decision import Verdict
-from conflict.kernels.passes import call_decide_pass, copy_version, restore
+from conflict.kernels.passes import call_decide_pass, copy_version, is_marked, restore
 from ndb_formats.kernels.compiled import njit_uncounted
 
 __all__ = ["outcome_bit", "try_others"]
@@ -24,14 +24,16 @@ def outcome_bit(verdict, cause):
 
 
 @njit_uncounted()
-def _choose(here, notes, rows, earlier, first_open, done, tracked, start, stop, moved):
-    """List the rows of a take that their own cluster changed from `first_open` to `done`; returns how many."""
+def _choose(here, notes, rows, earlier, first_open, done, marks, tracked, start, stop, moved):
+    """List the marked rows of a take that their own cluster changed from `first_open` to `done`; returns how many."""
     for number in range(first_open, done):
         note = notes[rows[number]["key"], here]
         earlier[number]["previous"], note["last_own"] = note["last_own"], number
     chosen = 0
     for place in range(start, stop):
         key = tracked.key[place]
+        if not is_marked(marks, key):
+            continue
         note = notes[key, here]
         if note["last_own"] >= 0:
             moved[chosen]["key"], moved[chosen]["previous"] = key, note["last_own"]
@@ -61,10 +63,11 @@ def _go_back(state, side, earlier, chosen, moved):
 @njit_uncounted()
 def try_others(
     number, takes, state, notes, rows, images, first_open, done, first, last, there_start, rules,
-    log, queue, queued, queue_end, groups, tracked, start, stop, candidates, trial, unused, saved, earlier, moved,
+    log, queue, queued, queue_end, groups, marks,
+    tracked, start, stop, candidates, trial, unused, saved, earlier, moved,
 ):  # fmt: skip
     """
-    Fill in what may have been decided on the operations of a take, besides what was.
+    Fill in what may have been decided on the marked rows of a take, besides what was.
 
     What is decided on one row does not depend on others, so all rows go back one change at a time.
     `first_open` is the first own row that may have come after it, and `done` the first that did not come before;
@@ -72,7 +75,7 @@ def try_others(
     (see `catch_up`); `trial`, `unused`, `saved` and `moved` are room; all else is as given to `decide_pass`.
     """
     here = takes[number]["applier"]
-    chosen = _choose(here, notes, rows, earlier, first_open, done, tracked, start, stop, moved)
+    chosen = _choose(here, notes, rows, earlier, first_open, done, marks, tracked, start, stop, moved)
     started = False
     while chosen > 0:
         if started and _go_back(state, here, earlier, chosen, moved) == 0:
@@ -80,10 +83,11 @@ def try_others(
         if started or takes[number]["judged"]:
             count, kept, _ = call_decide_pass(
                 number, takes, state, notes, rows, images, first, last, there_start, rules,
-                log, queue, queued, queue_end, groups, 0, 0, trial, unused, 0, True, saved,
+                log, queue, queued, queue_end, groups, 0, 0, trial, unused, 0, True, marks, saved,
             )  # fmt: skip
             for place in range(count):
-                candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])
+                if is_marked(marks, trial.key[place]):
+                    candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])
             restore(saved, state, notes, here, kept)
         if started:
             for place in range(chosen):

@@ -18,7 +18,16 @@ from conflict.kernels.stretches import first_at_least, reaches
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["any_rejected", "are_rejected", "call_decide_pass", "catch_up", "copy_version", "decide_pass", "restore"]
+__all__ = [
+    "are_rejected",
+    "call_decide_pass",
+    "catch_up",
+    "copy_version",
+    "decide_pass",
+    "is_marked",
+    "mark_rejected",
+    "restore",
+]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
@@ -82,7 +91,7 @@ def restore(saved, state, notes, side, count):
 
 def _decide_pass(
     number, takes, state, notes, rows, images, first, last, there_start, rules, log, queue, queued, queue_end, groups,
-    rejected_start, rejected_stop, decisions, compared, made, undoing, saved,
+    rejected_start, rejected_stop, decisions, compared, made, undoing, marks, saved,
 ):  # fmt: skip
     """
     Decide the operations of one take, and do those that are applied.
@@ -108,8 +117,10 @@ def _decide_pass(
         decisions: Where decisions go.
         compared: Where values that were compared go.
         made: How many there are.
-        undoing: Whether rows are kept as they were, so that the pass can be undone.
-        saved: Where.
+        undoing: Whether rows are kept as they were, so that the pass can be undone; only those that are marked are
+            decided then, and of the others only the key is written down.
+        marks: Which are.
+        saved: Where rows are kept.
 
     Returns:
         The number of decisions, or -1 if there is no room; how many rows were kept; whether the source may hear of it.
@@ -145,14 +156,17 @@ def _decide_pass(
             kind = EMPTY if row["empty"] else CHANGE
             decisions.source[made] = place - there_start
             place += 1
+        decisions.key[made] = key
+        if undoing and not is_marked(marks, key):
+            made += 1
+            continue
         mine = state[key, here]
         rule = rules[here, mine["table"]]
         if from_log:
             # The key is all that is known of the row before; a resolve column outside it stops the applier.
             before = mine["value"]
         decisions.take[made], decisions.existed[made] = number, mine["exists"]
-        decisions.key[made], decisions.group[made] = key, group
-        decisions.operation[made], decisions.kind[made] = operation, kind
+        decisions.group[made], decisions.operation[made], decisions.kind[made] = group, operation, kind
         if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
         elif rejected_start < rejected_stop and _contains(groups, rejected_start, rejected_stop, group):
@@ -220,13 +234,33 @@ def are_rejected(take, group, offsets, groups, found):
         found[place] = _contains(groups, start, stop, group[place])
 
 
+@njit_uncounted(inline="always")
+def is_marked(marks, key):
+    """Whether a row is marked, or shares its mark with one that is."""
+    return marks[key & (len(marks) - 1)]
+
+
 @njit_uncounted()
-def any_rejected(rows, first, last, groups, start, stop):
-    """Whether some of the rows `first` to `last` belong to a group in conflict, of a sorted stretch of `groups`."""
+def mark_rejected(marks, takes, rows, first, last, log, queue, there, queued, queue_end, groups, start, stop):
+    """
+    Mark the rows of transactions in conflict of one take; returns whether there are any.
+
+    What is decided on one row does not depend on others, so only on these pass TRACK decides otherwise than is decided
+    in the end. Several rows share a mark: to decide one too many does no harm. `groups`, from `start` to `stop`, are
+    those transactions; all else is as given to `decide_pass`.
+    """
+    found = False
     for place in range(first, last):
-        if _contains(groups, start, stop, rows[place]["group"]):
-            return True
-    return False
+        row = rows[place]
+        if _contains(groups, start, stop, row["group"]):
+            marks[row["key"] & (len(marks) - 1)] = True
+            found = True
+    for place in range(queued, queue_end):
+        entry = log[queue[there, place]]
+        if _contains(groups, start, stop, takes[entry["take"]]["group"]):
+            marks[entry["key"] & (len(marks) - 1)] = True
+            found = True
+    return found
 
 
 # The main loop has it compiled in; what is done now and then calls it.

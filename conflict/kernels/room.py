@@ -13,7 +13,10 @@ import numpy.typing as npt
 from conflict.kernels.arrays import Bool, Int8, Int32, Int64
 from conflict.kernels.records import COMPARED, EARLIER, ENTRY, Records
 
-__all__ = ["DecisionRoom", "Room"]
+__all__ = ["MARKS", "DecisionRoom", "Room"]
+
+# A power of two, far more than there are rows of transactions in conflict in an epoch.
+MARKS = 1024
 
 
 class DecisionRoom(NamedTuple):
@@ -52,6 +55,7 @@ class Room:
         tracked: What pass TRACK decided. Shape (capacity,).
         unused: The values that were compared by other passes. `COMPARED`, shape (capacity,).
         trial: What it would have decided at another time. Shape (capacity,).
+        marks: Which rows pass TRACK is gone over for (see `conflict.kernels.passes.mark_rejected`). Shape (marks,).
         candidates: See `conflict.kernels.fold.Folded`. Shape (capacity,).
         log: What appliers logged. `ENTRY`, shape (capacity,).
         queue: Per cluster, which entries it logged, in order. Shape (clusters, capacity).
@@ -71,6 +75,7 @@ class Room:
     tracked: DecisionRoom
     unused: Records
     trial: DecisionRoom
+    marks: Bool
     candidates: Int64
     log: Records
     queue: Int64
@@ -103,6 +108,7 @@ class Room:
             tracked=DecisionRoom.of(capacity),
             unused=np.empty(capacity, COMPARED),
             trial=DecisionRoom.of(capacity if keeping else 1),
+            marks=np.zeros(MARKS, np.bool_),
             candidates=np.empty(capacity, np.int64),
             log=np.empty(capacity, ENTRY),
             queue=np.empty((2, capacity), np.int64),

@@ -3,6 +3,7 @@
 import tempfile
 from collections import Counter
 from typing import Any
+from unittest.mock import patch
 
 import attrs
 import pyarrow.dataset as pads
@@ -19,6 +20,7 @@ from conflict.grid_writer import write_history
 from conflict.history import History, Role
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
+from conflict.kernels.room import MARKS
 from conflict.manifest import table_numbers
 from conflict.outputs import exceptions_path
 from conflict.replication_table import ReplicationRow
@@ -107,7 +109,7 @@ RUNS = {
 }
 
 
-@given(**RUNS)
+@given(**RUNS, marks=st.sampled_from([1, 2, MARKS]))
 @settings(max_examples=300)
 @example(
     seed=0,
@@ -119,6 +121,7 @@ RUNS = {
     skip_missing=False,
     buckets=1,
     epochs_per_run=1,
+    marks=1,
 )
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
@@ -130,12 +133,18 @@ def test_kernels_agree_with_the_reference_engine(
     skip_missing: bool,
     buckets: int,
     epochs_per_run: int,
+    marks: int,
 ) -> None:
-    """Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut."""
+    """
+    Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut.
+
+    And however many rows share a mark in the fold.
+    """
     history = make_history(seed, steps, complete=complete, roles=roles)
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
-    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
+    with patch("conflict.kernels.room.MARKS", marks):
+        assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
 
 
 NINE_BY_HAND = {
