@@ -34,7 +34,7 @@ from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.configuration import ClusterConfiguration, Configuration
 from conflict.functions import FUNCTIONS, Argument
-from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, part
+from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, never_null, part
 from conflict.history import Role
 from conflict.manifest import Manifest, RunFacts, table_definitions, table_numbers
 from conflict.replication_table import ReplicationRow
@@ -212,7 +212,8 @@ def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> N
             cuts = np.searchsorted(side.slot, _edges(shape)).tolist()
             before, after = _sets(shape, side)
             changes = _changes(plan, cluster, bucket, before, after)
-            _write_runs(folder, "changes", cluster, bucket.number, pa.table(changes, schema=CHANGES), cuts)
+            table = never_null(pa.table(changes, schema=CHANGES))
+            _write_runs(folder, "changes", cluster, bucket.number, table, cuts)
             keys = bucket.ids[side.place]
             images = [_images(keys, side.before, before), _images(keys, side.value, after)]
             _write_runs(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES), cuts)

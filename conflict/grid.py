@@ -35,6 +35,7 @@ __all__ = [
     "TAKES",
     "Folder",
     "keys_part",
+    "never_null",
     "part",
 ]
 
@@ -128,6 +129,12 @@ def _is_epoch(name: str) -> bool:
     return name.endswith("epoch")
 
 
+def never_null(table: pa.Table) -> pa.Table:
+    """Return a table whose columns say that they are never NULL where none of their values is: to know costs little."""
+    pairs = zip(table.schema, table.columns, strict=True)
+    return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
+
+
 def keys_part(bucket: int, batch: int) -> str:
     """Return the path of the keys that one batch added to a bucket."""
     return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
@@ -176,6 +183,14 @@ class Folder:
             file = pq.ParquetFile(source, read_dictionary=dictionaries)
             # A task has a core; more threads would take those of other tasks.
             return file.read(wanted.names, use_threads=False).cast(wanted)
+
+    def may_be_null(self, path: str, column: str) -> bool:
+        """Whether a column of a Parquet file says that it can hold NULL; one of a file that is not there cannot."""
+        if not self.exists(path):
+            return False
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_file(full) as source:
+            return bool(pq.read_schema(source).field(column).nullable)
 
     def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
         """Read several Parquet files as one table."""

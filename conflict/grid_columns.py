@@ -53,6 +53,10 @@ class GridColumns:
             self._arrays[name] = chunks[0] if len(chunks) == 1 else np.concatenate([empty, *chunks])
         return self._arrays[name]
 
+    def may_be_null(self, name: str) -> bool:
+        """Whether a column says that it can hold NULL; it need not be read to know."""
+        return any(self.history.may_be_null(path, name) for path in self.paths)
+
     def read(self, names: Iterable[str]) -> None:
         """Read several columns at once, which costs less than one by one."""
         missing = [name for name in names if name not in self._columns]

@@ -18,12 +18,13 @@ from conflict.bucket import Bucket
 from conflict.decision import Cause
 from conflict.functions import FunctionCode, Image
 from conflict.history import Role
-from conflict.kernels.arrays import Bool, Int16, Int64, Logged, TakeArrays, each_read_only
+from conflict.kernels.arrays import Bool, Int8, Int16, Int64, Logged, Presence, TakeArrays, each_read_only
 from conflict.kernels.event_masks import reflects
 from conflict.kernels.fold import Folded
 from conflict.kernels.operations import place_of, unusable_rows
 from conflict.setup import TableSetup
 from conflict.sites import Site, applied_function
+from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "Phase",
@@ -100,6 +101,21 @@ class _Rules:
         """Whether there are rows that it could not handle at all."""
         return bool((self.refused | self.no_role | self.identified).any() or self.needs.any())
 
+    def unusable_kinds(self) -> Int8:
+        """
+        Return which kinds of rows it could not handle: 2 if never, 1 if they are unidentified.
+
+        Shape (tables, operations, presences, presences): those of the resolve column in the before and after image.
+        """
+        absent = np.array([each is not Presence.PRESENT for each in Presence])
+        needs_before, needs_after = (self.needs[:, :, image, None, None] for image in (BEFORE, AFTER))
+        lacking = (needs_before & absent[:, None]) | (needs_after & absent)
+        never = lacking | self.no_role[:, None, None, None]
+        kinds = np.where(never, 2, self.identified[:, None, None, None]).astype(np.int8)
+        kinds[:, Operation.UPDATE_ROW, :, Presence.NO_COLUMNS] = 0  # has no effect whatever
+        kinds[self.refused] = 2
+        return kinds
+
 
 def _rules(site: Site) -> _Rules:
     count = len(site.setups)
@@ -139,13 +155,13 @@ def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
     if not rules.any_row:
         return np.zeros(0, np.int64)
     rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
-    if rules.identified.any():
+    if rules.identified.any() and changes.may_be_null("transaction_id"):
         unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
     else:
         unidentified = np.zeros(len(rows), np.bool_)
     arguments = [
         *each_read_only(bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence),
-        *each_read_only(unidentified, rules.refused, rules.no_role, rules.identified, rules.needs),
+        *each_read_only(unidentified, rules.unusable_kinds()),
     ]
     return np.asarray(unusable_rows(*arguments))
 

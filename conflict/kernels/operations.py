@@ -9,39 +9,24 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from conflict.kernels.arrays import BucketRows, Decisions, Logged, Presence, TakeArrays
-from ndb_formats.events.rows_event import Operation
+from conflict.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
 
 __all__ = ["place_of", "unusable_rows"]
 
-UPDATE = int(Operation.UPDATE_ROW)
-PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
-
 
 @njit(cache=True)
-def unusable_rows(
-    key_table, key, operation, before_presence, after_presence, unidentified, refused, no_role, identified, needs
-):
+def unusable_rows(key_table, key, operation, before_presence, after_presence, unidentified, unusable):
     """
     Return the numbers of rows that an applier cannot handle.
 
-    The first is of keys, the next five are of rows, the others the applier's rules by table; `needs` is whether the
-    resolve column must be there, by table, operation, and image (before, after).
+    The first is of keys, the next five are of rows. `unusable` is 2 for those it cannot, 1 for those it cannot if they
+    are unidentified, by table, operation, and presence of the resolve column in the before and in the after image.
     """
-    bad, found, one_table = np.empty(len(key), np.int64), 0, len(refused) == 1
+    bad, found, one_table = np.empty(len(key) + 1, np.int64), 0, len(unusable) == 1
     for row in range(len(key)):
-        number, kind = 0 if one_table else key_table[key[row]], operation[row]
-        if refused[number] or (
-            (kind != UPDATE or after_presence[row] != NO_COLUMNS)
-            and (
-                no_role[number]
-                or (identified[number] and unidentified[row])
-                or (needs[number, kind, 0] and before_presence[row] != PRESENT)
-                or (needs[number, kind, 1] and after_presence[row] != PRESENT)
-            )
-        ):
-            bad[found] = row
-            found += 1
+        table = 0 if one_table else key_table[key[row]]
+        bad[found] = row
+        found += unusable[table, operation[row], before_presence[row], after_presence[row]] + unidentified[row] > 1
     return bad[:found].copy()
 
 

@@ -69,6 +69,9 @@ def count_outcomes(applier, key_table, take, key, operation, kind, verdict, caus
         cause: See there.
         counts: What they are added to. Shape (appliers, tables, operations, kinds, verdicts, causes).
     """
+    one_table, flat = counts.shape[1] == 1, counts.reshape(-1)
+    _, tables, operations, kinds, verdicts, causes = counts.shape
     for place in range(len(take)):
-        here, table = applier[take[place]], key_table[key[place]]
-        counts[here, table, operation[place], kind[place], verdict[place], cause[place]] += 1
+        number = applier[take[place]] * tables + (0 if one_table else key_table[key[place]])
+        number = (number * operations + operation[place]) * kinds + kind[place]
+        flat[np.uint64((number * verdicts + verdict[place]) * causes + cause[place])] += 1

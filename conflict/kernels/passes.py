@@ -53,11 +53,12 @@ def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexpla
     Returns the first row that is left. `images` is what images hold (see `conflict.kernels.records.row_records`),
     `earlier` how each row was before, if kept; `unexplained` counts changes of rows that should not be there.
     """
-    number, step = start - 1, min(len(images) - 1, 1)  # one record of images can stand for all
+    number = start - 1
+    value_step, lack_step = min(len(images.values) - 1, 1), min(len(images.lacks) - 1, 1)  # one can stand for all
     while number + 1 < end and not reaches(rows[number + 1], epoch, group):
         number += 1
         fetch_soon(state, rows[number + FETCHED_AHEAD]["key"], 0)
-        row, image = rows[number], images[number * step]
+        row, values, lacks = rows[number], images.values[number * value_step], images.lacks[number * lack_step]
         mine = state[row["key"], side]
         operation = row["operation"]
         unexplained[side] += not mine["exists"] and operation != WRITE
@@ -70,12 +71,12 @@ def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexpla
             mine["exists"], mine["given"], mine["value"] = True, False, NOTHING
             mine["lacks"] = rules[side, mine["table"]]["required"]
             if operation == UPDATE:
-                mine["lacks"] = image["before_lacks"]
+                mine["lacks"] = lacks["before"]
                 if row["before_given"]:
-                    mine["given"], mine["value"] = True, image["before"]
-        mine["lacks"] &= image["after_lacks"]
+                    mine["given"], mine["value"] = True, values["before"]
+        mine["lacks"] &= lacks["after"]
         if row["after_given"]:
-            mine["given"], mine["value"] = True, image["after"]
+            mine["given"], mine["value"] = True, values["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
     return number + 1
 
@@ -129,7 +130,8 @@ def _decide_pass(
     here = take["applier"]
     there = 1 - here
     pass_number = 2 * number + undoing
-    kept, place, answers, step = 0, first, False, min(len(images) - 1, 1)
+    kept, place, answers = 0, first, False
+    value_step, lack_step = min(len(images.values) - 1, 1), min(len(images.lacks) - 1, 1)
     while made >= 0 and (place < last or queued < queue_end):
         if made >= len(decisions.take):
             made = -1
@@ -148,11 +150,11 @@ def _decide_pass(
             decisions.source[made] = -1 - queue[there, queued]
             queued += 1
         else:
-            row, image = rows[place], images[place * step]
+            row, values, lacking = rows[place], images.values[place * value_step], images.lacks[place * lack_step]
             fetch_soon(state, rows[place + _SOON]["key"], 0)
             key, operation, group = row["key"], row["operation"], row["group"]
-            before_given, before = row["before_given"], image["before"]
-            given, after, lacks = row["after_given"], image["after"], image["after_lacks"]
+            before_given, before = row["before_given"], values["before"]
+            given, after, lacks = row["after_given"], values["after"], lacking["after"]
             kind = EMPTY if row["empty"] else CHANGE
             decisions.source[made] = place - there_start
             place += 1
@@ -181,8 +183,8 @@ def _decide_pass(
             )  # fmt: skip
         decisions.verdict[made], decisions.cause[made] = verdict, cause
         if cause == IN_CONFLICT:
-            values = compared[made]
-            values["incoming"], values["stored"] = incoming, stored
+            both = compared[made]
+            both["incoming"], both["stored"] = incoming, stored
         made += 1
         answers |= verdict == REJECTED or rule["reflects"]
         if verdict != APPLIED:

@@ -9,27 +9,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from conflict.kernels.arrays import BucketRows, FunctionArrays, Int16, Presence, TakeArrays, read_only
+from conflict.kernels.arrays import (
+    BucketRows,
+    FunctionArrays,
+    Int16,
+    Presence,
+    TakeArrays,
+    UInt64,
+    each_read_only,
+    read_only,
+)
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "BOTH",
     "COMPARED",
     "EARLIER",
     "ENTRY",
     "FETCHED_AHEAD",
-    "IMAGES",
     "NOTE",
     "ROW",
     "RULE",
     "STATE",
     "TAKE",
     "Records",
+    "RowImages",
     "Walk",
     "row_records",
     "rule_records",
@@ -41,7 +52,6 @@ Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
 _CACHE_LINE = 64
 FETCHED_AHEAD = 48  # rows
-_IN_IMAGES = ("before_value", "after_value", "before_lacks", "after_lacks")
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
 _VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
@@ -65,8 +75,8 @@ ROW = np.dtype(
     ],
     align=True,
 )
-# What its images hold: the resolve column, and the required columns that they lack.
-IMAGES = np.dtype([("before", "u8"), ("after", "u8"), ("before_lacks", "u8"), ("after_lacks", "u8")])
+# A number of its before image and one of its after image.
+BOTH = np.dtype([("before", "u8"), ("after", "u8")])
 # What an applier does with a table; bit n of `needs_before` is operation n.
 RULE = np.dtype(
     [
@@ -95,6 +105,21 @@ ENTRY = np.dtype(
     align=True,
 )
 COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
+
+
+class RowImages(NamedTuple):
+    """
+    What the images of rows hold. A tuple, so that compiled code can take it as one argument.
+
+    Where that is nothing that counts, one record stands for all: the functions that go by epoch look at no values.
+
+    Attributes:
+        values: The resolve column. `BOTH`, shape (rows,) or (1,).
+        lacks: The required columns that they lack, one bit each. `BOTH`, shape (rows,) or (1,).
+    """
+
+    values: Records
+    lacks: Records
 
 
 @attrs.frozen(eq=False)
@@ -137,19 +162,15 @@ def walk_of(takes: TakeArrays) -> Walk:
     return Walk(records, hearers, takes.foreign_epoch[hearers], split)
 
 
-def row_records(rows: Sequence[BucketRows]) -> tuple[Records, Records]:
+def row_records(rows: Sequence[BucketRows]) -> tuple[Records, RowImages]:
     """
-    Return the rows of both clusters, `ROW`, and what their images hold, `IMAGES`.
+    Return the rows of both clusters, `ROW`, and what their images hold.
 
-    `FETCHED_AHEAD` rows of key 0 follow, so that those ahead of any row can be looked at. Where images hold nothing
-    that counts, as for the functions that go by epoch, one record stands for all.
+    `FETCHED_AHEAD` rows of key 0 follow, so that those ahead of any row can be looked at.
     """
     total = sum(len(side) for side in rows)
-    wide = any(_holds(getattr(side, name)) for side in rows for name in _IN_IMAGES)
-    records, images = np.empty(total + FETCHED_AHEAD, ROW), np.zeros(1, IMAGES)
+    records = np.empty(total + FETCHED_AHEAD, ROW)
     records[total:] = np.zeros((), ROW)
-    if wide:
-        images = np.empty(total, IMAGES)
     start = 0
     for side in rows:
         stop = start + len(side)
@@ -158,13 +179,25 @@ def row_records(rows: Sequence[BucketRows]) -> tuple[Records, Records]:
             *(read_only(array) for array in (side.key, side.operation, side.epoch, side.group)),
             *(read_only(array) for array in (side.before_presence, side.after_presence)),
         )
-        if wide:
-            _pack_images(images[start:stop], *(read_only(getattr(side, name)) for name in _IN_IMAGES))
         start = stop
-    return records, images
+    values = _of_both([(side.before_value, side.after_value) for side in rows])
+    lacks = _of_both([(side.before_lacks, side.after_lacks) for side in rows])
+    return records, RowImages(values, lacks)
 
 
-def _holds(column: npt.NDArray[np.uint64]) -> bool:
+def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
+    """Return a number of the before images and one of the after images of both clusters; one for all if all are 0."""
+    if not any(_holds(column) for side in sides for column in side):
+        return np.zeros(1, BOTH)
+    records = np.empty(sum(len(before) for before, _ in sides), BOTH)
+    start = 0
+    for before, after in sides:
+        _pack_both(records[start : start + len(before)], *each_read_only(before, after))
+        start += len(before)
+    return records
+
+
+def _holds(column: UInt64) -> bool:
     """Whether a column holds anything but 0; one number that stands for all need not be looked at again and again."""
     return bool(column[:1].any() if column.strides == (0,) else column.any())
 
@@ -180,11 +213,10 @@ def _pack_rows(records, key, operation, epoch, group, before_presence, after_pre
 
 
 @njit(cache=True)
-def _pack_images(records, before, after, before_lacks, after_lacks):
+def _pack_both(records, before, after):
     for place in range(len(before)):
-        images = records[place]
-        images["before"], images["after"] = before[place], after[place]
-        images["before_lacks"], images["after_lacks"] = before_lacks[place], after_lacks[place]
+        record = records[place]
+        record["before"], record["after"] = before[place], after[place]
 
 
 def rule_records(functions: FunctionArrays) -> Records:

@@ -7,7 +7,8 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, part
+from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, never_null, part
+from conflict.grid_columns import GridColumns
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
 
@@ -56,6 +57,16 @@ class TestTables:
         read = folder.read_table("takes.parquet", TAKES, ["epoch", "applier"])
         assert read.column_names == ["epoch", "applier"]
         assert read.column("epoch").to_pylist() == HIGH[::-1]
+
+    def test_what_is_never_null_says_so(self, folder: Folder):
+        """It is known without reading a value; a file that is not there holds no NULL."""
+        kinds = {"all": pa.int64(), "some": pa.int64(), "none": pa.int64()}
+        columns = {"all": [None, None], "some": [None, 2], "none": [1, 2]}
+        folder.write_table("a.parquet", never_null(pa.table(columns, pa.schema(kinds))))
+        assert {name for name in kinds if folder.may_be_null("a.parquet", name)} == {"all", "some"}
+        assert folder.read_table("a.parquet", pa.schema(kinds)).to_pydict() == columns
+        assert not folder.may_be_null("b.parquet", "none")
+        assert GridColumns(folder, ["b.parquet", "a.parquet"], pa.schema(kinds)).may_be_null("some")
 
     @pytest.mark.parametrize("schema", [CHANGES, KEYS, TAKES])
     def test_a_missing_part_is_empty(self, folder: Folder, schema: pa.Schema):
