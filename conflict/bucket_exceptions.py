@@ -26,11 +26,11 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
     """Write the rows of exceptions tables, not numbered yet, each with what its place in the order depends on."""
     decisions = result.folded.decisions
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
-    by, of = _appliers_and_tables(result, decisions, rejected)
+    appliers, tables = _appliers_and_tables(result, decisions, rejected)
     reader = ImageReader(result.bucket)
     for applier, site in enumerate(result.sites):
         for table, setup in enumerate(site.setups):
-            chosen = rejected[(by == applier) & (of == table)]
+            chosen = rejected[(appliers == applier) & (tables == table)]
             if setup.exceptions is None or len(chosen) == 0:
                 continue
             rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
@@ -49,12 +49,12 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
     """Return how many exceptions rows pass TRACK made, per site and table, and take."""
     decisions = result.folded.tracked
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
-    by, of = _appliers_and_tables(result, decisions, rejected)
+    appliers, tables = _appliers_and_tables(result, decisions, rejected)
     found = {}
     for number, site in enumerate(result.sites):
         for table, setup in enumerate(site.setups):
             if setup.exceptions is not None:
-                here = rejected[(by == number) & (of == table)]
+                here = rejected[(appliers == number) & (tables == table)]
                 place = (site.name, setup.exceptions.table.full_name)
                 found[place] = np.unique(decisions.take[here], return_counts=True)
     return found

@@ -57,7 +57,7 @@ class Folded:
     Attributes:
         decisions: One per operation taken, as it was decided in the end.
         tracked: One per operation of a take that holds transactions in conflict, or was judged before it
-            commits, as pass TRACK decided it.
+            commits, as pass TRACK decided it. Which values it compared is not kept.
         candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was
             decided where the applier's own cluster changed the row meanwhile. Of transactions that are not in
             conflict, and where it was not wanted, it may be no more than was decided. Shape (tracked,).
