@@ -1,7 +1,7 @@
 """
-Resolves one bucket: runs the kernels, and writes the bucket's share of the result.
+Writes one bucket's share of the result.
 
-This is what a Spark task does; it needs no Spark itself.
+This is what a Spark task does in the end; it needs no Spark itself.
 """
 
 from __future__ import annotations
@@ -9,13 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import attrs
-import numpy as np
 
-from conflict.bucket import Bucket
 from conflict.bucket_counts import count_bucket
 from conflict.bucket_effects import compare_effects
 from conflict.bucket_exceptions import tracked_rows, write_exceptions
-from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
 from conflict.bucket_undecided import write_undecided
 from conflict.decision import Verdict
@@ -23,13 +20,10 @@ from conflict.exceptions_numbering import TrackedRows
 from conflict.final_rows import count_differing, final_table
 from conflict.grid import Folder
 from conflict.image_values import ImageReader
-from conflict.kernels.arrays import Conflicts, Decisions, TakeArrays
-from conflict.kernels.fold import Folded
 from conflict.outputs import applied_table, outcome_table
-from conflict.sites import Site
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["BucketSummary", "resolve_bucket"]
+__all__ = ["BucketSummary", "write_bucket"]
 
 DELETE = int(Operation.DELETE_ROW)
 REJECTED, DISCARDED = int(Verdict.REJECTED), int(Verdict.DISCARDED)
@@ -65,24 +59,14 @@ class BucketSummary:
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
 
 
-def resolve_bucket(
-    bucket: Bucket,
-    sites: Sequence[Site],
-    takes: TakeArrays,
-    conflicts: Conflicts,
-    files: Mapping[str, Sequence[str]],
-    out: Folder,
-    *,
-    final_rows: bool = True,
+def write_bucket(
+    result: BucketResult, files: Mapping[str, Sequence[str]], out: Folder, *, final_rows: bool = True
 ) -> tuple[BucketSummary, TrackedRows]:
     """
-    Resolve a bucket and write its parts of the result.
+    Write a bucket's parts of the result.
 
     Args:
-        bucket: The bucket.
-        sites: Both sites, in the order of the clusters.
-        takes: All takes in order.
-        conflicts: The transactions in conflict.
+        result: The bucket, decided, with what may have been decided besides.
         files: Per cluster, its binlog files by number.
         out: Folder of the result.
         final_rows: Whether the rows of the tables at the end are wanted. Without them no values are compared either:
@@ -91,9 +75,7 @@ def resolve_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts, candidates=True)
-    folded = _without_vain_passes(folded, conflicts)
-    result = BucketResult(bucket, tuple(sites), takes, conflicts, folded)
+    bucket, sites, folded = result.bucket, result.sites, result.folded
     for number, site in enumerate(sites):
         source, part = sites[1 - number].name, f"applier={site.name}/bucket={bucket.number:05d}.parquet"
         applied, others = applied_table(result, number)
@@ -102,7 +84,7 @@ def resolve_bucket(
             out.write_table(f"outcomes/{part}", outcome_table(result, number, others, source, files[source]))
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
-    unexplained = {site.name: int(folded.unexplained[number]) for number, site in enumerate(sites)}
+    unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}
     summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
@@ -113,15 +95,6 @@ def resolve_bucket(
     differing = compare_effects(result, with_places=False)
     summary.compared, summary.contradicted = differing.compared, differing.contradicted
     return summary, tracked_rows(result)
-
-
-def _without_vain_passes(folded: Folded, conflicts: Conflicts) -> Folded:
-    """Leave out passes TRACK over takes that were judged before they commit and held nothing in conflict."""
-    kept = np.isin(folded.tracked.take, conflicts.takes)
-    if kept.all():
-        return folded
-    columns = (getattr(folded.tracked, field.name)[kept] for field in attrs.fields(Decisions))
-    return attrs.evolve(folded, tracked=Decisions(*columns), candidates=folded.candidates[kept])
 
 
 def _write_rows(task: BucketResult, out: Folder, summary: BucketSummary) -> None:

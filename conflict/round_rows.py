@@ -18,7 +18,7 @@ from conflict.grid import Folder
 from conflict.kernels.arrays import Bool, BucketRows, Int16, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.kernels.links import epoch_of_rows, epochs_of, mark_keys, rows_of_keys
 
-__all__ = ["Entries", "KeptRows", "RoundRows", "keep_entries", "keep_rows", "load_entries", "load_rows"]
+__all__ = ["ChosenRows", "KeptRows", "RoundRows", "keep_rows", "load_rows"]
 
 _TABLES = "tables.arrow"
 # Columns of `BucketRows` that rounds need, besides the key and the epoch.
@@ -62,20 +62,40 @@ class KeptRows:
         epoch = np.repeat(self.epochs, np.diff(self.starts))
         return BucketRows(key=self.key, epoch=epoch, ordinal=ordinal, **plain)
 
-    def of_keys(self, wanted: Bool, number: Int32) -> BucketRows:
-        """Return the rows of some keys; ordinals are 0. `number` holds the new number of each key. Shape (keys,)."""
+    def of_keys(self, wanted: Bool, number: Int32) -> tuple[BucketRows, Int32]:
+        """
+        Return the rows of some keys, and their numbers; ordinals are 0.
+
+        `number` holds the new number of each key. Shape (keys,).
+        """
         rows = rows_of_keys(*each_read_only(self.key, wanted))
         plain = {
             name: self.columns[name][rows] if name in self.columns else _zeros(name, len(rows)) for name in _DECIDING
         }
         epoch = epoch_of_rows(*each_read_only(self.epochs, self.starts, rows))
         ordinal = np.broadcast_to(np.zeros((), np.int32), len(rows))
-        return BucketRows(key=number[self.key[rows]], epoch=epoch, ordinal=ordinal, **plain)
+        return BucketRows(key=number[self.key[rows]], epoch=epoch, ordinal=ordinal, **plain), rows
 
 
 def _zeros(name: str, count: int) -> np.ndarray:
     """Return a column of zeros, which takes no room."""
     return np.broadcast_to(np.zeros((), _DECIDING[name]), count)
+
+
+@attrs.frozen(eq=False)
+class ChosenRows:
+    """
+    The rows of some keys of a bucket.
+
+    Attributes:
+        keys: Those keys.
+        rows: Their rows of both clusters, with keys that are numbered from 0; ordinals are 0.
+        numbers: Numbers of those rows.
+    """
+
+    keys: Int32
+    rows: tuple[BucketRows, BucketRows]
+    numbers: tuple[Int32, Int32]
 
 
 @attrs.frozen(eq=False)
@@ -96,44 +116,11 @@ class RoundRows:
         first, second = (side.all(ordinal) for side, ordinal in zip(self.sides, ordinals, strict=True))
         return first, second
 
-    def of_keys(self, wanted: Bool) -> tuple[BucketRows, BucketRows]:
-        """Return the rows of some keys, which are numbered from 0 then. Shape of `wanted` (keys,)."""
+    def of_keys(self, wanted: Bool) -> ChosenRows:
+        """Return the rows of some keys. Shape of `wanted` (keys,)."""
         number = np.cumsum(wanted, dtype=np.int32) - 1
-        first, second = (side.of_keys(wanted, number) for side in self.sides)
-        return first, second
-
-
-@attrs.frozen(eq=False)
-class Entries:
-    """
-    Rows that an applier sent again or reflected, as far as is known. Shape (entries,).
-
-    Attributes:
-        key: The row.
-        take: The take.
-    """
-
-    key: Int32
-    take: Int32
-
-    def with_others(self, again: Bool, others: Entries) -> Entries:
-        """Return other entries in place of those of some rows. Shape of `again` (keys,)."""
-        stays = ~again[self.key]
-        return Entries(np.append(self.key[stays], others.key), np.append(self.take[stays], others.take))
-
-
-def keep_entries(entries: Entries, folder: Folder, number: int) -> None:
-    """Leave the entries that are known after a round; those of the round before stay, for a task that runs again."""
-    folder.write_arrays(_entries(number), attrs.asdict(entries))
-
-
-def load_entries(folder: Folder, number: int) -> Entries:
-    """Return what `keep_entries` left in a folder after a round."""
-    return Entries(**folder.read_arrays(_entries(number)))
-
-
-def _entries(number: int) -> str:
-    return f"entries-{number:05d}.arrow"
+        (first, first_numbers), (second, second_numbers) = (side.of_keys(wanted, number) for side in self.sides)
+        return ChosenRows(np.flatnonzero(wanted).astype(np.int32), (first, second), (first_numbers, second_numbers))
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:

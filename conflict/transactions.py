@@ -21,6 +21,7 @@ import numpy as np
 from conflict.bucket import Bucket
 from conflict.bucket_fold import fold_bucket
 from conflict.decision import Cause, Verdict
+from conflict.kernels.abridged import Abridged, abridge
 from conflict.kernels.arrays import (
     Bool,
     BucketRows,
@@ -36,12 +37,13 @@ from conflict.kernels.arrays import (
 )
 from conflict.kernels.fold import Folded
 from conflict.kernels.links import epochs_of, linked, mark_keys
-from conflict.round_rows import Entries, RoundRows
-from conflict.sites import Site, transactional_tables
+from conflict.round_decisions import Entries
+from conflict.round_rows import RoundRows
+from conflict.sites import Site, function_arrays, transactional_tables
 from conflict.unusable import Unusable, now_unusable, unusable_decisions
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundFigures", "changed_places", "fold_again", "fold_round"]
+__all__ = ["Changed", "Findings", "RoundFigures", "RoundResult", "changed_places", "fold_again", "fold_round"]
 
 
 @attrs.frozen(eq=False)
@@ -58,11 +60,28 @@ class Findings:
         rows: How many row changes were folded.
     """
 
-    keys: Int64 | None
+    keys: Int32 | None
     conflicting: Int32
     dependencies: Int32
     unusable: dict[str, Unusable]
     rows: int
+
+
+@attrs.frozen(eq=False)
+class RoundResult:
+    """
+    What a bucket finds in a round, and what stays with it.
+
+    Attributes:
+        findings: What the driver needs to know.
+        entries: What appliers logged in the bucket, as far as is known then.
+        abridged: All decisions on the rows that were folded; None where an applier reflects what it applies, as most
+            deviate then.
+    """
+
+    findings: Findings
+    entries: Entries
+    abridged: Abridged | None
 
 
 @attrs.frozen
@@ -112,11 +131,9 @@ def changed_places(takes: TakeArrays, pairs: Int64) -> Changed:
     return Changed(source[order], epoch[order], pairs[order, 1])
 
 
-def fold_round(
-    bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts
-) -> tuple[Findings, Entries]:
+def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> RoundResult:
     """
-    Fold a bucket and say what it finds, and what appliers logged.
+    Fold a bucket.
 
     Args:
         bucket: The bucket; its images are not needed.
@@ -124,15 +141,15 @@ def fold_round(
         takes: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts, candidates=True)
     unusable = unusable_decisions(bucket, sites, takes, folded)
     found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded)
-    return attrs.evolve(found, unusable=unusable), _entries(folded)
+    return RoundResult(attrs.evolve(found, unusable=unusable), Entries.of(folded), _abridged(folded, sites))
 
 
 def fold_again(
     rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Entries
-) -> tuple[Findings, Entries] | None:
+) -> RoundResult | None:
     """
     Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
 
@@ -145,25 +162,26 @@ def fold_again(
         entries: What appliers logged in the bucket, as far as was known after the last round.
 
     Returns:
-        What it finds, and all that is known then of what appliers logged; None if an operation now stops an applier,
-        for which all rows count.
+        None if an operation now stops an applier, for which all rows count.
     """
     affected = _affected(rows, takes, changed, entries)
-    keys, chosen = np.flatnonzero(affected), rows.of_keys(affected)
-    key_table = np.asarray(rows.key_table[keys])
-    folded = fold_bucket(chosen, key_table, sites, takes, conflicts)
+    chosen = rows.of_keys(affected)
+    keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
+    folded = fold_bucket(chosen.rows, key_table, sites, takes, conflicts, candidates=True)
     if now_unusable(sites, takes, folded, key_table):
         return None
-    found = _find(chosen, key_table, sites, takes, conflicts, folded)
+    found = _find(chosen.rows, key_table, sites, takes, conflicts, folded)
     for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
-    logged = _entries(folded)
-    logged = attrs.evolve(logged, key=keys[logged.key].astype(np.int32))
-    return attrs.evolve(found, keys=keys), entries.with_others(affected, logged)
+    abridged = _abridged(folded, sites)
+    if abridged is not None:
+        abridged.renumber(keys, chosen.numbers, takes)
+    entries = entries.with_others(affected, keys, Entries.of(folded))
+    return RoundResult(attrs.evolve(found, keys=keys), entries, abridged)
 
 
-def _entries(folded: Folded) -> Entries:
-    return Entries(folded.logged.key.astype(np.int32), folded.logged.take.astype(np.int32))
+def _abridged(folded: Folded, sites: Sequence[Site]) -> Abridged | None:
+    return None if function_arrays(sites).reflects.any() else abridge(folded)
 
 
 def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Entries) -> Bool:

@@ -26,7 +26,7 @@ from conflict.bucket import Bucket, load_bucket
 from conflict.bucket_effects import Difference, Differing, compare_effects
 from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
-from conflict.bucket_task import BucketSummary, resolve_bucket
+from conflict.bucket_task import BucketSummary, write_bucket
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
 from conflict.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
@@ -36,10 +36,12 @@ from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, conflicts_of, settle
 from conflict.jobs.runner import Runner, StageProgress, in_process
 from conflict.jobs.shared import Shared, share
+from conflict.kernels.abridged import expand
 from conflict.kernels.arrays import Conflicts, TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import Taken, order_takes, plan_takes
-from conflict.round_rows import keep_entries, keep_rows, load_entries, load_rows
+from conflict.round_decisions import keep_decisions, keep_entries, load_decisions, load_entries
+from conflict.round_rows import keep_rows, load_rows
 from conflict.sites import Site, transactional_tables
 from conflict.stops import stop_of
 from conflict.summary import RunSummary, add_summaries
@@ -174,7 +176,8 @@ class _Job:
         """
         Run a function on every bucket, `shared` put where all can read it; `run` in place of the job's runner.
 
-        A round has a number, and says of each bucket whether all of it is folded.
+        A round has a number, which is also that of the last one for what follows, and says of each bucket whether all
+        of it is folded.
         """
         folder = self.base.out.below("shared")
         for each, value in shared.items():
@@ -269,7 +272,8 @@ class _Job:
         return settled, [summary for summary, _, _ in results]
 
     def _resolve(self, settled: Settled) -> list[tuple[BucketSummary, TrackedRows, dict[str, Unusable]]]:
-        return self._stage("resolving", _resolve, takes=settled.takes, conflicts=settled.conflicts)
+        takes, conflicts = settled.takes, settled.conflicts
+        return self._stage("resolving", _resolve, number=len(settled.rounds), takes=takes, conflicts=conflicts)
 
 
 def _without_rounds(taken: Sequence[Taken], names: Sequence[str], stops: Mapping[str, Unusable]) -> Settled:
@@ -320,9 +324,10 @@ def _fold(task: _BucketTask) -> Findings:
         if changed is None:
             keep_rows(bucket, task.kept)
         found = fold_round(bucket, task.sites, *task.settled)
-    findings, entries = found
-    keep_entries(entries, task.kept, task.round)
-    return findings
+    keep_entries(found.entries, task.kept, task.round)
+    if found.abridged is not None:
+        keep_decisions(found.abridged, found.findings.keys, task.kept, task.round)
+    return found.findings
 
 
 def _unique_states(task: _BucketTask) -> pa.Table:
@@ -338,12 +343,17 @@ def _differing(task: _BucketTask) -> Differing:
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
     takes, conflicts = task.settled
-    bucket = task.load(images=True)
+    bucket, abridged = task.load(images=True), None
     if not task.look:
         bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
-    summary, tracked = resolve_bucket(
-        bucket, task.sites, takes, conflicts, task.manifest.files, task.out, final_rows=task.final_rows
-    )
+        abridged = load_decisions(task.kept, task.round)
+    if abridged is not None:
+        folded = expand(abridged, takes, bucket.rows, conflicts)
+    else:
+        folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, takes, conflicts, candidates=True)
+        folded = folded.without_vain_passes(conflicts)
+    result = BucketResult(bucket, task.sites, takes, conflicts, folded)
+    summary, tracked = write_bucket(result, task.manifest.files, task.out, final_rows=task.final_rows)
     return summary, tracked, first_unusable(bucket, task.sites, takes) if task.look else {}
 
 

@@ -19,7 +19,6 @@ from collections.abc import Sequence
 
 import attrs
 import numpy as np
-from numba import njit
 
 from conflict.decision import Verdict
 from conflict.kernels.arrays import (
@@ -29,11 +28,13 @@ from conflict.kernels.arrays import (
     Decisions,
     FunctionArrays,
     Int16,
+    Int32,
     Int64,
     Logged,
     TakeArrays,
     read_only,
 )
+from conflict.kernels.hearing import queue_up, start_takes
 from conflict.kernels.open_decisions import outcome_bit, try_others
 from conflict.kernels.passes import catch_up, decide_pass, is_marked, mark_rejected, restore
 from conflict.kernels.records import Records, row_records, rule_records, state_records, walk_of
@@ -43,7 +44,7 @@ from conflict.kernels.stretches import HIGHEST, LAST_EPOCH, open_start
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["Folded", "fold"]
+__all__ = ["Folded", "copy_decision", "fold", "put_entry"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -62,7 +63,7 @@ class Folded:
             decided where the applier's own cluster changed the row meanwhile. Of transactions that are not in
             conflict, and where it was not wanted, it may be no more than was decided. Shape (tracked,).
         logged: One per row that an applier sent again or reflected.
-        unexplained: Per cluster, own changes that do not fit the row they meet (see `ClusterResult`).
+        unexplained: Own changes of each row that do not fit it (see `ClusterResult`). Shape (clusters, keys).
         exists: Whether each row is there at the end. Shape (clusters, keys).
     """
 
@@ -70,8 +71,16 @@ class Folded:
     tracked: Decisions
     candidates: Int64
     logged: Logged
-    unexplained: Int64
+    unexplained: Int32
     exists: Bool
+
+    def without_vain_passes(self, conflicts: Conflicts) -> Folded:
+        """Leave out passes TRACK over takes that were judged before they commit and held nothing in conflict."""
+        kept = np.isin(self.tracked.take, conflicts.takes)
+        if kept.all():
+            return self
+        columns = (getattr(self.tracked, field.name)[kept] for field in attrs.fields(Decisions))
+        return attrs.evolve(self, tracked=Decisions(*columns), candidates=self.candidates[kept])
 
 
 def fold(
@@ -103,8 +112,9 @@ def fold(
         state, notes = state_records(key_table)
         room = Room.of(capacity, len(key_table), total, len(takes), keeping=keeping)
         epochs = tuple(read_only(side.epoch) for side in rows)
-        _start(room.active, room.first_row, room.last_row, walk.heard, walk.hearers, walk.split, epochs)
-        done, tail, unexplained = np.array([0, split]), np.zeros(2, np.int64), np.zeros(2, np.int64)
+        start_takes(room.active, room.first_row, room.last_row, walk.heard, walk.hearers, walk.split, epochs)
+        done, tail = np.array([0, split]), np.zeros(2, np.int64)
+        unexplained = np.zeros((2, len(key_table)), np.int32)
         made, seen, sent = _fold(
             *(walk.takes, walk.hearers, packed, images, (0, split), (split, total), done, tail, unexplained),
             *(rule_records(functions), state, notes),
@@ -130,7 +140,8 @@ def _decisions(room: DecisionRoom, compared: Records, count: int) -> Decisions:
 
 
 @njit_uncounted(inline="always")
-def _copy_decision(target, place, decisions, number):
+def copy_decision(target, place, decisions, number):
+    """Write a decision down at another place."""
     target.take[place], target.source[place] = decisions.take[number], decisions.source[number]
     target.key[place], target.group[place] = decisions.key[number], decisions.group[number]
     target.operation[place], target.kind[place] = decisions.operation[number], decisions.kind[number]
@@ -139,10 +150,11 @@ def _copy_decision(target, place, decisions, number):
 
 
 @njit_uncounted(inline="always")
-def _put_entry(log, sent, here, key, take, operation, refresh, mine, given, lacks, decision):
+def put_entry(log, sent, here, key, take, operation, refresh, given, value, lacks, decision):
+    """Log a row; see `conflict.kernels.arrays.Logged`."""
     entry = log[sent]
     entry["cluster"], entry["key"], entry["take"], entry["operation"] = here, key, take, operation
-    entry["refresh"], entry["given"], entry["value"], entry["lacks"] = refresh, given, mine["value"], lacks
+    entry["refresh"], entry["given"], entry["value"], entry["lacks"] = refresh, given, value, lacks
     entry["decision"] = decision
 
 
@@ -181,7 +193,9 @@ def _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions,
                 kind = (UPDATE if existed else WRITE) if stays else DELETE
                 part = kind == UPDATE and not rule["whole_rows"]
                 lacks = note["unwritten"] if part else mine["lacks"]
-                _put_entry(log, sent, here, key, number, kind, False, mine, stays and mine["given"], lacks, place)
+                put_entry(
+                    log, sent, here, key, number, kind, False, stays and mine["given"], mine["value"], lacks, place
+                )
                 sent += 1
     for which in range(refreshes):
         if sent >= len(log):
@@ -191,33 +205,13 @@ def _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions,
         mine = state[key, here]
         stays = mine["exists"]
         kind = WRITE if stays else DELETE
-        _put_entry(log, sent, here, key, number, kind, True, mine, stays and mine["given"], mine["lacks"], place)
+        put_entry(
+            log, sent, here, key, number, kind, True, stays and mine["given"], mine["value"], mine["lacks"], place
+        )
         sent += 1
         if stays:
             mine["local"], mine["epoch"] = True, take["epoch"]
     return sent
-
-
-@njit(cache=True)
-def _start(active, first_row, last_row, heard, hearers, split, epochs):
-    """Mark the takes whose foreign epoch holds rows, and which ones; `epochs` are those of both clusters' rows."""
-    offset = 0
-    for side in range(2):
-        mine = epochs[side]
-        place = split if side == 0 else 0
-        stop = len(hearers) if side == 0 else split
-        row = 0
-        while row < len(mine):
-            epoch, first = mine[row], row
-            while row < len(mine) and mine[row] == epoch:
-                row += 1
-            while place < stop and heard[place] < epoch:
-                place += 1
-            while place < stop and heard[place] == epoch:
-                taker = hearers[place]
-                active[taker], first_row[taker], last_row[taker] = True, offset + first, offset + row
-                place += 1
-        offset += len(mine)
 
 
 @njit_uncounted()
@@ -301,7 +295,7 @@ def _fold(
             for place in range(started, made):
                 if not is_marked(marks, decisions.key[place]):
                     target = tracked_start + place - started
-                    _copy_decision(tracked, target, decisions, place)
+                    copy_decision(tracked, target, decisions, place)
                     candidates[target] = outcome_bit(decisions.verdict[place], decisions.cause[place])
             marks[:] = False
 
@@ -311,16 +305,7 @@ def _fold(
             sent = _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions, started, made)
             if sent < 0:
                 return -1, -1, -1
-            queued = tail[here]
-            for entry in range(entries, sent):
-                queue[here, tail[here]] = entry
-                tail[here] += 1
-            for place in range(take["heard_start"], take["heard_stop"] if sent > entries else 0):
-                hearer = hearers[place]
-                if queue_start[hearer] == queue_stop[hearer]:
-                    queue_start[hearer] = queued
-                queue_stop[hearer] = tail[here]
-                active[hearer] = True
+            queue_up(take, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)
     for side in range(2):
         catch_up(
             state, rows, images, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, False, earlier

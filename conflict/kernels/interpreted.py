@@ -14,7 +14,7 @@ from typing import Any
 from numba.core.registry import CPUDispatcher
 
 from conflict.kernels import fold as fold_module
-from conflict.kernels import open_decisions, passes, rules, stretches
+from conflict.kernels import hearing, open_decisions, passes, rules, stretches
 from conflict.kernels.fold import Folded
 
 __all__ = ["Decide", "interpreted_fold"]
@@ -31,7 +31,7 @@ def interpreted_fold(decides: Mapping[int, Decide]) -> Callable[..., Folded]:
         decides: Rules of users' functions, by their number.
     """
     names: dict[str, Any] = {}
-    for module in (rules, stretches, open_decisions, passes, fold_module):
+    for module in (rules, stretches, hearing, open_decisions, passes, fold_module):
         names.update(vars(module))
     for name, value in list(names.items()):
         if isinstance(value, CPUDispatcher):

@@ -61,7 +61,8 @@ def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexpla
         row, values, lacks = rows[number], images.values[number * value_step], images.lacks[number * lack_step]
         mine = state[row["key"], side]
         operation = row["operation"]
-        unexplained[side] += not mine["exists"] and operation != WRITE
+        if not mine["exists"] and operation != WRITE:
+            unexplained[side, row["key"]] += 1
         if keeping:
             copy_version(earlier[number], mine)
         if operation == DELETE:
