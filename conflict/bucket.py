@@ -70,36 +70,36 @@ class Bucket:
         for changes in self.changes:
             changes.read(wanted)
         presence, lacks = self._presence(), self._lacking()
-        _, images = self.column_sets
-        first, second = (
-            self._rows(changes, sets, presence, lacks) for changes, sets in zip(self.changes, images, strict=True)
-        )
-        return first, second
+        return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
-    def _rows(self, changes: GridColumns, sets: ImageArrays, presence: Int8, lacks: UInt64) -> BucketRows:
+    def _rows(self, side: int, presence: Int8, lacks: UInt64) -> BucketRows:
+        changes = self.changes[side]
         key = changes.array("key")
         plain = {name: changes.array(name) for name in _PLAIN}
         nothing = np.broadcast_to(np.uint64(0), len(key))
         compares = bool(self.numbers.resolve_columns)
         before, after = (changes.array(name) if compares else nothing for name in _VALUES)
 
-        def facts(by_set: np.ndarray, column_set: Int32) -> np.ndarray:
+        def facts(by_set: np.ndarray, image: str) -> np.ndarray:
+            if (by_set == by_set.flat[0]).all():  # as a rule, where no function compares a column
+                return np.broadcast_to(by_set.flat[0], len(key))
+            column_set = getattr(self.column_sets[1][side], image)
             return np.asarray(facts_of_rows(*each_read_only(by_set, self.key_table, key, column_set)))
 
         return BucketRows(
             key=key,
             **plain,
-            before_presence=facts(presence, sets.before),
+            before_presence=facts(presence, "before"),
             before_value=before,
-            after_presence=facts(presence, sets.after),
+            after_presence=facts(presence, "after"),
             after_value=after,
-            before_lacks=facts(lacks, sets.before) if lacks.any() else nothing,
-            after_lacks=facts(lacks, sets.after) if lacks.any() else nothing,
+            before_lacks=facts(lacks, "before"),
+            after_lacks=facts(lacks, "after"),
         )
 
     def _members(self) -> Iterator[tuple[int, set[int]]]:
         """Yield the sets of columns by number."""
-        sets, _ = self.column_sets
+        sets, *_ = self._different_sets
         for number, (start, stop) in enumerate(pairwise(sets.offsets.tolist())):
             yield number, set(sets.columns[start:stop].tolist())
 
@@ -109,7 +109,7 @@ class Bucket:
 
         Shape (tables, sets + 1).
         """
-        sets, _ = self.column_sets
+        sets, *_ = self._different_sets
         presence = np.full((len(self.numbers.tables), len(sets.offsets)), Presence.ABSENT, np.int8)
         ordinals = [self.numbers.resolve_ordinal(table.full_name) for table in self.numbers.tables]
         for number, carried in self._members():
@@ -126,7 +126,7 @@ class Bucket:
 
         Shape (tables, sets + 1).
         """
-        sets, _ = self.column_sets
+        sets, *_ = self._different_sets
         lacking = np.zeros((len(self.numbers.tables), len(sets.offsets)), np.uint64)
         for number, table in enumerate(self.numbers.tables):
             bit_of = required_bits(table)
@@ -154,6 +154,16 @@ class Bucket:
     @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
         """The different sets of columns, and which one each image has."""
+        sets, joined, number_of = self._different_sets
+        chunks = (number_of.take(chunk.indices.to_numpy(), mode="clip") for chunk in joined.chunks)
+        numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
+        first, second = (len(side) for side in self.changes)
+        parts = np.split(numbers, np.cumsum([first, first, second]))
+        return sets, (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
+
+    @cached_property
+    def _different_sets(self) -> tuple[ColumnSets, pa.ChunkedArray, Int32]:
+        """The different sets of columns; bitmaps of all images, one cluster after the other; the set of each bitmap."""
         names = ("before_columns", "after_columns")
         joined = pa.chunked_array(
             [chunk for side in self.changes for name in names for chunk in side.column(name).chunks],
@@ -165,11 +175,7 @@ class Bucket:
         number_of = np.where(image, np.cumsum(image) - 1, ABSENT_SET).astype(np.int32)
         offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
         columns = np.array([place for positions in members for place in positions], np.int32)
-        chunks = (number_of.take(chunk.indices.to_numpy(), mode="clip") for chunk in joined.chunks)
-        numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
-        first, second = (len(side) for side in self.changes)
-        parts = np.split(numbers, np.cumsum([first, first, second]))
-        return ColumnSets(offsets, columns), (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
+        return ColumnSets(offsets, columns), joined, number_of
 
 
 def required_bits(table: Table) -> dict[int, int]:

@@ -15,7 +15,17 @@ import numpy as np
 
 from conflict.bucket import Bucket
 from conflict.grid import Folder
-from conflict.kernels.arrays import Bool, BucketRows, Int16, Int32, Int64, UInt64, each_read_only, read_only
+from conflict.kernels.arrays import (
+    Bool,
+    BucketRows,
+    Int16,
+    Int32,
+    Int64,
+    UInt64,
+    each_read_only,
+    holds_anything,
+    read_only,
+)
 from conflict.kernels.links import epoch_of_rows, epochs_of, mark_keys, rows_of_keys
 
 __all__ = ["ChosenRows", "KeptRows", "RoundRows", "keep_rows", "load_rows"]
@@ -128,7 +138,7 @@ def keep_rows(bucket: Bucket, folder: Folder) -> None:
     folder.write_arrays(_TABLES, {"table": bucket.key_table})
     for side, rows in enumerate(bucket.rows):
         epochs, starts = epochs_of(read_only(rows.epoch))
-        columns = {name: getattr(rows, name) for name in _DECIDING if getattr(rows, name).any()}
+        columns = {name: getattr(rows, name) for name in _DECIDING if holds_anything(getattr(rows, name))}
         found = {"key": rows.key, "epochs": epochs, "starts": starts}
         folder.write_arrays(_side(side), {**found, **columns})
 

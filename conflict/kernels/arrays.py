@@ -24,6 +24,7 @@ __all__ = [
     "Presence",
     "TakeArrays",
     "each_read_only",
+    "holds_anything",
     "read_only",
 ]
 
@@ -45,6 +46,11 @@ def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
     """Return such views of several arrays."""
     return [read_only(array) for array in arrays]
+
+
+def holds_anything(column: npt.NDArray[Any]) -> bool:
+    """Whether a column holds anything but 0; one number that stands for all need not be looked at again and again."""
+    return bool(column[:1].any() if column.strides == (0,) else column.any())
 
 
 class Presence(IntEnum):

@@ -24,6 +24,7 @@ from conflict.kernels.arrays import (
     TakeArrays,
     UInt64,
     each_read_only,
+    holds_anything,
     read_only,
 )
 from ndb_formats.events.rows_event import Operation
@@ -187,7 +188,7 @@ def row_records(rows: Sequence[BucketRows]) -> tuple[Records, RowImages]:
 
 def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
     """Return a number of the before images and one of the after images of both clusters; one for all if all are 0."""
-    if not any(_holds(column) for side in sides for column in side):
+    if not any(holds_anything(column) for side in sides for column in side):
         return np.zeros(1, BOTH)
     records = np.empty(sum(len(before) for before, _ in sides), BOTH)
     start = 0
@@ -195,11 +196,6 @@ def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
         _pack_both(records[start : start + len(before)], *each_read_only(before, after))
         start += len(before)
     return records
-
-
-def _holds(column: UInt64) -> bool:
-    """Whether a column holds anything but 0; one number that stands for all need not be looked at again and again."""
-    return bool(column[:1].any() if column.strides == (0,) else column.any())
 
 
 @njit(cache=True)
