@@ -34,7 +34,7 @@ from conflict.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.grid import TAKES, Folder
 from conflict.history import Cluster, Take
 from conflict.jobs.rounds import Settled, conflicts_of, settle
-from conflict.jobs.runner import Runner, StageProgress, in_process
+from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
 from conflict.kernels.abridged import expand
 from conflict.kernels.arrays import Conflicts, TakeArrays
@@ -54,7 +54,7 @@ __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
 # Changed transactions, and buckets, of a round that the driver runs itself.
-_FEW, _FEW_BUCKETS = 500, 32
+_FEW, _FEW_BUCKETS = 2_000, 32
 _RESULT_PARTS = ("applied", "outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
 
 
@@ -220,7 +220,7 @@ class _Job:
     ) -> Sequence[Findings]:
         # A task that folds a few rows takes less time than to hand it out.
         few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
-        run = in_process if few else None
+        run = in_threads if few else None
         return self._stage(name, _fold, run, number, whole, takes=takes, conflicts=conflicts, changed=changed)
 
     def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:

@@ -4,10 +4,12 @@ Who runs the tasks of a job: Spark, or this process.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Protocol, TypeVar
 
-__all__ = ["Progress", "Runner", "StageProgress", "in_process"]
+__all__ = ["Progress", "Runner", "StageProgress", "in_process", "in_threads"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
@@ -31,4 +33,14 @@ def in_process(function: Callable[[Task], Result], tasks: Sequence[Task], progre
     for done, task in enumerate(tasks, start=1):
         results.append(function(task))
         progress(done, len(tasks))
+    return results
+
+
+def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
+    """Run the tasks in this process, on all its cores as far as they are compiled code."""
+    results = []
+    with ThreadPoolExecutor(os.cpu_count()) as threads:
+        for done, result in enumerate(threads.map(function, tasks), start=1):
+            results.append(result)
+            progress(done, len(tasks))
     return results

@@ -38,15 +38,15 @@ __all__ = ["DEVIATION", "Abridged", "abridge", "expand"]
 WRITE = int(Operation.WRITE_ROW)
 APPLIED, NO_CAUSE, CHANGE = int(Verdict.APPLIED), int(Cause.NONE), int(Kind.CHANGE)
 
-# A decision that deviates, or that made an applier log an entry (`logs`). `source` is a row of the source, or -1 - n
-# for what the other applier logged of the same row in take n. What follows `tracked` is what pass TRACK decided, if it
-# decided otherwise; what follows `logs`, the entry. `decision` is room for the number of the decision.
+# A decision that deviates, or that made an applier send its row again (`logs`). `source` is a row of the source, or
+# -1 - n for what the other applier logged of the same row in take n. What follows `tracked` is what pass TRACK decided,
+# if it decided otherwise; what follows `logs`, the entry. `decision` is room for the number of the decision.
 DEVIATION = np.dtype(
     [
         *[("key", "i4"), ("take", "i4"), ("source", "i4"), ("kind", "i1"), ("verdict", "i1"), ("cause", "i1")],
         *[("existed", "?"), ("incoming", "u8"), ("stored", "u8")],
         *[("tracked", "?"), ("tracked_verdict", "i1"), ("tracked_cause", "i1"), ("tracked_existed", "?")],
-        *[("logs", "?"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
+        *[("logs", "?"), ("operation", "i1"), ("given", "?")],
         *[("candidates", "i8"), ("value", "u8"), ("lacks", "u8"), ("decision", "i8")],
     ],
     align=True,
@@ -86,17 +86,16 @@ class Abridged:
 
 
 def abridge(folded: Folded) -> Abridged:
-    """Return what deviates among decisions."""
+    """Return what deviates among decisions; what an applier reflects is not kept, so there must be nothing of that."""
     decisions, tracked, logged = folded.decisions, folded.tracked, folded.logged
     room = len(decisions) // 16 + 1024
-    order = np.argsort(logged.decision, kind="stable")
     log = np.empty(len(logged), ENTRY)
     for name in ENTRY.names or ():
         log[name] = getattr(logged, name)
     while True:
         deviations = np.empty(room, DEVIATION)
         columns = (_columns(each) for each in (decisions, tracked))
-        found = int(_abridge(*columns, decisions.compared, folded.candidates, log, order, deviations))
+        found = int(_abridge(*columns, decisions.compared, folded.candidates, log, deviations))
         if found <= room:
             return Abridged(deviations[:found], folded.exists, folded.unexplained)
         room = found
@@ -107,13 +106,13 @@ def _columns(decisions: object) -> DecisionRoom:
 
 
 @njit_uncounted()
-def _abridge(decisions, tracked, compared, candidates, log, order, deviations):
+def _abridge(decisions, tracked, compared, candidates, log, deviations):
     """Fill in the deviations as far as there is room; returns how many there are."""
     found, seen, sent = 0, 0, 0
     for place in range(len(decisions.take)):
         verdict, cause, existed = decisions.verdict[place], decisions.cause[place], decisions.existed[place]
         source = decisions.source[place]
-        logs = sent < len(order) and log[order[sent]]["decision"] == place
+        logs = sent < len(log) and log[sent]["decision"] == place
         # Every operation of a take is tracked, or none is.
         was_tracked = seen < len(tracked.take) and tracked.take[seen] == decisions.take[place]
         otherwise = was_tracked and (
@@ -135,8 +134,8 @@ def _abridge(decisions, tracked, compared, candidates, log, order, deviations):
                 new["tracked_existed"], new["candidates"] = tracked.existed[seen], candidates[seen]
             new["logs"] = logs
             if logs:
-                entry = log[order[sent]]
-                new["operation"], new["refresh"], new["given"] = entry["operation"], entry["refresh"], entry["given"]
+                entry = log[sent]
+                new["operation"], new["given"] = entry["operation"], entry["given"]
                 new["value"], new["lacks"] = entry["value"], entry["lacks"]
         found += logs or otherwise or not usual
         seen += was_tracked
@@ -300,13 +299,12 @@ def _expand(
             _track(deviations, found, count, decisions, started, made, tracked, seen, candidates)
             seen += made - started
         entries = sent
-        for refreshing in (False, True):  # what is reflected comes first
-            for which in range(count):
-                deviation = deviations[found[which]]
-                if deviation["logs"] and deviation["refresh"] == refreshing:
-                    put_entry(
-                        log, sent, take["applier"], deviation["key"], number, deviation["operation"], refreshing,
-                        deviation["given"], deviation["value"], deviation["lacks"], deviation["decision"],
-                    )  # fmt: skip
-                    sent += 1
+        for which in range(count):
+            deviation = deviations[found[which]]
+            if deviation["logs"]:
+                put_entry(
+                    log, sent, take["applier"], deviation["key"], number, deviation["operation"], True,
+                    deviation["given"], deviation["value"], deviation["lacks"], deviation["decision"],
+                )  # fmt: skip
+                sent += 1
         queue_up(take, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)

@@ -31,6 +31,20 @@ def _pass_over(again, shown_rows, shown, stop, open_shown, unseen):
     return shown, unseen
 
 
+@njit_uncounted(inline="always")
+def _all_shown(now, start, shown, count, verdict, existed, key, operation, shown_rows, shown_effects, touched_in):
+    """Whether the binlog shows, one by one, what as many decisions of a take did, each to another row."""
+    fine, first, other = True, np.uint64(start), np.uint64(shown)
+    for each in range(np.uint64(count)):  # without a branch
+        row, deletes = key[first + each], operation[first + each] == DELETE
+        last = touched_in[row]
+        fine &= (verdict[first + each] == APPLIED) & (existed[first + each] | (not deletes)) & (last != now)
+        fine &= shown_rows[other + each] == row
+        fine &= shown_effects[other + each] == (DELETED if deletes else CHANGED)
+        touched_in[row] = now
+    return fine
+
+
 def look_quickly(
     take: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8, log_take: Int64, log_key: Int32,
     applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
@@ -112,7 +126,13 @@ def _look_quickly(
             entry += 1
         sends, same = entry > first_entry, alone[now]
         first, left_before, unseen_before = shown, left, unseen
-        for place in range(start, decision):
+        one_by_one = same and not sends and decision - start == stop - shown
+        if one_by_one:
+            same = _all_shown(
+                now, start, shown, stop - shown, verdict, existed, key, operation, shown_rows, shown_effects, touched_in
+            )  # fmt: skip
+            shown = stop
+        for place in range(start, start if one_by_one else decision):
             row, deletes = key[place], operation[place] == DELETE
             if sends and again[row]:
                 open_decisions[left] = place

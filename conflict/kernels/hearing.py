@@ -11,7 +11,7 @@ from ndb_formats.kernels.compiled import njit_uncounted
 __all__ = ["queue_up", "start_takes"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def start_takes(active, first_row, last_row, heard, hearers, split, epochs):
     """Mark the takes whose foreign epoch holds rows, and which ones; `epochs` are those of both clusters' rows."""
     offset = 0

@@ -16,7 +16,7 @@ __all__ = ["epoch_of_rows", "epochs_of", "linked", "mark_keys", "reach", "rows_o
 EMPTY = int(Kind.EMPTY)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def epochs_of(epoch):
     """
     Return the different epochs of rows in the order of epochs, and where each begins, and the number of rows.
@@ -37,7 +37,7 @@ def epochs_of(epoch):
     return epochs, starts
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def epoch_of_rows(epochs, starts, rows):
     """Return the epoch of some rows, whose numbers are in order; see `epochs_of`."""
     found = np.empty(len(rows), np.uint64)
@@ -49,7 +49,7 @@ def epoch_of_rows(epochs, starts, rows):
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
     """
     Mark the keys of rows that stand in one of some groups; both are in the order of epoch and group.
@@ -80,7 +80,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
                 row += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def rows_of_keys(key, wanted):
     """
     Return the numbers of the rows of some keys.
@@ -129,7 +129,7 @@ def _linked(take, key, group, kind, last_take, last_group, pairs):
     return found
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def reach(start, offsets, successors, count):
     """Return which numbers can be reached from some; those of n are `successors[offsets[n]:offsets[n + 1]]`."""
     reached = np.zeros(count, np.bool_)
