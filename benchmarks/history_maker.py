@@ -254,7 +254,8 @@ def _binary(offsets: Array, data: Array, missing: Array | None) -> pa.Array:
 def _write_runs(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table, cuts: list[int]) -> None:
     for run, (start, stop) in enumerate(pairwise(cuts)):
         if start < stop:
-            folder.write_table(part(kind, CLUSTERS[cluster], run, bucket), table.slice(start, stop - start))
+            path = part(kind, CLUSTERS[cluster], run, bucket)
+            folder.write_table(path, table.slice(start, stop - start), quick=kind != "images")
 
 
 def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
