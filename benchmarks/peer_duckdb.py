@@ -5,7 +5,8 @@ Run by the interpreter of a virtual environment that has it (``pip install duckd
 Parquet files gives every change its number among those of its key, and the value before it. It judges nothing and
 writes nothing: its rows are added up to one. Buckets are files, so their numbers are put in by the query.
 
-Arguments: folder of the History, cores, runs. Prints one JSON object: seconds per run, and what the caller checks.
+Arguments: folder of the History, cores. Prints JSON objects, one per line: what the caller checks, and then for every
+line of its input the seconds that the query takes once more.
 """
 
 from __future__ import annotations
@@ -40,8 +41,8 @@ def query(history: Path) -> str:
 
 
 def main() -> None:
-    """Run the query."""
-    history, cores, runs = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
+    """Run the query once, and once more for every line of the input."""
+    history, cores = Path(sys.argv[1]), int(sys.argv[2])
     os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[:cores])
     connection = duckdb.connect()
     connection.execute(f"SET threads = {cores}")
@@ -49,14 +50,13 @@ def main() -> None:
     text = query(history)
     rows = connection.execute(text).fetchone()  # outside the time: what the caller checks, and the files are cached
     assert rows is not None
-    wall, processor = [], []
-    for _ in range(runs):
+    found = {"changes": rows[0], "places": int(rows[1]), "keys": rows[2]}
+    print(json.dumps({**found, "version": duckdb.__version__}), flush=True)
+    for _ in sys.stdin:
         before, used = time.perf_counter(), time.process_time()
         connection.execute(text).fetchall()
-        wall.append(time.perf_counter() - before)
-        processor.append(time.process_time() - used)
-    found = {"changes": rows[0], "places": int(rows[1]), "keys": rows[2]}
-    print(json.dumps({**found, "version": duckdb.__version__, "wall": wall, "processor": processor}))
+        spent = {"wall": time.perf_counter() - before, "processor": time.process_time() - used}
+        print(json.dumps(spent), flush=True)
 
 
 if __name__ == "__main__":

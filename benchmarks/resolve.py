@@ -22,6 +22,8 @@ import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,12 +35,12 @@ from benchmarks.history_maker import configuration, make_history, usual_binlog_t
 from benchmarks.history_reader import read_history
 from benchmarks.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
-from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
+from benchmarks.timing import Run, Timing, environment, in_turns, markdown_table, measure, write_results
 from conflict.engine.replay import resolve
 from conflict.functions import FUNCTIONS
 from conflict.grid import Folder
 
-__all__ = ["describe", "duckdb", "history_of", "statistics_of", "warm_up"]
+__all__ = ["describe", "history_of", "statistics_of", "warm_up"]
 
 RESULTS = Path(__file__).parent / "results" / "resolve.json"
 NAMES = tuple(spec.name for spec in FUNCTIONS)
@@ -95,14 +97,35 @@ def taken(shape: Shape) -> int:
     return sum(int(clock.starts[(clock.taken < shape.slots).sum()]) for clock in clocks)
 
 
-def duckdb(history: Path, cores: int, runs: int, python: str) -> dict[str, Any]:
-    """Measure DuckDB's query, and check that it saw every change."""
+@attrs.frozen
+class DuckDB:
+    """DuckDB's query over a History, in a process of its own; `facts` are what it saw."""
+
+    facts: dict[str, Any]
+    _process: subprocess.Popen[str]
+
+    def run(self) -> Run:
+        """Run the query once."""
+        assert self._process.stdin is not None
+        self._process.stdin.write("\n")
+        self._process.stdin.flush()
+        return Run(**_next(self._process))
+
+
+@contextmanager
+def duckdb(history: Path, cores: int, python: str) -> Iterator[DuckDB]:
+    """Start DuckDB by an interpreter that has it, and check that it sees every change."""
     script = Path(__file__).with_name("peer_duckdb.py")
-    command = [python, str(script), str(history), str(cores), str(runs)]
-    done = subprocess.run(command, capture_output=True, check=True, text=True)  # noqa: S603 - the caller's interpreter
-    found: dict[str, Any] = json.loads(done.stdout)
-    assert found["changes"] == json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
-    return {**found, "changes_per_second": found["changes"] / statistics.median(found["wall"])}
+    command = [python, str(script), str(history), str(cores)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:  # noqa: S603 - the caller's interpreter
+        facts = _next(process)
+        assert facts["changes"] == json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
+        yield DuckDB(facts, process)
+
+
+def _next(process: subprocess.Popen[str]) -> dict[str, Any]:
+    assert process.stdout is not None
+    return dict(json.loads(process.stdout.readline()))
 
 
 def reference(function: str, changes: int, runs: int, scratch: Path) -> Timing:
@@ -126,33 +149,56 @@ def warm_up(spark: Session, function: str, scratch: Path) -> None:
     """Compile the kernels, and load them in every worker."""
     binlog_type = usual_binlog_type(function)
     history = history_of(small_shape(4000, binlog_type, 4 * spark.cores), scratch)
-    spark.resolve(history, function, binlog_type, scratch, runs=2)
+    spark.prepare(history, function, binlog_type, scratch).run()
 
 
 @attrs.frozen
 class Result:
-    """One function: all of the job, and without final rows, the reference engine, statistics."""
+    """One function: all of the job, without final rows, the reference engine, DuckDB if it is there, statistics."""
 
     function: str
     job: Measured
     without_rows: Measured
     reference_rate: float
+    peer: dict[str, Any] | None
     shape: dict[str, Any]
 
 
 def measured(function: str, spark: Session, arguments: argparse.Namespace, scratch: Path) -> Result:
-    """Measure one function."""
+    """Measure one function: the job and DuckDB in turns."""
     binlog_type = usual_binlog_type(function)
     shape = Shape(arguments.changes, arguments.seed, binlog_type=binlog_type)
     history = history_of(shape, scratch)
     check_agreement(function, arguments.reference_changes, scratch)
     warm_up(spark, function, scratch)
-    job = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat)
-    assert decided(job) == taken(shape)
-    without = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat, final_rows=False)
+    job, without = (
+        spark.prepare(history, function, binlog_type, scratch, final_rows=final_rows) for final_rows in (True, False)
+    )
+    works = {"job": job.run, "without": without.run}
+    with ExitStack() as stack:
+        facts = None
+        if arguments.peer_python:
+            peer = stack.enter_context(duckdb(history, arguments.cores, arguments.peer_python))
+            works["peer"], facts = peer.run, peer.facts
+        runs = in_turns(works, arguments.repeat, again=arguments.repeat)
+    all_of_it = job.measured(runs["job"])
+    assert decided(all_of_it) == taken(shape)
     timing = reference(function, arguments.reference_changes, arguments.reference_runs, scratch)
-    rate = arguments.reference_changes / statistics.median(timing.wall)
-    return Result(function, job, without, rate, statistics_of(shape, job))
+    return Result(
+        function,
+        all_of_it,
+        without.measured(runs["without"]),
+        arguments.reference_changes / statistics.median(timing.wall),
+        None if facts is None else _peer_document(facts, runs["peer"]),
+        statistics_of(shape, all_of_it),
+    )
+
+
+def _peer_document(facts: dict[str, Any], runs: Sequence[Run]) -> dict[str, Any]:
+    """Return what DuckDB took, for JSON."""
+    wall = [run.wall for run in runs]
+    rate = facts["changes"] / statistics.median(wall)
+    return {**facts, "wall": wall, "processor": [run.processor for run in runs], "changes_per_second": rate}
 
 
 def main() -> None:
@@ -171,16 +217,14 @@ def main() -> None:
     if not arguments.peer_python:
         print("--peer-python was not given: DuckDB is left out", file=sys.stderr)
     with tempfile.TemporaryDirectory() as folder, session(arguments.cores) as spark:
-        scratch, results, peers = Path(folder), [], {}
+        scratch, results = Path(folder), []
         for function in arguments.functions:
             results.append(measured(function, spark, arguments, scratch))
             print(describe(results[-1]), flush=True)
-        for path in sorted(scratch.glob(f"history-{arguments.changes}-*")) if arguments.peer_python else ():
-            peers[int(path.name[-1])] = duckdb(path, arguments.cores, arguments.repeat, arguments.peer_python)
         start = spark.start
-    tables = [ratio_table(results, peers), rate_table(results), history_table(results)]
+    tables = [ratio_table(results), rate_table(results), history_table(results)]
     print("\n".join(tables))
-    write_results(arguments.out, document(arguments, results, peers, start), tables)
+    write_results(arguments.out, document(arguments, results, start), tables)
 
 
 def describe(result: Result) -> str:
@@ -190,11 +234,11 @@ def describe(result: Result) -> str:
     return f"{result.function}: {rates}, noise {without.noise:.0%}, {job.noise:.0%}"
 
 
-def ratio_table(results: list[Result], peers: dict[int, dict[str, Any]]) -> str:
+def ratio_table(results: list[Result]) -> str:
     """Return how many times faster the job is than each peer, and than the goal where there is one."""
     rows = []
     for result in results:
-        peer = peers.get(result.shape["binlog_type"])
+        peer = result.peer
         goal = GOALS.get(result.function)
         both = (result.without_rows.rate, result.job.rate)
         ordering = peer["changes_per_second"] if peer else None
@@ -226,13 +270,14 @@ def rate_table(results: list[Result]) -> str:
                 *(f"{each.seconds:.2f}" for each in (without, job)),
                 *(f"{statistics.median(each.processor):.2f}" for each in (without, job)),
                 *(f"{each.noise:.0%}" for each in (without, job)),
+                f"{statistics.median(job.stolen):.0%}",
                 f"{job.gibibytes:.2f}",
                 f"{result.reference_rate:,.0f}",
             ]
         )
     headings = [
         "function", "million row changes/s", "with final rows", "median s", "with final rows", "processor s",
-        "with final rows", "noise", "with final rows", "peak GiB", "reference engine, row changes/s",
+        "with final rows", "noise", "with final rows", "stolen", "peak GiB", "reference engine, row changes/s",
     ]  # fmt: skip
     return markdown_table(headings, rows)
 
@@ -259,9 +304,7 @@ def history_table(results: list[Result]) -> str:
     return markdown_table(headings, rows)
 
 
-def document(
-    arguments: argparse.Namespace, results: list[Result], peers: dict[int, dict[str, Any]], start: float
-) -> dict[str, Any]:
+def document(arguments: argparse.Namespace, results: list[Result], start: float) -> dict[str, Any]:
     """Return everything for JSON."""
     return {
         "environment": environment("numba", "numpy", "pyarrow", "pyspark"),
@@ -269,12 +312,12 @@ def document(
         "cores": arguments.cores,
         "goals": GOALS,
         "spark_start_seconds": start,
-        "duckdb": {f"binlog type {number}": peer for number, peer in peers.items()},
         "results": {
             result.function: {
                 "job": result.job.document(),
                 "job_without_final_rows": result.without_rows.document(),
                 "reference_changes_per_second": result.reference_rate,
+                "duckdb": result.peer,
                 "history": result.shape,
             }
             for result in results

@@ -14,8 +14,9 @@ import argparse
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -26,8 +27,8 @@ import pyarrow.parquet as pq
 from benchmarks.history_maker import usual_binlog_type
 from benchmarks.history_shape import Shape
 from benchmarks.resolve import MILLION, MIX, decided, history_of, statistics_of, taken, warm_up
-from benchmarks.sessions import Measured, session
-from benchmarks.timing import environment, markdown_table, write_results
+from benchmarks.sessions import Job, Measured, Session, session
+from benchmarks.timing import environment, in_turns, markdown_table, write_results
 
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
 MEGABYTE = 1_000_000
@@ -100,28 +101,36 @@ class Point:
     shape: dict[str, Any]
 
 
-def measured(cores: int, arguments: argparse.Namespace, scratch: Path) -> list[Point]:
-    """Measure all functions and sizes in one session."""
+def measured(function: str, sessions: Sequence[Session], arguments: argparse.Namespace, scratch: Path) -> list[Point]:
+    """Measure one function: all sizes and cores, in turns."""
+    binlog_type, most = usual_binlog_type(function), max(arguments.cores)
+    shapes = [Shape(changes, arguments.seed, binlog_type=binlog_type) for changes in arguments.changes]
+    jobs: dict[str, tuple[Shape, Session, Job]] = {}
+    for spark in sessions:
+        warm_up(spark, function, scratch)
+        for shape in shapes:
+            if spark.cores == most or shape.changes <= arguments.fewer_cores_up_to:
+                for final_rows in (True, False):
+                    history = history_of(shape, scratch)
+                    job = spark.prepare(history, function, binlog_type, scratch, final_rows=final_rows)
+                    jobs[_name(shape, spark, final_rows)] = shape, spark, job
+    runs = in_turns({name: job.run for name, (_, _, job) in jobs.items()}, arguments.repeat, again=2)
+    found = {name: job.measured(runs[name]) for name, (_, _, job) in jobs.items()}
     points = []
-    with session(cores) as spark:
-        for function in arguments.functions:
-            binlog_type = usual_binlog_type(function)
-            warm_up(spark, function, scratch)
-            for changes in arguments.changes:
-                if cores < max(arguments.cores) and changes > arguments.fewer_cores_up_to:
-                    continue
-                shape = Shape(changes, arguments.seed, binlog_type=binlog_type)
-                history = history_of(shape, scratch)
-                job = spark.resolve(history, function, binlog_type, scratch, runs=arguments.repeat)
-                assert decided(job) == taken(shape)
-                without = spark.resolve(
-                    history, function, binlog_type, scratch, runs=arguments.repeat, final_rows=False
-                )
-                limit = limit_of(history, job.written, cores, scratch)
-                points.append(Point(function, changes, cores, job, without, limit, statistics_of(shape, job)))
-                seconds = f"{without.seconds:.2f} s, {job.seconds:.2f} s with final rows"
-                print(f"{function}, {changes:,} row changes, {cores} cores: {seconds}", flush=True)
+    for name, (shape, spark, _) in jobs.items():
+        if name != _name(shape, spark, False):
+            job, without = found[name], found[_name(shape, spark, False)]
+            assert decided(job) == taken(shape)
+            limit = limit_of(history_of(shape, scratch), job.written, spark.cores, scratch)
+            shape_document = statistics_of(shape, job)
+            points.append(Point(function, shape.changes, spark.cores, job, without, limit, shape_document))
+            seconds = f"{without.seconds:.2f} s, {job.seconds:.2f} s with final rows"
+            print(f"{function}, {shape.changes:,} row changes, {spark.cores} cores: {seconds}", flush=True)
     return points
+
+
+def _name(shape: Shape, spark: Session, final_rows: bool) -> str:
+    return f"{shape.changes}, {spark.cores} cores{', final rows' if final_rows else ''}"
 
 
 def ratio_table(points: list[Point]) -> str:
@@ -152,6 +161,7 @@ def point_table(points: list[Point]) -> str:
             *(f"{each.rate / MILLION:.2f}" for each in (point.without_rows, point.job)),
             *(f"{each.seconds:.2f}" for each in (point.without_rows, point.job)),
             *(f"{each.noise:.0%}" for each in (point.without_rows, point.job)),
+            f"{statistics.median(point.job.stolen):.0%}",
             f"{max(point.job.gibibytes, point.without_rows.gibibytes):.2f}",
             f"{point.limit.seconds:.2f}",
             f"{point.job.seconds / point.limit.seconds:.1f}x",
@@ -161,7 +171,8 @@ def point_table(points: list[Point]) -> str:
     ]
     headings = [
         "function", "row changes", "cores", "million row changes/s", "with final rows", "median s", "with final rows",
-        "noise", "with final rows", "peak GiB", "limit s", "job with final rows to limit", "transactions in conflict",
+        "noise", "with final rows", "stolen", "peak GiB", "limit s", "job with final rows to limit",
+        "transactions in conflict",
     ]  # fmt: skip
     return markdown_table(headings, rows)
 
@@ -180,8 +191,11 @@ def main() -> None:
     parser.add_argument("--scratch", type=Path, help="where Histories and results go meanwhile")
     parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder:
-        points = [point for cores in arguments.cores for point in measured(cores, arguments, Path(folder))]
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as folder, ExitStack() as stack:
+        sessions = [stack.enter_context(session(cores)) for cores in arguments.cores]
+        points = [
+            point for function in arguments.functions for point in measured(function, sessions, arguments, Path(folder))
+        ]
     points.sort(key=lambda point: (point.function, point.changes, point.cores))
     tables = [ratio_table(points), point_table(points)]
     print("\n".join(tables))

@@ -9,7 +9,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ from typing import Any
 import attrs
 
 from benchmarks.process_tree import MemoryPeak, processor_seconds
+from benchmarks.timing import Run
 
-__all__ = ["Measured", "Session", "session"]
+__all__ = ["Job", "Measured", "Session", "session"]
 
 GIBIBYTE = 2**30
 
@@ -32,6 +33,7 @@ class Measured:
         changes: Row changes of the History.
         wall: Seconds on the wall, run by run, of the job alone.
         processor: Seconds of processor time of all processes, run by run.
+        stolen: Part of the processors that others had meanwhile, run by run.
         memory: Peak of the memory of all processes in bytes, of a run before those that are timed: looking at it takes
             processor time.
         stages: Seconds until each stage had ended, of the last run.
@@ -43,6 +45,7 @@ class Measured:
     changes: int
     wall: tuple[float, ...]
     processor: tuple[float, ...]
+    stolen: tuple[float, ...]
     memory: int
     stages: list[tuple[str, float]]
     answer: dict[str, Any]
@@ -79,6 +82,7 @@ class Measured:
             "noise": self.noise,
             "wall_seconds": self.wall,
             "processor_seconds": self.processor,
+            "stolen": self.stolen,
             "peak_gibibytes": self.gibibytes,
             "stages_end_at": self.stages,
             "bytes_of_history": self.read,
@@ -107,36 +111,51 @@ class Session:
     start: float
     _process: subprocess.Popen[str]
 
-    def resolve(
-        self, history: Path, function: str, binlog_type: int, scratch: Path, *, runs: int, final_rows: bool = True
-    ) -> Measured:
+    def prepare(self, history: Path, function: str, binlog_type: int, scratch: Path, *, final_rows: bool = True) -> Job:
         """
-        Resolve a History several times, after a first time that is not counted.
+        Resolve a History once, which is not counted, and return what resolves it again.
 
         Args:
             history: Where it is.
             function: The conflict function.
             binlog_type: Of its table.
             scratch: A folder for results, which are removed.
-            runs: How many times.
             final_rows: Whether the final rows are wanted.
         """
-        wall, processor = [], []
         request = {"history": str(history), "function": function, "binlog_type": binlog_type, "final_rows": final_rows}
         with MemoryPeak(self._process.pid) as peak, tempfile.TemporaryDirectory(dir=scratch) as folder:
-            _ask(self._process, {**request, "out": f"{folder}/out"})
-        for _ in range(runs):
-            with tempfile.TemporaryDirectory(dir=scratch) as folder:
-                used = processor_seconds(self._process.pid)
-                answer = _ask(self._process, {**request, "out": f"{folder}/out"})
-                processor.append(processor_seconds(self._process.pid) - used)
-                written = bytes_below(Path(folder))
-            wall.append(answer["seconds"])
+            answer = _ask(self._process, {**request, "out": f"{folder}/out"})
+            written = bytes_below(Path(folder))
+        return Job(request, scratch, peak.size, written, self._process, answer)
+
+
+@attrs.define
+class Job:
+    """One History that is resolved again and again in a session."""
+
+    _request: dict[str, Any]
+    _scratch: Path
+    _memory: int
+    _written: int
+    _process: subprocess.Popen[str]
+    _answer: dict[str, Any]
+
+    def run(self) -> Run:
+        """Resolve it once."""
+        with tempfile.TemporaryDirectory(dir=self._scratch) as folder:
+            used = processor_seconds(self._process.pid)
+            self._answer = _ask(self._process, {**self._request, "out": f"{folder}/out"})
+            return Run(self._answer["seconds"], processor_seconds(self._process.pid) - used)
+
+    def measured(self, runs: Sequence[Run]) -> Measured:
+        """Return what was measured in some runs, the last one among them."""
+        history = Path(self._request["history"])
         changes = json.loads((history / "history.json").read_text(encoding="utf-8"))["changes"]
-        kinds = ("changes", "images", "consequences", "keys")
-        read = {kind: bytes_below(history / kind) for kind in kinds}
-        times = (tuple(wall), tuple(processor))
-        return Measured(changes, *times, peak.size, answer["stages"], answer, read, written)
+        read = {kind: bytes_below(history / kind) for kind in ("changes", "images", "consequences", "keys")}
+        times = ([run.wall for run in runs], [run.processor for run in runs], [run.stolen for run in runs])
+        return Measured(
+            changes, *map(tuple, times), self._memory, self._answer["stages"], self._answer, read, self._written
+        )
 
 
 def _ask(process: subprocess.Popen[str], request: dict[str, Any] | None) -> dict[str, Any]:

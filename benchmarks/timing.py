@@ -14,14 +14,33 @@ import resource
 import statistics
 import subprocess
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import attrs
 
-__all__ = ["Timing", "environment", "markdown_table", "measure", "measure_command", "write_results"]
+__all__ = ["Run", "Timing", "environment", "in_turns", "markdown_table", "measure", "measure_command", "write_results"]
+
+_STOLEN = 0.02  # part of the processors that the host of a virtual machine may keep from it in a round
+_TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@attrs.frozen
+class Run:
+    """
+    One run of some work.
+
+    Attributes:
+        wall: Seconds on the wall.
+        processor: Seconds of processor time.
+        stolen: Part of the processors that others had meanwhile, as far as the system knows (see `in_turns`).
+    """
+
+    wall: float
+    processor: float
+    stolen: float = 0.0
 
 
 @attrs.frozen
@@ -69,6 +88,39 @@ def measure(work: Callable[[], object], *, runs: int, warm_up: bool = True) -> T
         wall.append(time.perf_counter() - before)
         processor.append(time.process_time() - used)
     return Timing(tuple(wall), tuple(processor))
+
+
+def in_turns(works: Mapping[str, Callable[[], Run]], rounds: int, again: int) -> dict[str, list[Run]]:
+    """
+    Run several works one after the other, again and again, so that a machine that gets slower slows all of them.
+
+    Where the host of a virtual machine gave its processors to others meanwhile, the whole round is run again; then
+    those rounds count in which it did so least, whatever they took.
+
+    Args:
+        works: What is measured, by name.
+        rounds: How many runs of each are wanted.
+        again: How many rounds more there may be.
+
+    Returns:
+        The runs of each, round by round.
+    """
+    found: list[tuple[float, dict[str, Run]]] = []
+    while len(found) < rounds + again and sum(stolen <= _STOLEN for stolen, _ in found) < rounds:
+        before, stolen = time.perf_counter(), _stolen_seconds()
+        runs = {name: work() for name, work in works.items()}
+        seconds = (time.perf_counter() - before) * (os.cpu_count() or 1)
+        found.append(((_stolen_seconds() - stolen) / seconds, runs))
+    kept = sorted(sorted(range(len(found)), key=lambda number: found[number][0])[:rounds])
+    return {name: [attrs.evolve(found[each][1][name], stolen=found[each][0]) for each in kept] for name in works}
+
+
+def _stolen_seconds() -> float:
+    """Return the processor time that this machine wanted and its host gave to others; 0 where that is not known."""
+    try:
+        return int(Path("/proc/stat").read_text(encoding="ascii").split()[8]) / _TICKS
+    except (OSError, IndexError):
+        return 0.0
 
 
 def measure_command(command: Sequence[str], *, runs: int) -> Timing:

@@ -108,9 +108,10 @@ def _small(schema: pa.Schema) -> dict[str, Any]:
 
     Epochs come in long stretches of the same number, which lz4 alone makes small. Other integers are split into streams
     of their first, second, ... bytes before that; unsigned ones are kept as differences, for Spark does not read them
-    so. What has a dictionary keeps it. Statistics of a column cost as much as the column; readers get them for the
-    epochs, by which they look for rows.
+    so. What has a dictionary keeps it. Statistics of a column cost as much as the column; readers get them for one
+    epoch, by which they look for rows.
     """
+    epochs = [name for name in schema.names if _is_epoch(name)]
     integers = [field for field in schema if pa.types.is_integer(field.type) and not _is_epoch(field.name)]
     encodings = {
         field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
@@ -122,7 +123,7 @@ def _small(schema: pa.Schema) -> dict[str, Any]:
         "column_encoding": encodings,
         "use_dictionary": dictionaries,
         "dictionary_pagesize_limit": _DICTIONARY_BYTES,
-        "write_statistics": [name for name in schema.names if _is_epoch(name)],
+        "write_statistics": epochs[:1],
         # To other readers a dictionary is not another type.
         "store_schema": not dictionaries,
     }

@@ -28,7 +28,7 @@ __all__ = ["check_shared", "spark_runner", "spark_session"]
 Task = TypeVar("Task")
 Result = TypeVar("Result")
 _NAME = "ndb-conflict"
-_POLL_SECONDS = 0.2
+_POLL_SECONDS = 0.5  # to ask takes the JVM a hundredth of a second
 # Spark tasks per core: few enough that starting them costs little, and enough that cores end at about the same time.
 _PER_CORE = 8
 _QUESTION, _ANSWER = "question.json", "answer.json"

@@ -194,10 +194,6 @@ class Conflicts:
     offsets: Int64
     groups: Int32
 
-    def of(self, take: int) -> Int32:
-        """Return the groups of one take."""
-        return self.groups[self.offsets[take] : self.offsets[take + 1]]
-
     @property
     def takes(self) -> Int64:
         """Takes that hold transactions in conflict."""
