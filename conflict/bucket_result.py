@@ -7,10 +7,11 @@ from __future__ import annotations
 from functools import cached_property
 
 from conflict.bucket import Bucket
-from conflict.kernels.arrays import Bool, Conflicts, TakeArrays
+from conflict.kernels.arrays import Bool, Conflicts, Int32, TakeArrays, read_only
 from conflict.kernels.bounds import Bounds, bounds_of
 from conflict.kernels.fold import Folded
 from conflict.kernels.provenance import FinalRows, trace_images
+from conflict.kernels.stretches import stretches_of
 from conflict.sites import Site, masks_of
 from ndb_formats.events.rows_event import Operation
 
@@ -62,6 +63,12 @@ class BucketResult:
             folded.logged,
             self.watched,
         )
+
+    @cached_property
+    def taken(self) -> tuple[Int32, Int32]:
+        """The takes that decisions were made in, and the first decision of each, and how many there are."""
+        takes, starts = stretches_of(read_only(self.folded.decisions.take))
+        return takes, starts
 
     @cached_property
     def bounds(self) -> Bounds:

@@ -98,7 +98,7 @@ def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int64]:
     takes, decisions, rows = result.takes, result.folded.decisions, result.bucket.rows[1 - applier]
     *columns, others = applied_columns(
         *(*each_read_only(takes.applier, takes.foreign_epoch, takes.epoch), applier),
-        *each_read_only(decisions.take, decisions.source, decisions.verdict),
+        *each_read_only(*result.taken, decisions.source, decisions.verdict),
         *each_read_only(rows.group, rows.ordinal),
     )
     # Columns that cannot be NULL cost less to write.

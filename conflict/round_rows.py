@@ -26,7 +26,8 @@ from conflict.kernels.arrays import (
     holds_anything,
     read_only,
 )
-from conflict.kernels.links import epoch_of_rows, epochs_of, mark_keys, rows_of_keys
+from conflict.kernels.links import epoch_of_rows, mark_keys, rows_of_keys
+from conflict.kernels.stretches import stretches_of
 
 __all__ = ["ChosenRows", "KeptRows", "RoundRows", "keep_rows", "load_rows"]
 
@@ -137,7 +138,7 @@ def keep_rows(bucket: Bucket, folder: Folder) -> None:
     """Leave the rows of a bucket for later rounds and the result."""
     folder.write_arrays(_TABLES, {"table": bucket.key_table})
     for side, rows in enumerate(bucket.rows):
-        epochs, starts = epochs_of(read_only(rows.epoch))
+        epochs, starts = stretches_of(read_only(rows.epoch))
         columns = {name: getattr(rows, name) for name in _DECIDING if holds_anything(getattr(rows, name))}
         found = {"key": rows.key, "epochs": epochs, "starts": starts}
         folder.write_arrays(_side(side), {**found, **columns})

@@ -36,7 +36,8 @@ from conflict.kernels.arrays import (
     read_only,
 )
 from conflict.kernels.fold import Folded
-from conflict.kernels.links import epochs_of, linked, mark_keys
+from conflict.kernels.links import linked, mark_keys
+from conflict.kernels.stretches import stretches_of
 from conflict.round_decisions import Entries
 from conflict.round_rows import RoundRows
 from conflict.sites import Site, function_arrays, transactional_tables
@@ -209,7 +210,7 @@ def _own_places(takes: TakeArrays) -> list[list[np.ndarray]]:
     for side in (0, 1):
         mine = np.flatnonzero(takes.applier == side)
         mine = mine[np.lexsort((takes.group[mine], takes.epoch[mine]))]
-        stretches = epochs_of(read_only(takes.epoch[mine]))
+        stretches = stretches_of(read_only(takes.epoch[mine]))
         found.append(each_read_only(*stretches, takes.group[mine], mine.astype(np.int32)))
     return found
 

@@ -46,8 +46,8 @@ def _all_shown(now, start, shown, count, verdict, existed, key, operation, shown
 
 
 def look_quickly(
-    take: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8, log_take: Int64, log_key: Int32,
-    applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
+    taken: Int32, starts: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8,
+    log_take: Int64, log_key: Int32, applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
     shown_epochs: UInt64, shown_groups: Int32, shown_rows: Int32, shown_effects: Int8, keys: int,
 ) -> tuple[int, Int32, Int32]:  # fmt: skip
     """
@@ -56,7 +56,8 @@ def look_quickly(
     Nearly all are so, and need no second look but at those rows.
 
     Args:
-        take: Of each decision.
+        taken: The takes of the decisions, in order.
+        starts: The first decision of each, and how many there are.
         verdict: Of each decision.
         existed: Whether its row was there before.
         key: Its row.
@@ -78,11 +79,11 @@ def look_quickly(
         How many rows were found to be the same, the numbers of all other decisions of the applier, and of all other
         rows that the binlog shows.
     """
-    decided = each_read_only(take, verdict, existed, key, operation, log_take, log_key)
+    decided = each_read_only(taken, starts, verdict, existed, key, operation, log_take, log_key)
     takes = each_read_only(applier, epochs, groups, alone)
     shown = each_read_only(shown_epochs, shown_groups, shown_rows, shown_effects)
     touched_in, again = np.full(keys, -1, np.int32), np.zeros(keys, np.bool_)
-    open_decisions, open_shown = np.empty(len(take), np.int32), np.empty(len(shown_rows), np.int32)
+    open_decisions, open_shown = np.empty(len(verdict), np.int32), np.empty(len(shown_rows), np.int32)
     compared, left, unseen = _look_quickly(
         *decided, *takes, side, *shown, touched_in, again, open_decisions, open_shown
     )
@@ -91,7 +92,7 @@ def look_quickly(
 
 @njit_uncounted()
 def _look_quickly(
-    take, verdict, existed, key, operation, log_take, log_key, applier, epochs, groups, alone, side,
+    taken, starts, verdict, existed, key, operation, log_take, log_key, applier, epochs, groups, alone, side,
     shown_epochs, shown_groups, shown_rows, shown_effects, touched_in, again, open_decisions, open_shown,
 ):  # fmt: skip
     """
@@ -101,11 +102,9 @@ def _look_quickly(
     row is sent again in the take.
     """
     compared, left, unseen = 0, 0, 0
-    decision, entry, shown = 0, 0, 0
-    while decision < len(take):
-        now, start = take[decision], decision
-        while decision < len(take) and take[decision] == now:
-            decision += 1
+    entry, shown = 0, 0
+    for which in range(len(taken)):
+        now, start, decision = taken[which], starts[which], starts[which + 1]
         if applier[now] != side:
             continue
         epoch, group = epochs[now], groups[now]
@@ -115,7 +114,9 @@ def _look_quickly(
             open_shown[unseen] = shown
             unseen += 1
             shown += 1
-        stop = shown
+        stop = min(shown + decision - start, len(shown_rows))  # what is in order and ends alike is alike
+        if stop == shown or shown_epochs[stop - 1] != epoch or shown_groups[stop - 1] != group:
+            stop = shown
         while stop < len(shown_rows) and shown_epochs[stop] == epoch and shown_groups[stop] == group:
             stop += 1
         while entry < len(log_take) and log_take[entry] < now:
@@ -231,12 +232,11 @@ def touched_rows(take, verdict, existed, key, operation, log_take, log_key, log_
 @njit(cache=True)
 def in_order(epochs, groups):
     """Whether rows are in the order of epoch and group."""
-    for place in range(1, len(epochs)):
-        if epochs[place] < epochs[place - 1]:
-            return False
-        if epochs[place] == epochs[place - 1] and groups[place] < groups[place - 1]:
-            return False
-    return True
+    fine = True
+    for place in range(1, len(epochs)):  # without a branch
+        before, after = epochs[place - 1], epochs[place]
+        fine &= (before < after) | ((before == after) & (groups[place - 1] <= groups[place]))
+    return fine
 
 
 @njit(cache=True)

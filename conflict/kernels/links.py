@@ -11,35 +11,14 @@ from conflict.kernels.arrays import Int8, Int32, Kind, each_read_only
 from conflict.kernels.stretches import first_at_least
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["epoch_of_rows", "epochs_of", "linked", "mark_keys", "reach", "rows_of_keys"]
+__all__ = ["epoch_of_rows", "linked", "mark_keys", "reach", "rows_of_keys"]
 
 EMPTY = int(Kind.EMPTY)
 
 
 @njit(cache=True, nogil=True)
-def epochs_of(epoch):
-    """
-    Return the different epochs of rows in the order of epochs, and where each begins, and the number of rows.
-
-    Args:
-        epoch: Of each row.
-    """
-    count = min(len(epoch), 1)
-    for row in range(1, len(epoch)):
-        count += epoch[row] != epoch[row - 1]
-    epochs, starts = np.empty(count, np.uint64), np.empty(count + 1, np.int32)
-    found = 0
-    for row in range(len(epoch)):
-        if row == 0 or epoch[row] != epoch[row - 1]:
-            epochs[found], starts[found] = epoch[row], row
-            found += 1
-    starts[found] = len(epoch)
-    return epochs, starts
-
-
-@njit(cache=True, nogil=True)
 def epoch_of_rows(epochs, starts, rows):
-    """Return the epoch of some rows, whose numbers are in order; see `epochs_of`."""
+    """Return the epoch of some rows, whose numbers are in order; see `conflict.kernels.stretches.stretches_of`."""
     found = np.empty(len(rows), np.uint64)
     place = 0
     for number in range(len(rows)):
@@ -55,7 +34,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
     Mark the keys of rows that stand in one of some groups; both are in the order of epoch and group.
 
     Args:
-        row_epochs: The different epochs of the rows; see `epochs_of`.
+        row_epochs: The different epochs of the rows; see `conflict.kernels.stretches.stretches_of`.
         starts: Where the rows of each begin.
         row_group: Group of each row.
         key: Key of each row.

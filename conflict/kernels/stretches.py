@@ -1,18 +1,40 @@
 """
-Which of a cluster's rows come before a take, and which belong to an epoch.
+Stretches of rows: which of a cluster's come before a take, which belong to an epoch, which decisions to a take.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["HIGHEST", "LAST_EPOCH", "first_at_least", "open_start", "reaches", "seek"]
+__all__ = ["HIGHEST", "LAST_EPOCH", "first_at_least", "open_start", "reaches", "seek", "stretches_of"]
 
 # No group of an epoch is as high, and no epoch is later.
 HIGHEST = np.int64(2**40)
 LAST_EPOCH = np.uint64(2**64 - 1)
+
+
+@njit(cache=True, nogil=True)
+def stretches_of(numbers):
+    """
+    Return the numbers that stand in an array, stretch by stretch, and where each begins, and the length of it.
+
+    Args:
+        numbers: Integers, of which equal ones stand together. Shape (rows,).
+    """
+    count = min(len(numbers), 1)
+    for row in range(1, len(numbers)):
+        count += numbers[row] != numbers[row - 1]
+    different, starts = np.empty(count, numbers.dtype), np.empty(count + 1, np.int32)
+    found = 0
+    for row in range(len(numbers)):
+        if row == 0 or numbers[row] != numbers[row - 1]:
+            different[found], starts[found] = numbers[row], row
+            found += 1
+    starts[found] = len(numbers)
+    return different, starts
 
 
 @njit_uncounted(inline="always")

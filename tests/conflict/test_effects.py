@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from conflict.kernels.effects import compare, in_order, look_quickly
+from conflict.kernels.stretches import stretches_of
 
 CHANGED, DELETED, REFRESHED = 1, 2, 3
 # Take, own epoch, group, row and effect; what is shown has no take.
@@ -117,7 +118,7 @@ def test_a_quick_look(
     log = (np.array([each[place] for each in sent_again], np.int64) for place in (0, 1))
     places = (np.array([7, 9, 2**64 - 1], np.uint64), np.zeros(3, np.int32), np.full(3, alone, np.bool_))
     count, left, unseen = look_quickly(
-        *(take, verdict, np.ones(len(take), np.bool_), row, operation, *log),
+        *(*stretches_of(take), verdict, np.ones(len(take), np.bool_), row, operation, *log),
         *(np.array([0, 1, 0], np.int8), *places, 0, *columns(shown)[1:], 10),
     )
     assert (count, left.tolist(), unseen.tolist()) == expected

@@ -10,8 +10,9 @@ from conflict.grid import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.kernels.arrays import Kind
-from conflict.kernels.links import epoch_of_rows, epochs_of, linked, mark_keys, reach, rows_of_keys
+from conflict.kernels.links import epoch_of_rows, linked, mark_keys, reach, rows_of_keys
 from conflict.kernels.passes import are_rejected
+from conflict.kernels.stretches import stretches_of
 
 
 def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> list[int]:
@@ -21,7 +22,7 @@ def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> l
         np.array([row[place] for row in rows], kind) for place, kind in enumerate((np.uint64, np.int32, np.int32))
     )
     wanted = (np.array([each[place] for each in groups], kind) for place, kind in enumerate((np.uint64, np.int64)))
-    mark_keys(*epochs_of(epoch), group, key, *wanted, affected)
+    mark_keys(*stretches_of(epoch), group, key, *wanted, affected)
     return np.flatnonzero(affected).tolist()
 
 
@@ -49,9 +50,9 @@ def test_mark_keys(groups: list[tuple[int, int]], keys: list[int]) -> None:
     ("epoch", "epochs", "starts"),
     [([], [], [0]), ([7], [7], [0, 1]), ([0, 0, 2**63, 2**64 - 1, 2**64 - 1], [0, 2**63, 2**64 - 1], [0, 2, 3, 5])],
 )
-def test_epochs_of(epoch: list[int], epochs: list[int], starts: list[int]) -> None:
+def test_stretches_of(epoch: list[int], epochs: list[int], starts: list[int]) -> None:
     """The epochs of rows, and where each begins; from both, that of any row."""
-    found = epochs_of(np.array(epoch, np.uint64))
+    found = stretches_of(np.array(epoch, np.uint64))
     assert [each.tolist() for each in found] == [epochs, starts]
     for step in (1, 2):
         assert epoch_of_rows(*found, np.arange(0, len(epoch), step, dtype=np.int32)).tolist() == epoch[::step]
