@@ -114,7 +114,7 @@ def measured(function: str, sessions: Sequence[Session], arguments: argparse.Nam
                     history = history_of(shape, scratch)
                     job = spark.prepare(history, function, binlog_type, scratch, final_rows=final_rows)
                     jobs[_name(shape, spark, final_rows)] = shape, spark, job
-    runs = in_turns({name: job.run for name, (_, _, job) in jobs.items()}, arguments.repeat, again=2)
+    runs = in_turns({name: job.run for name, (_, _, job) in jobs.items()}, arguments.repeat, again=0)
     found = {name: job.measured(runs[name]) for name, (_, _, job) in jobs.items()}
     points = []
     for name, (shape, spark, _) in jobs.items():
