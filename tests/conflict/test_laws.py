@@ -1,5 +1,8 @@
 """Laws of conflict resolution, for clusters that do what clusters can do and then take everything."""
 
+from collections.abc import Iterator
+from functools import partial
+
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -8,6 +11,7 @@ from conflict.decision import Cause, Verdict
 from conflict.engine.epoch_log import LoggedChange
 from conflict.engine.row_store import Row
 from conflict.history import Role
+from conflict.resolution import Outcome
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.worlds import Step, World, steps, world
 
@@ -108,19 +112,27 @@ class TestOld:
 
 def _check_old(made: World, cluster: int, entries: list[LoggedChange], rows: dict[int, Row | None]) -> None:
     """Check the operations of one take against the values that they met."""
-    site = made.sites[cluster]
     stored = {number: None if row is None else row.payloads[1] for number, row in rows.items()}
-    foreign = [entry for entry in entries if entry.server_id != site.cluster.server_id]
-    outcomes = site.outcomes[len(site.outcomes) - len(foreign) :]
-    for entry, outcome in zip(foreign, outcomes, strict=True):
-        change = entry.change
-        shown = change.before or change.after
-        assert shown is not None
-        number = int.from_bytes(shown.payloads[0] or b"", "little")
+    changes = [entry.change for entry in _foreign(made, cluster, entries)]
+    for change, (number, outcome) in zip(changes, _taken(made, cluster, entries), strict=True):
         before = change.before and change.before.payloads[1]
         assert (outcome.verdict is Verdict.APPLIED) == (before == stored[number])
         if outcome.verdict is Verdict.APPLIED:
             stored[number] = None if change.after is None else change.after.payloads[1]
+
+
+def _foreign(made: World, cluster: int, entries: list[LoggedChange]) -> list[LoggedChange]:
+    """Return what other clusters logged."""
+    return [entry for entry in entries if entry.server_id != made.sites[cluster].cluster.server_id]
+
+
+def _taken(made: World, cluster: int, entries: list[LoggedChange]) -> Iterator[tuple[int, Outcome]]:
+    """Yield the number of the row of each operation of the last take, and what became of it."""
+    foreign, outcomes = _foreign(made, cluster, entries), made.sites[cluster].outcomes
+    for entry, outcome in zip(foreign, outcomes[len(outcomes) - len(foreign) :], strict=True):
+        shown = entry.change.before or entry.change.after
+        assert shown is not None
+        yield int.from_bytes(shown.payloads[0] or b"", "little"), outcome
 
 
 # Row 1 puts the secondary's first transaction in conflict, and with it the insert of row 4 and its delete; the row that
@@ -172,25 +184,32 @@ class TestEpoch:
         """
         Both end with the same row, but for two cases; both are ways to lose an insert that was accepted.
 
-        Where the secondary's delete found no row (delete-delete), nothing is sent again, and what the secondary
-        inserts after it meets a delete, or a refresh without row, that is under way to it. The same goes where the
-        delete was rejected with its transaction, and for a row that the primary deleted while the secondary inserted
-        it.
+        Where the secondary's delete found no row, whether it was rejected for that (delete-delete) or with its
+        transaction, what the secondary inserts after it meets a delete, or a refresh without row, that is under way to
+        it. The same goes for a row that the primary deleted while the secondary inserted it.
         """
-        made = world(function, only_first=True, empty_epochs=empty)
+        made, missed = world(function, only_first=True, empty_epochs=empty), set()
+        made.on_take = partial(_note_missed, missed)
         made.run(script)
         made.settle()
         risky = {each.key for each in made.made if (each.cluster, each.operation) == (0, DELETE)} & {
             each.key for each in made.made if (each.cluster, each.operation) == (1, WRITE)
         }
-        missed = {
-            outcome.key[-4]
-            for outcome in made.sites[0].outcomes
-            if outcome.operation is DELETE and outcome.cause in (Cause.ROW_DOES_NOT_EXIST, Cause.TRANS_IN_CONFLICT)
-        }
         first, second = made.contents(0), made.contents(1)
         for number in set(range(1, 7)) - risky - missed:
             assert first.get(number) == second.get(number)
+
+
+def _note_missed(
+    missed: set[int], made: World, cluster: int, entries: list[LoggedChange], rows: dict[int, Row | None]
+) -> None:
+    """Note the rows of deletes that the primary rejected when it did not have the row."""
+    there = {number: row is not None for number, row in rows.items()}
+    for number, outcome in _taken(made, cluster, entries):
+        if cluster == 0 and outcome.operation is DELETE and outcome.verdict is Verdict.REJECTED and not there[number]:
+            missed.add(number)
+        if outcome.verdict is Verdict.APPLIED:
+            there[number] = outcome.operation is not DELETE
 
 
 class TestEpoch2:
