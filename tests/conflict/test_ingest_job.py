@@ -293,11 +293,11 @@ def killed_at(number: int, monkeypatch: pytest.MonkeyPatch, work: Callable[[], o
     left = [number]
 
     def counted(method: Callable[..., Any]) -> Callable[..., Any]:
-        def call(*arguments: Any) -> Any:
+        def call(*arguments: Any, **options: Any) -> Any:
             left[0] -= 1
             if left[0] < 0:
                 raise Killed
-            return method(*arguments)
+            return method(*arguments, **options)
 
         return call
 
