@@ -20,7 +20,7 @@ from conflict.exceptions_numbering import TrackedRows
 from conflict.final_rows import count_differing, final_table
 from conflict.grid import Folder
 from conflict.image_values import ImageReader
-from conflict.outputs import applied_table, outcome_table
+from conflict.outputs import applied_path, applied_table, outcome_table
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketSummary", "write_bucket"]
@@ -77,11 +77,12 @@ def write_bucket(
     """
     bucket, sites, folded = result.bucket, result.sites, result.folded
     for number, site in enumerate(sites):
-        source, part = sites[1 - number].name, f"applier={site.name}/bucket={bucket.number:05d}.parquet"
+        source = sites[1 - number].name
         applied, others = applied_table(result, number)
-        out.write_table(f"applied/{part}", applied)
+        out.write_table(applied_path(site.name, bucket.number), applied)
         if len(others):
-            out.write_table(f"outcomes/{part}", outcome_table(result, number, others, source, files[source]))
+            path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
+            out.write_table(path, outcome_table(result, number, others, source, files[source]))
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
     unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}

@@ -53,6 +53,16 @@ class GridColumns:
             self._arrays[name] = chunks[0] if len(chunks) == 1 else np.concatenate([empty, *chunks])
         return self._arrays[name]
 
+    def of_rows(self, name: str, rows: np.ndarray) -> np.ndarray:
+        """Return a column of numbers at some rows; for few of them, it costs less than `array`. Shape of `rows`."""
+        chunks = [chunk.to_numpy() for chunk in self.column(name).chunks if len(chunk)]
+        starts = np.cumsum([0, *map(len, chunks)])
+        found = np.empty(len(rows), self.schema.field(name).type.to_pandas_dtype())
+        for chunk, start, stop in zip(chunks, starts, starts[1:], strict=False):
+            here = np.flatnonzero((start <= rows) & (rows < stop))
+            found[here] = chunk[rows[here] - start]
+        return found
+
     def may_be_null(self, name: str) -> bool:
         """Whether a column says that it can hold NULL; it need not be read to know."""
         return any(self.history.may_be_null(path, name) for path in self.paths)

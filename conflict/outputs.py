@@ -1,7 +1,7 @@
 """
 How results look on disk.
 
-    applied/applier=A/...parquet              one row per change of the other cluster that an applier simply applied
+    applied/applier=A/...parquet              changes of the other cluster that an applier simply applied, in stretches
     outcomes/applier=A/...parquet             one row per other operation that it took
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         rows of the tables at the end
@@ -19,26 +19,29 @@ import pyarrow as pa
 from conflict.bucket_result import BucketResult
 from conflict.decision import Cause, Verdict
 from conflict.grid_columns import GridColumns
-from conflict.kernels.arrays import Int32, Int64, Kind, each_read_only
-from conflict.kernels.outcomes import applied_columns
+from conflict.kernels.arrays import Int32, Kind, each_read_only, read_only
+from conflict.kernels.outcomes import applied_stretches
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "APPLIED",
     "OUTCOMES",
     "UNDECIDED",
+    "applied_path",
     "applied_table",
     "exceptions_path",
     "outcome_table",
     "staged_exceptions_path",
 ]
 
-# What is there of an operation that was applied as it stood: nearly all are, and the History has all else of them.
+# Changes that were applied as they stood, one after the other in one take: nearly all are, and the History has all else
+# of them. Those of the bucket from ordinal `first` to `last`.
 APPLIED = pa.schema(
     [
         ("source_epoch", pa.uint64()),
-        ("group", pa.int32()),
-        ("ordinal", pa.int32()),
+        ("first", pa.int32()),
+        ("last", pa.int32()),
+        ("changes", pa.int32()),
         ("epoch", pa.uint64()),
     ]
 )
@@ -79,12 +82,17 @@ UNDECIDED = pa.schema(
 )
 
 
+def applied_path(applier: str, bucket: int) -> str:
+    """Return where it stands what an applier simply applied of a bucket."""
+    return f"applied/applier={applier}/bucket={bucket:05d}.parquet"
+
+
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     """Return where a bucket's rows of an exceptions table wait for their numbers."""
     return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
-def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int64]:
+def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int32]:
     """
     Return which of the other cluster's changes one applier simply applied, of this bucket.
 
@@ -96,17 +104,17 @@ def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int64]:
         `APPLIED`, and the numbers of the applier's other decisions.
     """
     takes, decisions, rows = result.takes, result.folded.decisions, result.bucket.rows[1 - applier]
-    *columns, others = applied_columns(
-        *(*each_read_only(takes.applier, takes.foreign_epoch, takes.epoch), applier),
-        *each_read_only(*result.taken, decisions.source, decisions.verdict),
-        *each_read_only(rows.group, rows.ordinal),
+    take, first, last, others = applied_stretches(
+        read_only(takes.applier), applier, *each_read_only(*result.taken, decisions.source, decisions.verdict)
     )
+    epochs, ordinal = (takes.foreign_epoch[take], takes.epoch[take]), rows.ordinal
+    columns = [epochs[0], ordinal[first], ordinal[last], last - first + 1, epochs[1]]
     # Columns that cannot be NULL cost less to write.
     schema = pa.schema([field.with_nullable(False) for field in APPLIED])
     return pa.table([pa.array(column) for column in columns], schema=schema), others
 
 
-def outcome_table(result: BucketResult, applier: int, others: Int64, source: str, files: Sequence[str]) -> pa.Table:
+def outcome_table(result: BucketResult, applier: int, others: Int32, source: str, files: Sequence[str]) -> pa.Table:
     """
     Return what became of operations that an applier took and did not simply apply.
 
@@ -155,12 +163,11 @@ def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
 
     What its applier logged has the ordinal and the file -1.
     """
-    found, own = {}, row >= 0
     changes.read(_ORIGIN)
-    for name in _ORIGIN:
-        column = changes.array(name)
-        found[name] = np.full(len(row), -1).astype(column.dtype)
-        found[name][own] = column[row[own]]
+    own = row >= 0
+    found = {name: changes.of_rows(name, np.where(own, row, 0)) for name in _ORIGIN}
+    for name in ("ordinal", "file"):
+        found[name][~own] = -1
     return found
 
 

@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
 from conflict.history import History
-from conflict.outputs import APPLIED, OUTCOMES, UNDECIDED, exceptions_path
+from conflict.outputs import APPLIED, OUTCOMES, UNDECIDED, applied_path, exceptions_path
 from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
@@ -44,12 +44,11 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
         applied = [outcome for outcome in outcomes if outcome.verdict is Verdict.APPLIED and outcome.ordinal >= 0]
-        rows = [{name: getattr(outcome, name) for name in APPLIED.names} for outcome in applied]
-        part = f"applier={cluster.name}/bucket=00000.parquet"
-        out.write_table(f"applied/{part}", pa.Table.from_pylist(rows, APPLIED))
+        out.write_table(applied_path(cluster.name, 0), pa.Table.from_pylist(_stretches(applied), APPLIED))
         others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
         if others:
-            out.write_table(f"outcomes/{part}", _outcome_table(others, cluster.name, history, setups))
+            part = f"outcomes/applier={cluster.name}/bucket=00000.parquet"
+            out.write_table(part, _outcome_table(others, cluster.name, history, setups))
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
             out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
@@ -60,6 +59,18 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
             if values:
                 rows = rows_to_arrow(definition, values)
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
+
+
+def _stretches(applied: Sequence[Outcome]) -> list[dict[str, int]]:
+    """Return the rows of `APPLIED`: changes that stand one after the other in one epoch."""
+    rows: list[dict[str, int]] = []
+    for each in applied:
+        take = {"source_epoch": each.source_epoch, "epoch": each.epoch}
+        if rows and rows[-1] == rows[-1] | take | {"last": each.ordinal - 1}:
+            rows[-1] |= {"last": each.ordinal, "changes": rows[-1]["changes"] + 1}
+        else:
+            rows.append({**take, "first": each.ordinal, "last": each.ordinal, "changes": 1})
+    return rows
 
 
 def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:

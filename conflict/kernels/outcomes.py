@@ -10,63 +10,54 @@ from numba import njit
 from conflict.decision import Verdict
 from ndb_formats.kernels.compiled import njit_uncounted
 
-__all__ = ["applied_columns", "count_outcomes"]
+__all__ = ["applied_stretches", "count_outcomes"]
 
 APPLIED = int(Verdict.APPLIED)
 
 
 @njit(cache=True)
-def applied_columns(
-    applier, foreign_epochs, epochs, side, taken, starts, source, verdict, row_group, row_ordinal,
-):  # fmt: skip
+def applied_stretches(applier, side, taken, starts, source, verdict):
     """
-    Return the columns of `conflict.outputs.APPLIED`, of the changes that the applier `side` applied.
-
-    And the numbers of its other decisions, among them those on what the other applier logged.
+    Return the stretches of changes that the applier `side` applied one after the other, of one take each.
 
     Args:
         applier: Of each take.
-        foreign_epochs: Of each take.
-        epochs: Own epoch of each take.
         side: The applier.
         taken: The takes of the decisions, in order.
         starts: The first decision of each, and how many there are.
         source: Of each decision; see `Decisions`.
         verdict: Of each decision.
-        row_group: Of the rows of the other cluster.
-        row_ordinal: Of the rows of the other cluster.
+
+    Returns:
+        Of each stretch, its take, its first row of the other cluster and its last one; and the numbers of the applier's
+        other decisions, among them those on what the other applier logged.
     """
     count = 0
     for which in range(len(taken)):
         count += starts[which + 1] - starts[which] if applier[taken[which]] == side else 0
-    foreign, group = np.empty(count, np.uint64), np.empty(count, np.int32)
-    ordinal, epoch = np.empty(count, np.int32), np.empty(count, np.uint64)
-    others = np.empty(count, np.int64)
+    takes, others = np.empty(count, np.int32), np.empty(count, np.int32)
+    first, last = np.empty(count, np.int32), np.empty(count, np.int32)
     found, rest = 0, 0
     for which in range(len(taken)):
-        number = taken[which]
+        number, start, stop = taken[which], starts[which], starts[which + 1]
         if applier[number] != side:
             continue
+        if _all_applied(start, stop, source, verdict):
+            takes[found], first[found], last[found] = number, source[start], source[stop - 1]
+            found += 1
+            continue
         began = found
-        if _all_applied(starts[which], starts[which + 1], source, verdict):
-            # Loops over few columns and without a sign are compiled to work on several rows at once.
-            to, row = np.uint64(found), np.uint64(source[starts[which]])
-            found += starts[which + 1] - starts[which]
-            for each in range(np.uint64(found - began)):
-                group[to + each] = row_group[row + each]
-            for each in range(np.uint64(found - began)):
-                ordinal[to + each] = row_ordinal[row + each]
-        else:
-            for place in range(starts[which], starts[which + 1]):
-                if source[place] >= 0 and verdict[place] == APPLIED:
-                    group[found], ordinal[found] = row_group[source[place]], row_ordinal[source[place]]
-                    found += 1
-                else:
-                    others[rest] = place
-                    rest += 1
-        for place in range(np.uint64(began), np.uint64(found)):
-            foreign[place], epoch[place] = foreign_epochs[number], epochs[number]
-    return foreign[:found], group[:found], ordinal[:found], epoch[:found], others[:rest]
+        for place in range(start, stop):
+            row = source[place]
+            if row < 0 or verdict[place] != APPLIED:
+                others[rest] = place
+                rest += 1
+            elif found > began and last[found - 1] == row - 1:
+                last[found - 1] = row
+            else:
+                takes[found], first[found], last[found] = number, row, row
+                found += 1
+    return takes[:found], first[:found], last[:found], others[:rest]
 
 
 @njit_uncounted(inline="always")

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.agreement import applied_in
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
 from conflict.engine.replay import resolve
@@ -37,14 +38,14 @@ from tests.conflict.random_histories import (
 )
 
 
-def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
+def _contents(out: Folder, run: Configuration, summary: RunSummary, grid: Folder | None) -> dict[str, Any]:
     """Everything that a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
     for cluster, setups in run.setups().items():
-        for kind in ("applied", "outcomes"):
-            path = f"{kind}/applier={cluster}"
-            rows_of_kind = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-            found[f"{kind} {cluster}"] = Counter(tuple(row.items()) for row in rows_of_kind)
+        found[f"applied {cluster}"] = applied_in(out, cluster, grid)
+        path = f"outcomes/applier={cluster}"
+        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
+        found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
         path = f"undecided/applier={cluster}"
         undecided = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"undecided {cluster}"] = sorted(str(each) for each in undecided)
@@ -75,7 +76,7 @@ def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary))
+        return _without_comparison(_contents(Folder(folder), run, summary, None))
 
 
 def by_kernels(
@@ -93,7 +94,7 @@ def by_kernels(
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
         summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
-        return _without_comparison(_contents(out, run, summary))
+        return _without_comparison(_contents(out, run, summary, grid))
 
 
 RUNS = {
