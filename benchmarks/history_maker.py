@@ -266,12 +266,14 @@ def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
     return before, after
 
 
-def _bitmaps(sets: Array) -> pa.DictionaryArray:
-    known = np.array([0, ALL, ONLY_KEY, NO_KEY, WRITTEN, WRITTEN_NOTE], np.uint8)
-    numbers = np.zeros(32, np.int32)
-    numbers[known] = np.arange(len(known))
-    bitmaps = [bytes([each]) if each else b"" for each in known.tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[sets]), pa.array(bitmaps, pa.binary()))
+def _shapes(operation: Array, before: Array, after: Array) -> pa.DictionaryArray:
+    """Return what events are (see `conflict.event_shapes`): operation, and the columns of both images."""
+    words = operation.astype(np.uint32) << 16 | before.astype(np.uint32) << 8 | after
+    different = np.flatnonzero(np.bincount(words))
+    numbers = np.zeros(1 << 18, np.int32)
+    numbers[different] = np.arange(len(different))
+    values = [bytes(byte for byte in word.to_bytes(3, "big") if byte) for word in different.tolist()]
+    return pa.DictionaryArray.from_arrays(pa.array(numbers[words]), pa.array(values, pa.binary()))
 
 
 def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after: Array) -> list[Any]:
@@ -290,13 +292,12 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         bucket.numbers[side.place],
         np.zeros(count, np.int16),
         side.operation,
+        _shapes(side.operation, before, after),
         np.zeros(count, np.int16),
         clock.epochs[slot],
         group.astype(np.int32),
         side.ordinal.astype(np.int32),
-        _bitmaps(before),
         np.where(before & UPDATED, side.before, none) if compared else none,
-        _bitmaps(after),
         np.where(after & UPDATED, side.value, none) if compared else none,
         transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from conflict.bucket_images import BucketImages
 from conflict.bucketing import TableNumbers
+from conflict.event_shapes import parts_of
 from conflict.grid import CHANGES, CONSEQUENCES, KEYS, Folder, keys_part, part
 from conflict.grid_columns import GridColumns
 from conflict.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
@@ -29,9 +30,29 @@ __all__ = ["Bucket", "load_bucket", "required_bits"]
 BITS = 64
 ABSENT_SET = -1
 # What is always needed to decide, and what only where a function compares a column.
-_DECIDING = ("key", "operation", "epoch", "group", "ordinal", "before_columns", "after_columns")
-_PLAIN = ("operation", "epoch", "group", "ordinal")
+_DECIDING = ("key", "epoch", "group", "ordinal", "shape")
+_PLAIN = ("key", "epoch", "group", "ordinal")
 _VALUES = ("before_value", "after_value")
+
+
+@attrs.frozen
+class _Shapes:
+    """
+    The different events of both clusters: their operation, and which columns their images carry.
+
+    Attributes:
+        operation: Shape (shapes,).
+        before: Number of the before image's set of columns; -1 for no image. Shape (shapes,).
+        after: The same of the after image.
+        sets: The different sets of columns.
+        of_rows: Per cluster, number of each row's. Shape (rows,).
+    """
+
+    operation: Int8
+    before: Int32
+    after: Int32
+    sets: ColumnSets
+    of_rows: tuple[Int32, Int32]
 
 
 @attrs.define(slots=False)
@@ -73,33 +94,32 @@ class Bucket:
         return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
     def _rows(self, side: int, presence: Int8, lacks: UInt64) -> BucketRows:
-        changes = self.changes[side]
-        key = changes.array("key")
+        changes, shapes = self.changes[side], self._shapes
         plain = {name: changes.array(name) for name in _PLAIN}
-        nothing = np.broadcast_to(np.uint64(0), len(key))
+        nothing = np.broadcast_to(np.uint64(0), len(plain["key"]))
         compares = bool(self.numbers.resolve_columns)
         before, after = (changes.array(name) if compares else nothing for name in _VALUES)
-
-        def facts(by_set: np.ndarray, image: str) -> np.ndarray:
-            if (by_set == by_set.flat[0]).all():  # as a rule, where no function compares a column
-                return np.broadcast_to(by_set.flat[0], len(key))
-            column_set = getattr(self.column_sets[1][side], image)
-            return np.asarray(facts_of_rows(*each_read_only(by_set, self.key_table, key, column_set)))
-
         return BucketRows(
-            key=key,
             **plain,
-            before_presence=facts(presence, "before"),
+            operation=self._by_shape(side, shapes.operation[None]),
+            before_presence=self._by_shape(side, presence[:, shapes.before]),
             before_value=before,
-            after_presence=facts(presence, "after"),
+            after_presence=self._by_shape(side, presence[:, shapes.after]),
             after_value=after,
-            before_lacks=facts(lacks, "before"),
-            after_lacks=facts(lacks, "after"),
+            before_lacks=self._by_shape(side, lacks[:, shapes.before]),
+            after_lacks=self._by_shape(side, lacks[:, shapes.after]),
         )
+
+    def _by_shape(self, side: int, facts: np.ndarray) -> np.ndarray:
+        """Return what follows from each row's shape, by table and shape, or by shape alone. Shape (rows,)."""
+        key = self.changes[side].array("key")
+        if not facts.size or (facts == facts.flat[0]).all():  # as a rule, where no function compares a column
+            return np.broadcast_to(facts.flat[0] if facts.size else facts.dtype.type(0), len(key))
+        return np.asarray(facts_of_rows(*each_read_only(facts, self.key_table, key, self._shapes.of_rows[side])))
 
     def _members(self) -> Iterator[tuple[int, set[int]]]:
         """Yield the sets of columns by number."""
-        sets, *_ = self._different_sets
+        sets = self._shapes.sets
         for number, (start, stop) in enumerate(pairwise(sets.offsets.tolist())):
             yield number, set(sets.columns[start:stop].tolist())
 
@@ -109,7 +129,7 @@ class Bucket:
 
         Shape (tables, sets + 1).
         """
-        sets, *_ = self._different_sets
+        sets = self._shapes.sets
         presence = np.full((len(self.numbers.tables), len(sets.offsets)), Presence.ABSENT, np.int8)
         ordinals = [self.numbers.resolve_ordinal(table.full_name) for table in self.numbers.tables]
         for number, carried in self._members():
@@ -126,7 +146,7 @@ class Bucket:
 
         Shape (tables, sets + 1).
         """
-        sets, *_ = self._different_sets
+        sets = self._shapes.sets
         lacking = np.zeros((len(self.numbers.tables), len(sets.offsets)), np.uint64)
         for number, table in enumerate(self.numbers.tables):
             bit_of = required_bits(table)
@@ -154,28 +174,29 @@ class Bucket:
     @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
         """The different sets of columns, and which one each image has."""
-        sets, joined, number_of = self._different_sets
-        chunks = (number_of.take(chunk.indices.to_numpy(), mode="clip") for chunk in joined.chunks)
-        numbers = np.concatenate([np.zeros(0, np.int32), *chunks])
-        first, second = (len(side) for side in self.changes)
-        parts = np.split(numbers, np.cumsum([first, first, second]))
-        return sets, (ImageArrays(parts[0], parts[1]), ImageArrays(parts[2], parts[3]))
+        before, after = (each[None] for each in (self._shapes.before, self._shapes.after))
+        first, second = (ImageArrays(self._by_shape(side, before), self._by_shape(side, after)) for side in (0, 1))
+        return self._shapes.sets, (first, second)
 
     @cached_property
-    def _different_sets(self) -> tuple[ColumnSets, pa.ChunkedArray, Int32]:
-        """The different sets of columns; bitmaps of all images, one cluster after the other; the set of each bitmap."""
-        names = ("before_columns", "after_columns")
-        joined = pa.chunked_array(
-            [chunk for side in self.changes for name in names for chunk in side.column(name).chunks],
-            CHANGES.field(names[0]).type,
-        ).unify_dictionaries()
-        bitmaps = joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else []
-        members = [_positions(bitmap) for bitmap in bitmaps if bitmap]
-        image = np.array([bool(bitmap) for bitmap in bitmaps], np.bool_)
-        number_of = np.where(image, np.cumsum(image) - 1, ABSENT_SET).astype(np.int32)
-        offsets = np.cumsum([0, *(len(positions) for positions in members)]).astype(np.int64)
-        columns = np.array([place for positions in members for place in positions], np.int32)
-        return ColumnSets(offsets, columns), joined, number_of
+    def _shapes(self) -> _Shapes:
+        chunks = [side.column("shape").chunks for side in self.changes]
+        joined = pa.chunked_array([*chunks[0], *chunks[1]], CHANGES.field("shape").type).unify_dictionaries()
+        parts = list(map(parts_of, joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else ()))
+        bitmaps = list(dict.fromkeys(bitmap for _, *both in parts for bitmap in both if bitmap is not None))
+        number: dict[bytes | None, int] = {None: ABSENT_SET, **{each: place for place, each in enumerate(bitmaps)}}
+        members = list(map(_positions, bitmaps))
+        indices = [chunk.indices.to_numpy() for chunk in joined.chunks]
+        return _Shapes(
+            np.array([operation for operation, _, _ in parts], np.int8),
+            np.array([number[before] for _, before, _ in parts], np.int32),
+            np.array([number[after] for _, _, after in parts], np.int32),
+            ColumnSets(
+                np.cumsum([0, *map(len, members)]).astype(np.int64),
+                np.array([place for positions in members for place in positions], np.int32),
+            ),
+            (_joined(indices[: len(chunks[0])]), _joined(indices[len(chunks[0]) :])),
+        )
 
 
 def required_bits(table: Table) -> dict[int, int]:
@@ -191,6 +212,10 @@ def required_bits(table: Table) -> dict[int, int]:
 
 def _word(numbers: Iterable[int]) -> int:
     return sum(1 << bit for bit in set(numbers))
+
+
+def _joined(chunks: Sequence[Int32]) -> Int32:
+    return chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int32), *chunks])
 
 
 def _positions(bitmap: bytes) -> list[int]:

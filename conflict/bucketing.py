@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 import pyarrow as pa
 
+from conflict.event_shapes import shape_of
 from conflict.grid import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history import RowChange
 from conflict.ingest import BinlogEpoch
@@ -108,26 +109,25 @@ class PartBuilder:
         identity = identity_of(number, change.key)
         part = self._part(identity)
         origin = change.origin
+        images = (change.before, change.after)
         part.changes.append(
             (
                 identity,
                 number,
                 int(change.operation),
+                shape_of(int(change.operation), *map(_bitmap, images)),
                 int(change.flags),
                 epoch,
                 group,
                 ordinal,
-                *_columns_and_value(change.before, resolve),
-                *_columns_and_value(change.after, resolve),
+                *(_value(image, resolve) for image in images),
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
                 0 if origin is None else origin.position,
                 0 if origin is None else origin.row,
             )
         )
-        part.images.append(
-            tuple(None if image is None else put_image(image) for image in (change.before, change.after))
-        )
+        part.images.append(tuple(None if image is None else put_image(image) for image in images))
 
     def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
@@ -148,14 +148,18 @@ class PartBuilder:
         return self._table_numbers[name]
 
 
-def _columns_and_value(image: RowImage | None, ordinal: int | None) -> tuple[bytes, int]:
-    """Return which columns an image carries, as a bitmap (no bytes: no image), and the value of its resolve column."""
+def _bitmap(image: RowImage | None) -> bytes | None:
+    """Return which columns an image carries, one bit each."""
     if image is None:
-        return b"", 0
-    columns = sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
-    value = ABSENT if ordinal is None else image.value(ordinal)
-    # NULL counts as 0; signed columns are refused before anything is resolved.
-    return columns, value if isinstance(value, int) and value > 0 else 0
+        return None
+    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+
+
+def _value(image: RowImage | None, ordinal: int | None) -> int:
+    """Return the value of an image's resolve column; 0 for one that is NULL or absent."""
+    value = ABSENT if image is None or ordinal is None else image.value(ordinal)
+    # Signed columns are refused before anything is resolved.
+    return value if isinstance(value, int) and value > 0 else 0
 
 
 def _to_table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

@@ -43,9 +43,8 @@ __all__ = [
 _DICTIONARY_BYTES = 1 << 27
 _STRETCH = 8  # so many times does a number stand in a row, on average, that is written with how often
 _LOOKED_UP = {"position", "transaction_id"}  # of few rows
-# A bitmap of columns; there are few different ones, so they are read as numbers of a dictionary. No bytes at all stand
-# for no image, which is not an image without columns.
-_COLUMNS = pa.dictionary(pa.int32(), pa.binary())
+# Words of `conflict.event_shapes`; there are few different ones, so they are read as numbers of a dictionary.
+_SHAPES = pa.dictionary(pa.int32(), pa.binary())
 
 
 def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
@@ -56,13 +55,12 @@ def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
 _DECISION: list[tuple[str, pa.DataType]] = [
     ("table", pa.int16()),
     ("operation", pa.int8()),
+    ("shape", _SHAPES),
     ("flags", pa.int16()),
     ("epoch", pa.uint64()),
     ("group", pa.int32()),
     ("ordinal", pa.int32()),
-    ("before_columns", _COLUMNS),
     ("before_value", pa.uint64()),
-    ("after_columns", _COLUMNS),
     ("after_value", pa.uint64()),
     ("transaction_id", pa.uint64()),
     ("file", pa.int16()),

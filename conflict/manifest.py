@@ -32,7 +32,7 @@ __all__ = [
     "types_to_json",
 ]
 
-FORMAT = 4
+FORMAT = 5
 MANIFEST = "history.json"
 
 

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from conflict.bucketing import TableNumbers
 from conflict.epoch_files import EPOCHS
+from conflict.event_shapes import shape_of
 from conflict.grid import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.kernels.epochs import count_grouped, group_events, order_rows
 from conflict.run_rows import Events, Rows, RunWalk, Shapes, UnreadableError
@@ -105,13 +106,12 @@ class RunColumns:
             self._identities(rows),
             pa.array(np.array(self.shapes.table, np.int16)[shape]),
             pa.array(np.array(self.shapes.operation, np.int8)[shape]),
+            _words(self.shapes, shape),
             pa.array(events.flags[event].astype(np.int16)),
             pa.array(self._number_of[event]),
             pa.array(self._group_of[event]),
             pa.array(self._ordered.ordinals[rows]),
-            _bitmaps(self.shapes.before, shape),
             pa.array(found.before_value[rows]),
-            _bitmaps(self.shapes.after, shape),
             pa.array(found.after_value[rows]),
             pa.array(events.ids[event], mask=events.no_id[event]),
             pa.array(np.full(len(rows), self._file, np.int16)),
@@ -179,12 +179,12 @@ def _binary(
     return pa.BinaryArray.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def _bitmaps(sets: Sequence[bytes | None], shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Return the columns that images carry."""
-    bitmaps = [each or b"" for each in sets]
-    values = list(dict.fromkeys(bitmaps))
-    numbers = np.array([values.index(each) for each in bitmaps], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[shape]), pa.array(values, pa.binary()))
+def _words(shapes: Shapes, shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
+    """Return what events are, as `conflict.event_shapes` has it."""
+    words = list(map(shape_of, shapes.operation, shapes.before, shapes.after))
+    different = list(dict.fromkeys(words))
+    numbers = np.array([different.index(each) for each in words], np.int32)
+    return pa.DictionaryArray.from_arrays(pa.array(numbers[shape]), pa.array(different, pa.binary()))
 
 
 def read_columns(

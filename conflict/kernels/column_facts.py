@@ -1,5 +1,5 @@
 """
-What follows from the set of columns that an image carries, looked up for every row.
+What follows from the shape of an event (see `conflict.event_shapes`), looked up for every row.
 """
 
 from __future__ import annotations
@@ -11,17 +11,21 @@ __all__ = ["facts_of_rows"]
 
 
 @njit(cache=True)
-def facts_of_rows(facts, key_table, key, column_set):
+def facts_of_rows(facts, key_table, key, shape):
     """
-    Return the fact of each row's image. Shape (rows,).
+    Return the fact of each row. Shape (rows,).
 
     Args:
-        facts: By table and set of columns; the last set is no image. Shape (tables, sets + 1).
+        facts: By table and shape of its event; one line stands for all tables. Shape (tables, shapes) or (1, shapes).
         key_table: Table number of each key. Shape (keys,).
         key: Of each row. Shape (rows,).
-        column_set: Which columns its image carries; -1 for no image. Shape (rows,).
+        shape: Number of its shape. Shape (rows,).
     """
-    found = np.empty(len(key), facts.dtype)
-    for row in range(len(key)):
-        found[row] = facts[key_table[key[row]], column_set[row]]
+    found = np.empty(len(shape), facts.dtype)
+    if len(facts) == 1:
+        for row in range(len(shape)):
+            found[row] = facts[0, np.uint32(shape[row])]
+    else:
+        for row in range(len(shape)):
+            found[row] = facts[key_table[key[row]], shape[row]]
     return found
