@@ -54,7 +54,7 @@ class Shape:
         churn: Part of the transactions of one row that delete a row, or insert one again that was deleted.
         window: Fewest and most slots between an epoch and its take.
         binlog_type: 7 (all columns in both images), 8 (the key, changed columns) or 9 (the key, all columns).
-        buckets: None is one per 4 million row changes or a little less, and an even number: two cores share them alike.
+        buckets: None is one per 5 million row changes, at least 4, and an even number: two cores share them alike.
         runs: Runs of epochs per cluster.
     """
 
@@ -74,7 +74,7 @@ class Shape:
     runs: int = 4
 
     def __attrs_post_init__(self) -> None:
-        for name, usual in (("keys", self.changes // 10), ("buckets", 2 * -(-self.changes // 8_000_000))):
+        for name, usual in (("keys", self.changes // 10), ("buckets", max(4, 2 * -(-self.changes // 10_000_000)))):
             object.__setattr__(self, name, getattr(self, name) or usual)
         if self.keys < 64 * self.buckets:
             message = f"{self.keys} keys are too few for {self.buckets} buckets"

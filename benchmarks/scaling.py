@@ -17,6 +17,7 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,7 @@ from benchmarks.history_maker import usual_binlog_type
 from benchmarks.history_shape import Shape
 from benchmarks.resolve import MILLION, MIX, decided, history_of, statistics_of, taken, warm_up
 from benchmarks.sessions import Job, Measured, Session, session
-from benchmarks.timing import environment, in_turns, markdown_table, write_results
+from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
 
 RESULTS = Path(__file__).parent / "results" / "scaling.json"
 MEGABYTE = 1_000_000
@@ -114,7 +115,8 @@ def measured(function: str, sessions: Sequence[Session], arguments: argparse.Nam
                     history = history_of(shape, scratch)
                     job = spark.prepare(history, function, binlog_type, scratch, final_rows=final_rows)
                     jobs[_name(shape, spark, final_rows)] = shape, spark, job
-    runs = in_turns({name: job.run for name, (_, _, job) in jobs.items()}, arguments.repeat, again=0)
+    works = {name: partial(_run_awake, spark, job, function, scratch) for name, (_, spark, job) in jobs.items()}
+    runs = in_turns(works, arguments.repeat, again=0)
     found = {name: job.measured(runs[name]) for name, (_, _, job) in jobs.items()}
     points = []
     for name, (shape, spark, _) in jobs.items():
@@ -127,6 +129,12 @@ def measured(function: str, sessions: Sequence[Session], arguments: argparse.Nam
             seconds = f"{without.seconds:.2f} s, {job.seconds:.2f} s with final rows"
             print(f"{function}, {shape.changes:,} row changes, {spark.cores} cores: {seconds}", flush=True)
     return points
+
+
+def _run_awake(spark: Session, job: Job, function: str, scratch: Path) -> Run:
+    """Run a job after a small one: Spark ends workers that had nothing to do for a minute, while others ran."""
+    warm_up(spark, function, scratch)
+    return job.run()
 
 
 def _name(shape: Shape, spark: Session, final_rows: bool) -> str:

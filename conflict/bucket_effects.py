@@ -81,20 +81,8 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
     sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
     log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
     decided = (decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
-    compared, left, unseen = look_quickly(
-        *(
-            *result.taken,
-            *decided[1:],
-            *log[:2],
-            takes.applier,
-            takes.epoch,
-            takes.group,
-            _alone(takes),
-            number,
-            *shown,
-            keys,
-        )
-    )
+    known = (*result.taken, *decided[1:], *log[:2], takes.applier, takes.epoch, takes.group, _alone(takes))
+    compared, left, unseen = look_quickly(*(*known, number, *shown, keys))
     take, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
     rows, *differing = compare(
         *(takes.epoch[take], takes.group[take], key, effect),

@@ -9,10 +9,10 @@ from typing import Any
 
 import attrs
 
-from conflict.bucket_task import BucketSummary
 from conflict.counters import add_counters
 from conflict.evidence import Settled
 from conflict.resolution import Stop
+from conflict.result_writer import BucketSummary
 from conflict.transactions import RoundFigures
 
 __all__ = ["RunSummary", "add_summaries"]

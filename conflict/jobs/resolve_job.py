@@ -26,7 +26,6 @@ from conflict.bucket import Bucket, load_bucket
 from conflict.bucket_effects import Difference, Differing, compare_effects
 from conflict.bucket_fold import fold_bucket
 from conflict.bucket_result import BucketResult
-from conflict.bucket_task import BucketSummary, write_bucket
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
 from conflict.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
@@ -40,6 +39,7 @@ from conflict.kernels.abridged import expand
 from conflict.kernels.arrays import Conflicts, TakeArrays
 from conflict.manifest import Manifest, table_numbers
 from conflict.plan import Taken, order_takes, plan_takes
+from conflict.result_writer import BucketSummary, write_bucket
 from conflict.round_decisions import keep_decisions, keep_entries, load_decisions, load_entries
 from conflict.round_rows import keep_rows, load_rows
 from conflict.sites import Site, transactional_tables

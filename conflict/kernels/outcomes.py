@@ -32,9 +32,7 @@ def applied_stretches(applier, side, taken, starts, source, verdict):
         Of each stretch, its take, its first row of the other cluster and its last one; and the numbers of the applier's
         other decisions, among them those on what the other applier logged.
     """
-    count = 0
-    for which in range(len(taken)):
-        count += starts[which + 1] - starts[which] if applier[taken[which]] == side else 0
+    count = len(source)
     takes, others = np.empty(count, np.int32), np.empty(count, np.int32)
     first, last = np.empty(count, np.int32), np.empty(count, np.int32)
     found, rest = 0, 0
@@ -63,12 +61,11 @@ def applied_stretches(applier, side, taken, starts, source, verdict):
 @njit_uncounted(inline="always")
 def _all_applied(start, stop, source, verdict):
     """Whether a take applied rows that stand one after the other, and nothing else."""
-    fine, first = True, source[start]
-    for place in range(np.uint64(start), np.uint64(stop)):
-        fine &= verdict[place] == APPLIED
-    for place in range(np.uint64(start), np.uint64(stop)):
-        fine &= source[place] == first + np.int64(place - np.uint64(start))
-    return fine and first >= 0
+    first = source[start]
+    fine, from_start = first >= 0, np.uint64(start)
+    for each in range(np.uint64(stop - start)):
+        fine &= (verdict[from_start + each] == APPLIED) & (source[from_start + each] == first + np.int32(each))
+    return fine
 
 
 @njit(cache=True)

@@ -1,8 +1,8 @@
 """The figures of a run."""
 
-from conflict.bucket_task import BucketSummary
 from conflict.history import Origin
 from conflict.resolution import Stop
+from conflict.result_writer import BucketSummary
 from conflict.summary import add_summaries, stop_to_json
 from ndb_formats.events.rows_event import Operation
 
