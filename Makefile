@@ -32,7 +32,7 @@ bench: $(PEERS)          ## Measure decoding and resolving beside their peers; r
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 
-bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 5 GiB of memory
+bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \
 		--peer-python $(PEERS)/bin/python --out build/bench/resolve-large.json
 	$(BIN)/python -m benchmarks.scaling --changes 1000000 10000000 100000000 --scratch build \

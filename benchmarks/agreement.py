@@ -8,6 +8,7 @@ import tempfile
 from collections import Counter
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.dataset as pads
 
 from benchmarks.history_reader import read_history
@@ -59,8 +60,9 @@ def applied_in(out: Folder, applier: str, history: Folder | None) -> Counter[tup
             for each in stretches
             for ordinal in range(each["first"], each["last"] + 1)
         )
-    table = applied_changes(out, history, applier, ["epoch", "ordinal"])
-    return Counter(zip(*(column.to_pylist() for column in table.columns), strict=True))
+    names = ("source_epoch", "ordinal", "epoch")
+    rows = pa.concat_tables(applied_changes(out, history, applier)).select(names)
+    return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
 
 
 def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
@@ -69,9 +71,8 @@ def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
     resolution = resolve(made, setups)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), made, setups, resolution)
-        return contents(
-            Folder(folder), run, summarize_resolution(resolution, setups, {name: {} for name in setups}), None
-        )
+        summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
+        return contents(Folder(folder), run, summary, None)
 
 
 def by_job(history: Folder, run: Configuration) -> dict[str, Any]:

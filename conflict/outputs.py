@@ -30,6 +30,7 @@ __all__ = [
     "applied_path",
     "applied_table",
     "exceptions_path",
+    "labelled",
     "outcome_table",
     "staged_exceptions_path",
 ]
@@ -136,20 +137,20 @@ def outcome_table(result: BucketResult, applier: int, others: Int32, source: str
     unknown = origin["file"] < 0
     values = decisions.compared[others]
     arrays = {
-        "source": _labels(np.zeros(count, np.int8), [source]),
+        "source": labelled(np.zeros(count, np.int8), [source]),
         "source_epoch": pa.array(takes.foreign_epoch[take]),
         "group": pa.array(decisions.group[others]),
         "ordinal": pa.array(origin["ordinal"]),
         "epoch": pa.array(takes.epoch[take]),
-        "table": _labels(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
+        "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
         "key": bucket.key_texts.take(pa.array(key)),
-        "operation": _labels(decisions.operation[others] - 1, [each.name for each in Operation]),
+        "operation": labelled(decisions.operation[others] - 1, [each.name for each in Operation]),
         "refresh": pa.array(decisions.kind[others] == Kind.REFRESH),
-        "verdict": _labels(decisions.verdict[others], [each.name for each in Verdict]),
-        "cause": _labels(cause - 1, [each.name for each in Cause if each]),
+        "verdict": labelled(decisions.verdict[others], [each.name for each in Verdict]),
+        "cause": labelled(cause - 1, [each.name for each in Cause if each]),
         "incoming": pa.array(values["incoming"].copy(), mask=~compared),
         "stored": pa.array(values["stored"].copy(), mask=~compared),
-        "file": _labels(origin["file"], files),
+        "file": labelled(origin["file"], files),
         "position": pa.array(origin["position"], mask=unknown),
         "row": pa.array(origin["row"], mask=unknown),
     }
@@ -171,7 +172,7 @@ def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
     return found
 
 
-def _labels(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
+def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
     """Return the label of each number; none for a negative one."""
     missing = numbers < 0
     indices = pa.array(numbers, mask=missing if missing.any() else None)

@@ -49,7 +49,7 @@ def test_round_trip():
 def test_document():
     """The document is plain: its format, names, numbers and lists."""
     document = MANIFEST.to_json()
-    assert document["format"] == 4
+    assert document["format"] == 5
     assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
     assert document["runs"]["A"][1] == {
         "file": "a/binlog.000002",
