@@ -359,7 +359,9 @@ def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
 
 
 def _set_generated(words: _Words, facts: dict[str, object], _: set[str]) -> None:
-    facts.update(generated="virtual", depends_on=_identifiers(words.group()))
+    expression = words.group()
+    expression.step()  # an empty one is an error
+    facts.update(generated="virtual", depends_on=_identifiers(expression))
 
 
 def _identifiers(words: _Words) -> tuple[str, ...]:

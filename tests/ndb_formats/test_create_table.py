@@ -471,6 +471,7 @@ class TestErrors:
             ("CREATE TABLE t (a DECIMAL())", "ends too early"),
             ("CREATE TABLE t (a DECIMAL(5,))", "ends too early"),
             ("CREATE TABLE t (a ENUM())", "ends too early"),
+            ("CREATE TABLE t (a INT, b INT AS ())", "ends too early"),
             ("CREATE TABLE t (a VARCHAR(MAX))", r"varchar\(MAX\) is no type"),
             ("CREATE TABLE t (a VARCHAR(1.5))", r"varchar\(1.5\) is no type"),
             ("CREATE TABLE t (a INT) ENGINE=", "ends too early"),
