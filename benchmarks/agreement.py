@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
@@ -14,26 +15,32 @@ import pyarrow.dataset as pads
 from benchmarks.history_reader import read_history
 from conflict.applied_changes import applied_changes
 from conflict.configuration import Configuration
+from conflict.decision import Verdict
 from conflict.engine.replay import resolve
 from conflict.grid import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.outputs import APPLIED, applied_path
+from conflict.outputs import TAKEN, taken_path
+from conflict.resolution import Resolution
 from conflict.result_files import read_rows, summarize_resolution, write_resolution
 from conflict.summary import RunSummary
 
-__all__ = ["applied_in", "by_job", "by_reference", "differences"]
+__all__ = ["Applied", "applied_by_job", "applied_by_reference", "by_job", "by_reference", "differences"]
 
 # A made History has the consequences of clusters that apply everything; the reference engine is given none.
 NOT_COMPARED = ("compared_with_binlogs", "contradicted_by_binlogs")
 
 
-def contents(out: Folder, run: Configuration, summary: RunSummary, history: Folder | None) -> dict[str, Any]:
-    """Return everything that a result holds, in an order that does not depend on buckets (see `applied_in`)."""
+# Source epoch, ordinal, and own epoch of every change that an applier simply applied, per applier.
+Applied = dict[str, Counter[tuple[int, int, int]]]
+
+
+def contents(out: Folder, run: Configuration, summary: RunSummary, applied: Applied) -> dict[str, Any]:
+    """Return everything that a result holds, in an order that does not depend on buckets."""
     figures = {name: value for name, value in summary.to_json().items() if name not in NOT_COMPARED}
-    found: dict[str, Any] = {"summary": figures, "counters": summary.counters}
+    found: dict[str, Any] = {"summary": figures, "counters": summary.counters, "applied": applied}
     for cluster in run.clusters:
-        found[f"applied by {cluster.name}"] = applied_in(out, cluster.name, history)
+        found[f"taken by {cluster.name}"] = out.read_table(taken_path(cluster.name), TAKEN).to_pylist()
         path = f"outcomes/applier={cluster.name}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes of {cluster.name}"] = Counter(tuple(row.items()) for row in outcomes)
@@ -43,26 +50,26 @@ def contents(out: Folder, run: Configuration, summary: RunSummary, history: Fold
     return found
 
 
-def applied_in(out: Folder, applier: str, history: Folder | None) -> Counter[tuple[int, int, int]]:
-    """
-    Return source epoch, ordinal, and own epoch of every change that an applier simply applied.
-
-    Args:
-        out: The result.
-        applier: The applier.
-        history: The History, cut into buckets; None for a result of the reference engine, which cuts nothing.
-    """
-    if history is None:
-        stretches = out.read_table(applied_path(applier, 0), APPLIED).to_pylist()
-        assert all(each["changes"] == each["last"] - each["first"] + 1 for each in stretches)
-        return Counter(
-            (each["source_epoch"], ordinal, each["epoch"])
-            for each in stretches
-            for ordinal in range(each["first"], each["last"] + 1)
+def applied_by_reference(resolution: Resolution) -> Applied:
+    """Return what the reference engine says of it, decision by decision."""
+    return {
+        applier: Counter(
+            (outcome.source_epoch, outcome.ordinal, outcome.epoch)
+            for outcome in resolution.outcomes
+            if outcome.applier == applier and outcome.verdict is Verdict.APPLIED and outcome.ordinal >= 0
         )
+        for applier in resolution.clusters
+    }
+
+
+def applied_by_job(out: Folder, history: Folder, appliers: Iterable[str]) -> Applied:
+    """Return what follows from the epochs that were taken, and from the outcomes."""
     names = ("source_epoch", "ordinal", "epoch")
-    rows = pa.concat_tables(applied_changes(out, history, applier)).select(names)
-    return Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    found = {}
+    for applier in appliers:
+        rows = pa.concat_tables(applied_changes(out, history, applier)).select(names)
+        found[applier] = Counter(zip(*(column.to_pylist() for column in rows.columns), strict=True))
+    return found
 
 
 def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
@@ -72,14 +79,15 @@ def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), made, setups, resolution)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return contents(Folder(folder), run, summary, None)
+        return contents(Folder(folder), run, summary, applied_by_reference(resolution))
 
 
 def by_job(history: Folder, run: Configuration) -> dict[str, Any]:
     """Resolve with the job, in this process."""
     with tempfile.TemporaryDirectory() as folder:
         summary = resolve_history(in_process, run, history, Folder(folder), use_evidence=False)
-        return contents(Folder(folder), run, summary, history)
+        applied = applied_by_job(Folder(folder), history, [cluster.name for cluster in run.clusters])
+        return contents(Folder(folder), run, summary, applied)
 
 
 def differences(first: dict[str, Any], second: dict[str, Any]) -> list[str]:

@@ -4,30 +4,35 @@ What an applier simply applied, change by change, put together from a result and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.errors import HistoryError
-from conflict.grid import CHANGES, KEYS, Folder, keys_part, part
-from conflict.kernels.arrays import Int64
+from conflict.grid import CHANGES, KEYS, TAKES, Folder, keys_part, part
+from conflict.kernels.arrays import Int64, UInt64
 from conflict.manifest import Manifest
-from conflict.outputs import APPLIED, OUTCOMES, applied_path, labelled
+from conflict.outputs import OUTCOMES, TAKEN, labelled, outcomes_path, taken_path
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["applied_changes"]
+__all__ = ["applied_changes", "applied_places"]
 
-_READ = pa.schema([CHANGES.field(name) for name in ("key", "table", "operation", "epoch", "group", "ordinal")])
-_ORIGIN = pa.schema([CHANGES.field(name) for name in ("file", "position", "row")])
+_READ = pa.schema(
+    [CHANGES.field(name) for name in ("key", "table", "operation", "epoch", "group", "ordinal")]
+    + [CHANGES.field(name) for name in ("file", "position", "row")]
+)
+_OTHERS = ("source_epoch", "epoch", "ordinal")
+Arrays = Mapping[str, np.ndarray]
 
 
 def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.Table]:
     """
     Yield the changes of the other cluster that one applier applied as they stood, bucket by bucket.
 
-    Together with its `conflict.outputs.OUTCOMES` of the other cluster's own changes, whose ordinal is not negative,
-    they are all that it took; changes in neither were not taken.
+    They are those of all epochs that it took (`conflict.outputs.TAKEN`), but for those that stand in its
+    `conflict.outputs.OUTCOMES` with an ordinal that is not negative; changes of other epochs were not taken.
 
     Args:
         out: Folder of a result of the Spark engine.
@@ -36,51 +41,102 @@ def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.T
 
     Yields:
         The columns of `conflict.outputs.OUTCOMES` that the two share, from `source_epoch` to `row`: all but `source`,
-        `refresh`, `verdict`, `cause`, `incoming` and `stored`. In the order in which they were applied.
+        `refresh`, `verdict`, `cause`, `incoming` and `stored`. In the order of both epochs and `ordinal`.
 
     Raises:
-        HistoryError: The result is not of that History.
+        HistoryError: The result is not of that History, or holds nothing of that applier.
     """
+    if not out.exists(taken_path(applier)):
+        message = f"{out.uri} does not say which epochs {applier} took; give a result, and one of its clusters"
+        raise HistoryError(message)
     manifest = Manifest.from_json(history.read_json("history.json"))
     (source,) = (name for name in manifest.clusters if name != applier)
+    takes = _arrays(out.read_table(taken_path(applier), TAKEN, ("source_epoch", "epoch")))
+    _check(takes, history, out, applier)
     for bucket in range(manifest.buckets):
-        stretches = out.read_table(applied_path(applier, bucket), APPLIED)
         parts = [part("changes", source, run, bucket) for run in range(len(manifest.runs[source]))]
-        changes = history.read_tables(parts, pa.schema([*_READ, *_ORIGIN]))
-        rows = _rows(changes, stretches)
-        if rows is None:
-            message = (
-                f"{out.uri} is not a result of the History {history.uri}: its bucket {bucket} has no such changes as "
-                f"{applier} applied; give the History that the Spark engine resolved"
-            )
-            raise HistoryError(message)
+        changes = history.read_tables(parts, _READ)
+        outcomes = out.read_table(outcomes_path(applier, bucket), OUTCOMES, _OTHERS)
+        own = outcomes.filter(pc.greater_equal(outcomes["ordinal"], 0))  # others are of what the applier there logged
+        places = applied_places(takes, changes, _arrays(own))
+        if places is None:
+            raise _other_history(out, history, f"its bucket {bucket} has not all changes that {applier} took")
         keys = history.read_tables([keys_part(bucket, batch) for batch in range(manifest.batches)], KEYS)
-        yield _named(changes.take(pa.array(rows)), stretches, keys, manifest, source)
+        rows, take = places
+        yield _named(changes.take(pa.array(rows)), takes["epoch"][take], keys, manifest, source)
 
 
-def _rows(changes: pa.Table, stretches: pa.Table) -> Int64 | None:
-    """Return the numbers of the rows that stretches are made of, None if they are not there. Shape (changes,)."""
-    epochs, number = np.unique(changes["epoch"].to_numpy(), return_inverse=True)
-    # Rows are in the order of epoch and ordinal.
-    places = (number.astype(np.int64) << 32) | changes["ordinal"].to_numpy()
-    source_epoch, counts = stretches["source_epoch"].to_numpy(), stretches["changes"].to_numpy().astype(np.int64)
-    epoch = np.searchsorted(epochs, source_epoch).astype(np.int64) << 32
-    ends = [epoch | stretches[name].to_numpy() for name in ("first", "last")]
-    first, last = (np.searchsorted(places, each) for each in ends)
-    known = np.isin(source_epoch, epochs).all() and np.isin(ends, places).all()
-    if not (known and (last - first + 1 == counts).all()):
+def _arrays(table: pa.Table) -> dict[str, np.ndarray]:
+    return {name: table[name].to_numpy() for name in table.column_names}
+
+
+def _other_history(out: Folder, history: Folder, reason: str) -> HistoryError:
+    message = f"{out.uri} is not a result of the History {history.uri}: {reason}"
+    return HistoryError(f"{message}; give the History that the Spark engine resolved")
+
+
+def _check(takes: Arrays, history: Folder, out: Folder, applier: str) -> None:
+    """Check that a History knows all epochs that were taken."""
+    known = history.read_table("takes.parquet", TAKES, ("applier", "foreign_epoch"))
+    mine = known["foreign_epoch"].to_numpy()[known["applier"].to_numpy() == applier]
+    strange = np.setdiff1d(takes["source_epoch"], mine)
+    if len(strange):
+        raise _other_history(out, history, f"in it {applier} did not take epoch {strange[0]}")
+
+
+def applied_places(takes: Arrays, changes: pa.Table, others: Arrays) -> tuple[Int64, Int64] | None:
+    """
+    Return which rows of a bucket were applied as they stood, and the number of the take of each.
+
+    None if an outcome is of no row that was taken.
+
+    Args:
+        takes: Both epochs of each.
+        changes: The rows, in the order of epoch and ordinal.
+        others: Both epochs and the ordinal of each outcome.
+    """
+    epochs, starts, counts = np.unique(changes["epoch"].to_numpy(), return_index=True, return_counts=True)
+    places = _code(np.repeat(np.arange(len(epochs)), counts), changes["ordinal"].to_numpy())
+    own_epochs = np.unique(takes["epoch"])
+    here = np.flatnonzero(np.isin(takes["source_epoch"], epochs))
+    source, own = _find(epochs, takes["source_epoch"][here]), _find(own_epochs, takes["epoch"][here])
+    # What is taken twice in one own epoch is one pair of epochs here, and each of its changes is there twice.
+    pairs, first, times = np.unique(_code(source, own), return_index=True, return_counts=True)
+    place = pairs >> 32
+    count = counts[place]
+    before = np.cumsum(count) - count
+    rows = np.repeat(starts[place] - before, count) + np.arange(count.sum())
+    left = np.repeat(times, count)
+
+    source, own = _find(epochs, others["source_epoch"]), _find(own_epochs, others["epoch"])
+    pair, row = _find(pairs, _code(source, own)), _find(places, _code(source, others["ordinal"]))
+    if min(pair.min(initial=0), row.min(initial=0)) < 0:
         return None
-    before = np.cumsum(counts) - counts
-    return np.repeat(first - before, counts) + np.arange(counts.sum())
+    np.subtract.at(left, before[pair] + row - starts[place[pair]], 1)
+    if left.min(initial=0) < 0:
+        return None
+    return np.repeat(rows, left), here[first][np.repeat(np.repeat(np.arange(len(pairs)), count), left)]
 
 
-def _named(taken: pa.Table, stretches: pa.Table, keys: pa.Table, manifest: Manifest, source: str) -> pa.Table:
+def _code(high: np.ndarray, low: np.ndarray) -> Int64:
+    """Return two numbers as one; those of a negative one are of nothing."""
+    return np.where(high < 0, -1, (high.astype(np.int64) << 32) | low)
+
+
+def _find(among: np.ndarray, wanted: np.ndarray) -> Int64:
+    """Return where numbers stand among sorted ones, -1 for those that do not."""
+    place = np.searchsorted(among, wanted)
+    known = np.append(among, among[:1])[place] == wanted if len(among) else np.zeros(len(wanted), np.bool_)
+    return np.where(known, place, -1)
+
+
+def _named(taken: pa.Table, epoch: UInt64, keys: pa.Table, manifest: Manifest, source: str) -> pa.Table:
     number = {name: taken[name].to_numpy() for name in ("table", "operation", "file")}
     columns = {
         "source_epoch": taken["epoch"],
         "group": taken["group"],
         "ordinal": taken["ordinal"],
-        "epoch": np.repeat(stretches["epoch"].to_numpy(), stretches["changes"].to_numpy()),
+        "epoch": epoch,
         "table": labelled(number["table"], list(manifest.tables)).cast(pa.string()),
         "key": keys["text"].take(taken["key"]),
         "operation": labelled(number["operation"] - 1, [each.name for each in Operation]).cast(pa.string()),

@@ -1,8 +1,8 @@
 """
 How results look on disk.
 
-    applied/applier=A/...parquet              changes of the other cluster that an applier simply applied, in stretches
-    outcomes/applier=A/...parquet             one row per other operation that it took
+    takes/applier=A/...parquet                one row per epoch of the other cluster that an applier took
+    outcomes/applier=A/...parquet             one row per operation of these that it did not apply as it stood
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         rows of the tables at the end
     counters.json                             status counters per cluster
@@ -19,32 +19,27 @@ import pyarrow as pa
 from conflict.bucket_result import BucketResult
 from conflict.decision import Cause, Verdict
 from conflict.grid_columns import GridColumns
-from conflict.kernels.arrays import Int32, Kind, each_read_only, read_only
-from conflict.kernels.outcomes import applied_stretches
+from conflict.kernels.arrays import Int32, Int64, Kind, UInt64
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
-    "APPLIED",
     "OUTCOMES",
+    "TAKEN",
     "UNDECIDED",
-    "applied_path",
-    "applied_table",
     "exceptions_path",
     "labelled",
+    "other_decisions",
     "outcome_table",
+    "outcomes_path",
     "staged_exceptions_path",
+    "taken_path",
+    "taken_table",
 ]
 
-# Changes that were applied as they stood, one after the other in one take: nearly all are, and the History has all else
-# of them. Those of the bucket from ordinal `first` to `last`.
-APPLIED = pa.schema(
-    [
-        ("source_epoch", pa.uint64()),
-        ("first", pa.int32()),
-        ("last", pa.int32()),
-        ("changes", pa.int32()),
-        ("epoch", pa.uint64()),
-    ]
+# Nearly every change of an epoch that is taken is applied as it stands, and the History has all else of it: so a result
+# says which epochs were taken, and in its outcomes what became of the other operations.
+TAKEN = pa.schema(
+    [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
 )
 OUTCOMES = pa.schema(
     [
@@ -83,9 +78,14 @@ UNDECIDED = pa.schema(
 )
 
 
-def applied_path(applier: str, bucket: int) -> str:
-    """Return where it stands what an applier simply applied of a bucket."""
-    return f"applied/applier={applier}/bucket={bucket:05d}.parquet"
+def taken_path(applier: str) -> str:
+    """Return where it stands which epochs an applier took."""
+    return f"takes/applier={applier}/takes.parquet"
+
+
+def outcomes_path(applier: str, bucket: int) -> str:
+    """Return where it stands what became of the other operations of a bucket that an applier took."""
+    return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
 
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
@@ -93,29 +93,32 @@ def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
-def applied_table(result: BucketResult, applier: int) -> tuple[pa.Table, Int32]:
+def taken_table(source: str, source_epoch: UInt64, epoch: UInt64, group: Int32) -> pa.Table:
     """
-    Return which of the other cluster's changes one applier simply applied, of this bucket.
+    Return the epochs that an applier took, in order.
 
     Args:
-        result: A bucket, decided.
-        applier: Number of the applying cluster.
+        source: Name of the other cluster.
+        source_epoch: Its epochs. Shape (takes,).
+        epoch: Own epoch of each take.
+        group: Group of that epoch.
 
     Returns:
-        `APPLIED`, and the numbers of the applier's other decisions.
+        `TAKEN`, with a dictionary in place of strings.
     """
-    takes, decisions, rows = result.takes, result.folded.decisions, result.bucket.rows[1 - applier]
-    take, first, last, others = applied_stretches(
-        read_only(takes.applier), applier, *each_read_only(*result.taken, decisions.source, decisions.verdict)
-    )
-    epochs, ordinal = (takes.foreign_epoch[take], takes.epoch[take]), rows.ordinal
-    columns = [epochs[0], ordinal[first], ordinal[last], last - first + 1, epochs[1]]
-    # Columns that cannot be NULL cost less to write.
-    schema = pa.schema([field.with_nullable(False) for field in APPLIED])
-    return pa.table([pa.array(column) for column in columns], schema=schema), others
+    sources = labelled(np.zeros(len(epoch), np.int8), [source])
+    return pa.table([sources, source_epoch, epoch, group], names=TAKEN.names)
 
 
-def outcome_table(result: BucketResult, applier: int, others: Int32, source: str, files: Sequence[str]) -> pa.Table:
+def other_decisions(result: BucketResult) -> list[Int64]:
+    """Return, per applier, the numbers of its decisions but for changes that it applied as they stood."""
+    decisions = result.folded.decisions
+    others = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0))
+    applier = result.takes.applier[decisions.take[others]]
+    return [others[applier == number] for number in range(len(result.sites))]
+
+
+def outcome_table(result: BucketResult, applier: int, others: Int64, source: str, files: Sequence[str]) -> pa.Table:
     """
     Return what became of operations that an applier took and did not simply apply.
 

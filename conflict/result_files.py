@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
 from conflict.history import History
-from conflict.outputs import APPLIED, OUTCOMES, UNDECIDED, applied_path, exceptions_path
+from conflict.outputs import OUTCOMES, TAKEN, UNDECIDED, exceptions_path, outcomes_path, taken_path
 from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
@@ -43,12 +43,11 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
-        applied = [outcome for outcome in outcomes if outcome.verdict is Verdict.APPLIED and outcome.ordinal >= 0]
-        out.write_table(applied_path(cluster.name, 0), pa.Table.from_pylist(_stretches(applied), APPLIED))
+        takes = [(take.source, take.foreign_epoch, take.epoch, take.group) for take in result.takes]
+        out.write_table(taken_path(cluster.name), _table(takes, TAKEN))
         others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
         if others:
-            part = f"outcomes/applier={cluster.name}/bucket=00000.parquet"
-            out.write_table(part, _outcome_table(others, cluster.name, history, setups))
+            out.write_table(outcomes_path(cluster.name, 0), _outcome_table(others, cluster.name, history, setups))
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
             out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
@@ -59,18 +58,6 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
             if values:
                 rows = rows_to_arrow(definition, values)
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
-
-
-def _stretches(applied: Sequence[Outcome]) -> list[dict[str, int]]:
-    """Return the rows of `APPLIED`: changes that stand one after the other in one epoch."""
-    rows: list[dict[str, int]] = []
-    for each in applied:
-        take = {"source_epoch": each.source_epoch, "epoch": each.epoch}
-        if rows and rows[-1] == rows[-1] | take | {"last": each.ordinal - 1}:
-            rows[-1] |= {"last": each.ordinal, "changes": rows[-1]["changes"] + 1}
-        else:
-            rows.append({**take, "first": each.ordinal, "last": each.ordinal, "changes": 1})
-    return rows
 
 
 def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
@@ -95,9 +82,7 @@ def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, 
         )
         for outcome in outcomes
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * len(OUTCOMES)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, OUTCOMES, strict=True)]
-    return pa.table(arrays, schema=OUTCOMES)
+    return _table(rows, OUTCOMES)
 
 
 def _undecided_table(undecided: Sequence[Undecided], history: History, setups: Mapping[str, TableSetup]) -> pa.Table:
@@ -112,9 +97,13 @@ def _undecided_table(undecided: Sequence[Undecided], history: History, setups: M
         )
         for each in undecided
     ]
-    columns = zip(*rows, strict=True)
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, UNDECIDED, strict=True)]
-    return pa.table(arrays, schema=UNDECIDED)
+    return _table(rows, UNDECIDED)
+
+
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:

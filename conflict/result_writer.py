@@ -20,7 +20,7 @@ from conflict.exceptions_numbering import TrackedRows
 from conflict.final_rows import count_differing, final_table
 from conflict.grid import Folder
 from conflict.image_values import ImageReader
-from conflict.outputs import applied_path, applied_table, outcome_table
+from conflict.outputs import other_decisions, outcome_table, outcomes_path
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketSummary", "write_bucket"]
@@ -76,13 +76,11 @@ def write_bucket(
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
     bucket, sites, folded = result.bucket, result.sites, result.folded
-    for number, site in enumerate(sites):
-        source = sites[1 - number].name
-        applied, others = applied_table(result, number)
-        out.write_table(applied_path(site.name, bucket.number), applied)
+    for number, (site, others) in enumerate(zip(sites, other_decisions(result), strict=True)):
         if len(others):
-            path = f"outcomes/applier={site.name}/bucket={bucket.number:05d}.parquet"
-            out.write_table(path, outcome_table(result, number, others, source, files[source]))
+            source = sites[1 - number].name
+            outcomes = outcome_table(result, number, others, source, files[source])
+            out.write_table(outcomes_path(site.name, bucket.number), outcomes)
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
     unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}

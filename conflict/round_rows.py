@@ -129,9 +129,11 @@ class RoundRows:
 
     def of_keys(self, wanted: Bool) -> ChosenRows:
         """Return the rows of some keys. Shape of `wanted` (keys,)."""
-        number = np.cumsum(wanted, dtype=np.int32) - 1
+        keys = np.flatnonzero(wanted).astype(np.int32)
+        number = np.empty(len(wanted), np.int32)  # looked up for those keys alone
+        number[keys] = np.arange(len(keys))
         (first, first_numbers), (second, second_numbers) = (side.of_keys(wanted, number) for side in self.sides)
-        return ChosenRows(np.flatnonzero(wanted).astype(np.int32), (first, second), (first_numbers, second_numbers))
+        return ChosenRows(keys, (first, second), (first_numbers, second_numbers))
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:

@@ -23,7 +23,7 @@ from conflict.errors import ConfigurationError
 from conflict.functions import FUNCTIONS, parse_conflict_function
 from conflict.ingest import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
-from conflict.outputs import APPLIED, OUTCOMES, UNDECIDED
+from conflict.outputs import OUTCOMES, TAKEN, UNDECIDED
 from conflict.pairing import Policy
 from conflict.replication_table import ReplicationRow
 from conflict.requirements import MARKS, requirements_table
@@ -276,9 +276,9 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 
 def test_outcome_columns() -> None:
-    """The tables of applied changes, outcomes and open decisions are `APPLIED`, `OUTCOMES` and `UNDECIDED`."""
-    applied, outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
-    assert [row[:2] for row in applied] == arrow_columns(APPLIED)
+    """The tables of takes, outcomes and open decisions are `TAKEN`, `OUTCOMES` and `UNDECIDED`."""
+    taken, outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
+    assert [row[:2] for row in taken] == arrow_columns(TAKEN)
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
 

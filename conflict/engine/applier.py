@@ -134,6 +134,7 @@ class Site:
         entries = source.log.get(take.foreign_epoch, [])
         received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
         self._finish(final, source.cluster, received)
+        self.result.takes.append(take)
         self._changed.clear()
         # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
         back = source.relayed.get(take.foreign_epoch, {})

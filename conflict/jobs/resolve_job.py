@@ -38,6 +38,7 @@ from conflict.jobs.shared import Shared, share
 from conflict.kernels.abridged import expand
 from conflict.kernels.arrays import Conflicts, TakeArrays
 from conflict.manifest import Manifest, table_numbers
+from conflict.outputs import taken_path, taken_table
 from conflict.plan import Taken, order_takes, plan_takes
 from conflict.result_writer import BucketSummary, write_bucket
 from conflict.round_decisions import keep_decisions, keep_entries, load_decisions, load_entries
@@ -55,7 +56,7 @@ __all__ = ["resolve_history"]
 Result = TypeVar("Result")
 # Changed transactions, and buckets, of a round that the driver runs itself.
 _FEW, _FEW_BUCKETS = 2_000, 32
-_RESULT_PARTS = ("applied", "outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
+_RESULT_PARTS = ("outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
 
 
 @attrs.frozen
@@ -138,6 +139,7 @@ def resolve_history(
             settled, summaries = job.resolve([Taken.of_cluster(cluster) for cluster in clusters])
     out.delete("shared")
     sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
+    _write_takes(out, sites, takes)
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
         for number, site in enumerate(sites)
@@ -363,6 +365,13 @@ def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusabl
         for name, unusable in part.items():
             first[name] = min(first.get(name, unusable), unusable)
     return first
+
+
+def _write_takes(out: Folder, sites: Sequence[Site], takes: TakeArrays) -> None:
+    for number, site in enumerate(sites):
+        mine, source = takes.applier == number, sites[1 - number].name
+        taken = taken_table(source, takes.foreign_epoch[mine], takes.epoch[mine], takes.group[mine])
+        out.write_table(taken_path(site.name), taken)
 
 
 def _transactions(sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> BucketSummary:

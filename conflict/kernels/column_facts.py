@@ -10,7 +10,7 @@ from numba import njit
 __all__ = ["facts_of_rows"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def facts_of_rows(facts, key_table, key, shape):
     """
     Return the fact of each row. Shape (rows,).

@@ -14,7 +14,7 @@ from conflict.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
 __all__ = ["place_of", "unusable_rows"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def unusable_rows(key_table, key, operation, before_presence, after_presence, unidentified, unusable):
     """
     Return the numbers of rows that an applier cannot handle.

@@ -198,7 +198,7 @@ def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
     return records
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pack_rows(records, key, operation, epoch, group, before_presence, after_presence):
     for place in range(len(key)):
         row = records[place]
@@ -208,7 +208,7 @@ def _pack_rows(records, key, operation, epoch, group, before_presence, after_pre
         row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _pack_both(records, before, after):
     for place in range(len(before)):
         record = records[place]
@@ -250,7 +250,7 @@ def _aligned(shape: tuple[int, int], kind: np.dtype[np.void]) -> Records:
     return room[start : start + size].view(kind).reshape(shape)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _start_notes(notes):
     for key in range(notes.shape[0]):
         for side in range(2):

@@ -65,6 +65,7 @@ def _judge(function, bits, operation, exists, local, epoch, value, before, after
         if local and read_back > max_replicated:
             return REJECTED, IN_CONFLICT, max_replicated, read_back
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
+    # What compares a column: NDB$OLD, NDB$MAX and the kinds of NDB$MAX.
     if operation == UPDATE:
         return _equal(before, value) if function == OLD else _greater(after, value)
     if function in (MAX_DELETE_WIN, MAX_DEL_WIN_INS):

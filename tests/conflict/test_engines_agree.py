@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.agreement import applied_in
+from benchmarks.agreement import Applied, applied_by_job, applied_by_reference
 from conflict.bucketing import TableNumbers
 from conflict.configuration import Configuration
 from conflict.engine.replay import resolve
@@ -23,7 +23,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
 from conflict.kernels.room import MARKS
 from conflict.manifest import table_numbers
-from conflict.outputs import exceptions_path
+from conflict.outputs import TAKEN, exceptions_path, taken_path
 from conflict.replication_table import ReplicationRow
 from conflict.result_files import read_rows, summarize_resolution, write_resolution
 from conflict.summary import RunSummary
@@ -38,11 +38,11 @@ from tests.conflict.random_histories import (
 )
 
 
-def _contents(out: Folder, run: Configuration, summary: RunSummary, grid: Folder | None) -> dict[str, Any]:
+def _contents(out: Folder, run: Configuration, summary: RunSummary, applied: Applied) -> dict[str, Any]:
     """Everything that a result holds, in an order that does not depend on buckets."""
-    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
+    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters, "applied": applied}
     for cluster, setups in run.setups().items():
-        found[f"applied {cluster}"] = applied_in(out, cluster, grid)
+        found[f"taken {cluster}"] = out.read_table(taken_path(cluster), TAKEN).to_pylist()
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
@@ -76,7 +76,7 @@ def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary, None))
+        return _without_comparison(_contents(Folder(folder), run, summary, applied_by_reference(resolution)))
 
 
 def by_kernels(
@@ -94,7 +94,8 @@ def by_kernels(
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
         summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
-        return _without_comparison(_contents(out, run, summary, grid))
+        applied = applied_by_job(out, grid, run.setups())
+        return _without_comparison(_contents(out, run, summary, applied))
 
 
 RUNS = {

@@ -1,4 +1,4 @@
-"""What was applied, in stretches and one by one."""
+"""What was applied, change by change."""
 
 from pathlib import Path
 
@@ -6,32 +6,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conflict.applied_changes import applied_changes
+from conflict.applied_changes import applied_changes, applied_places
 from conflict.decision import Verdict
 from conflict.engine.replay import resolve
 from conflict.errors import HistoryError
 from conflict.grid import Folder
 from conflict.grid_writer import write_history
-from conflict.kernels.outcomes import applied_stretches
 from conflict.manifest import table_numbers
 from conflict.resolution import Resolution
 from conflict.result_files import write_resolution
 from tests.conflict.random_histories import configuration, make_history
 
 Result = tuple[Resolution, Folder, Folder, Folder]
-APPLIED_ONE, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-
-
-def test_stretches_end_where_something_else_happened() -> None:
-    """Takes 0 and 2 are of applier 0; what was rejected, logged by the other applier or left out ends a stretch."""
-    applier = np.array([0, 1, 0], np.int8)
-    taken, starts = np.array([0, 1, 2], np.int32), np.array([0, 3, 4, 10], np.int32)
-    source = np.array([0, 1, 2, 0, 3, 4, -1, 5, 7, 8], np.int32)
-    verdict = np.array([APPLIED_ONE] * 10, np.int8)
-    verdict[9] = REJECTED
-    takes, first, last, others = applied_stretches(applier, 0, taken, starts, source, verdict)
-    assert list(zip(takes.tolist(), first.tolist(), last.tolist(), strict=True)) == [(0, 0, 2), (2, 3, 5), (2, 7, 7)]
-    assert others.tolist() == [6, 9]
 
 
 @pytest.fixture
@@ -62,7 +48,57 @@ def test_changes_one_by_one(result: Result) -> None:
 
 
 def test_another_history_is_refused(result: Result) -> None:
-    """Stretches over all keys are not those of one bucket of three."""
+    """Outcomes of all keys are not those of one bucket of three."""
     _, out, _, three = result
-    with pytest.raises(HistoryError, match="is not a result of the History"):
+    with pytest.raises(HistoryError, match=r"is not a result of the History .* its bucket 0 has not all changes"):
         list(applied_changes(out, three, "A"))
+
+
+def test_epochs_that_a_history_does_not_know(result: Result, tmp_path: Path) -> None:
+    """A History of less has not all epochs that were taken."""
+    _, out, _, _ = result
+    history, fewer = make_history(7, 40, complete=True), Folder(str(tmp_path / "fewer"))
+    write_history(history, table_numbers(configuration(0)), fewer, buckets=1, epochs_per_run=3)
+    with pytest.raises(HistoryError, match=r"in it A did not take epoch [0-9]+; give the History"):
+        list(applied_changes(out, fewer, "A"))
+
+
+@pytest.mark.parametrize("applier", ["A", "C"])
+def test_a_folder_without_a_result(result: Result, applier: str) -> None:
+    """A History holds no result; a result nothing of a cluster that was not there."""
+    _, out, history, _ = result
+    with pytest.raises(HistoryError, match=f"does not say which epochs {applier} took"):
+        list(applied_changes(history if applier == "A" else out, history, applier))
+
+
+def test_an_epoch_that_is_taken_twice_in_one_own_epoch() -> None:
+    """Epoch 7 holds two changes and is taken twice in epoch 20; one of the four was not simply applied."""
+    changes = pa.table({"epoch": pa.array([5, 7, 7], pa.uint64()), "ordinal": pa.array([0, 1, 4], pa.int32())})
+    takes = _numbers(source_epoch=[7, 7, 9], epoch=[20, 20, 21])
+    other = _numbers(source_epoch=[7], epoch=[20], ordinal=[4])
+    places = applied_places(takes, changes, other)
+    assert places is not None
+    assert [column.tolist() for column in places] == [[1, 1, 2], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("epoch", "own_epoch", "ordinal"), [(5, 20, 0), (7, 21, 1), (7, 20, 0), (7, 20, 2), (8, 20, 1), (7, 19, 1)]
+)
+def test_an_outcome_of_nothing(epoch: int, own_epoch: int, ordinal: int) -> None:
+    """Its epoch was not taken, not in that own epoch, or holds no such change."""
+    changes = pa.table({"epoch": pa.array([5, 7, 7], pa.uint64()), "ordinal": pa.array([0, 1, 4], pa.int32())})
+    takes = _numbers(source_epoch=[7, 9], epoch=[20, 21])
+    other = _numbers(source_epoch=[epoch], epoch=[own_epoch], ordinal=[ordinal])
+    assert applied_places(takes, changes, other) is None
+
+
+def test_an_outcome_twice() -> None:
+    """A change that was taken once has one outcome."""
+    changes = pa.table({"epoch": pa.array([7], pa.uint64()), "ordinal": pa.array([1], pa.int32())})
+    takes = _numbers(source_epoch=[7], epoch=[2**64 - 1])
+    other = _numbers(source_epoch=[7, 7], epoch=[2**64 - 1] * 2, ordinal=[1, 1])
+    assert applied_places(takes, changes, other) is None
+
+
+def _numbers(**columns: list[int]) -> dict[str, np.ndarray]:
+    return {name: np.array(numbers, np.int32 if name == "ordinal" else np.uint64) for name, numbers in columns.items()}
