@@ -14,7 +14,7 @@ from conflict.errors import HistoryError
 from conflict.grid import CHANGES, KEYS, TAKES, Folder, keys_part, part
 from conflict.kernels.arrays import Int64, UInt64
 from conflict.manifest import Manifest
-from conflict.outputs import OUTCOMES, TAKEN, labelled, outcomes_path, taken_path
+from conflict.outputs import APPLIED, OUTCOMES, TAKEN, labelled, outcomes_path, taken_path
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["applied_changes", "applied_places"]
@@ -53,14 +53,17 @@ def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.T
     (source,) = (name for name in manifest.clusters if name != applier)
     takes = _arrays(out.read_table(taken_path(applier), TAKEN, ("source_epoch", "epoch")))
     _check(takes, history, out, applier)
+    applied = out.read_json(APPLIED)[applier]
+    if len(applied) != manifest.buckets:
+        raise _other_history(out, history, f"that has {manifest.buckets} buckets and not {len(applied)}")
     for bucket in range(manifest.buckets):
         parts = [part("changes", source, run, bucket) for run in range(len(manifest.runs[source]))]
         changes = history.read_tables(parts, _READ)
         outcomes = out.read_table(outcomes_path(applier, bucket), OUTCOMES, _OTHERS)
         own = outcomes.filter(pc.greater_equal(outcomes["ordinal"], 0))  # others are of what the applier there logged
         places = applied_places(takes, changes, _arrays(own))
-        if places is None:
-            raise _other_history(out, history, f"its bucket {bucket} has not all changes that {applier} took")
+        if places is None or len(places[0]) != applied[bucket]:
+            raise _other_history(out, history, f"its bucket {bucket} has not just the changes that {applier} took")
         keys = history.read_tables([keys_part(bucket, batch) for batch in range(manifest.batches)], KEYS)
         rows, take = places
         yield _named(changes.take(pa.array(rows)), takes["epoch"][take], keys, manifest, source)

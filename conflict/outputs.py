@@ -2,6 +2,7 @@
 How results look on disk.
 
     takes/applier=A/...parquet                one row per epoch of the other cluster that an applier took
+    applied.json                              how many changes of these it simply applied, bucket by bucket
     outcomes/applier=A/...parquet             one row per operation of these that it did not apply as it stood
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         rows of the tables at the end
@@ -23,6 +24,7 @@ from conflict.kernels.arrays import Int32, Int64, Kind, UInt64
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
+    "APPLIED",
     "OUTCOMES",
     "TAKEN",
     "UNDECIDED",
@@ -41,6 +43,8 @@ __all__ = [
 TAKEN = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
 )
+# Where it stands how many changes each applier simply applied, a number for each bucket.
+APPLIED = "applied.json"
 OUTCOMES = pa.schema(
     [
         ("source", pa.string()),

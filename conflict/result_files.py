@@ -14,7 +14,7 @@ import pyarrow.dataset as pads
 from conflict.decision import Cause, Verdict
 from conflict.grid import Folder
 from conflict.history import History
-from conflict.outputs import OUTCOMES, TAKEN, UNDECIDED, exceptions_path, outcomes_path, taken_path
+from conflict.outputs import APPLIED, OUTCOMES, TAKEN, UNDECIDED, exceptions_path, outcomes_path, taken_path
 from conflict.resolution import Effect, Outcome, Resolution, Undecided
 from conflict.setup import TableSetup
 from conflict.summary import RunSummary
@@ -40,9 +40,11 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
         for setup in tables.values()
         if setup.exceptions is not None
     }
+    applied: dict[str, list[int]] = {}
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
+        applied[cluster.name] = [sum(each.verdict is Verdict.APPLIED and each.ordinal >= 0 for each in outcomes)]
         takes = [(take.source, take.foreign_epoch, take.epoch, take.group) for take in result.takes]
         out.write_table(taken_path(cluster.name), _table(takes, TAKEN))
         others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
@@ -58,6 +60,7 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
             if values:
                 rows = rows_to_arrow(definition, values)
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
+    out.write_json(APPLIED, applied)
 
 
 def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:

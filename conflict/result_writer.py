@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 import attrs
+import numpy as np
 
 from conflict.bucket_counts import count_bucket
 from conflict.bucket_effects import compare_effects
@@ -43,6 +44,7 @@ class BucketSummary:
         contradicted: How many of those the engine and the binlog see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
         undecided: Per cluster, how many decisions of its applier the binlogs leave open.
+        applied: Per cluster, how many changes its applier simply applied.
         less: Per cluster, by how much each counter may be less than it is.
         more: Per cluster, by how much it may be more.
     """
@@ -55,6 +57,7 @@ class BucketSummary:
     contradicted: int = 0
     unexplained: dict[str, int] = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
+    applied: dict[str, int] = attrs.field(factory=dict)
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
 
@@ -76,7 +79,11 @@ def write_bucket(
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
     bucket, sites, folded = result.bucket, result.sites, result.folded
+    taken, starts = result.taken
+    applied = {}
     for number, (site, others) in enumerate(zip(sites, other_decisions(result), strict=True)):
+        decided = int(np.diff(starts)[result.takes.applier[taken] == number].sum())
+        applied[site.name] = decided - len(others)
         if len(others):
             source = sites[1 - number].name
             outcomes = outcome_table(result, number, others, source, files[source])
@@ -84,7 +91,7 @@ def write_bucket(
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
     unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}
-    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
+    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained, applied=applied)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)

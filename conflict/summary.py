@@ -101,6 +101,7 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         _add(total, {name: getattr(part, name) for name in names})
     clusters = {name for part in parts for name in part.counters}
     total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
+    total.pop("applied", None)  # wanted bucket by bucket alone
     less, more = total.pop("less"), total.pop("more")
     total["counter_ranges"] = {
         name: {

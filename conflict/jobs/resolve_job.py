@@ -38,7 +38,7 @@ from conflict.jobs.shared import Shared, share
 from conflict.kernels.abridged import expand
 from conflict.kernels.arrays import Conflicts, TakeArrays
 from conflict.manifest import Manifest, table_numbers
-from conflict.outputs import taken_path, taken_table
+from conflict.outputs import APPLIED, taken_path, taken_table
 from conflict.plan import Taken, order_takes, plan_takes
 from conflict.result_writer import BucketSummary, write_bucket
 from conflict.round_decisions import keep_decisions, keep_entries, load_decisions, load_entries
@@ -140,6 +140,7 @@ def resolve_history(
     out.delete("shared")
     sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
     _write_takes(out, sites, takes)
+    out.write_json(APPLIED, {site.name: [summary.applied[site.name] for summary in summaries] for site in sites})
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
         for number, site in enumerate(sites)

@@ -48,9 +48,17 @@ def test_changes_one_by_one(result: Result) -> None:
 
 
 def test_another_history_is_refused(result: Result) -> None:
-    """Outcomes of all keys are not those of one bucket of three."""
-    _, out, _, three = result
-    with pytest.raises(HistoryError, match=r"is not a result of the History .* its bucket 0 has not all changes"):
+    """One in three buckets is not the one in one; nor is one with a change more or less in a bucket, or elsewhere."""
+    _, out, one, three = result
+    with pytest.raises(HistoryError, match=r"is not a result of the History .* that has 3 buckets and not 1"):
+        list(applied_changes(out, three, "A"))
+    (count,) = out.read_json("applied.json")["A"]
+    for other in ([count - 1], [count + 1]):
+        out.write_json("applied.json", {"A": other})
+        with pytest.raises(HistoryError, match="its bucket 0 has not just the changes that A took"):
+            list(applied_changes(out, one, "A"))
+    out.write_json("applied.json", {"A": [count, 0, 0]})
+    with pytest.raises(HistoryError, match="its bucket 0 has not just the changes that A took"):
         list(applied_changes(out, three, "A"))
 
 
