@@ -12,6 +12,7 @@ import attrs
 import typer
 from rich.console import Console
 
+from conflict.output_file import refuse_overwriting
 from conflict.pairing import Policy
 from conflict.report.requirements import checked_json, print_check
 from conflict.requirements import Status
@@ -35,7 +36,9 @@ def check(
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the answers here.")] = None,
 ) -> None:
     """Say of every table on both clusters whether its conflict function can judge what arrives; reads no binlog."""
-    configuration = attrs.evolve(load_run_file(run_file).configuration, functions=load_functions(function or ()))
+    loaded = load_run_file(run_file)
+    refuse_overwriting(json_file, loaded.inputs)
+    configuration = attrs.evolve(loaded.configuration, functions=load_functions(function or ()))
     checked = check_run(configuration, policy)
     print_check(console, checked)
     if json_file is not None:

@@ -29,6 +29,7 @@ from conflict.errors import ConflictError
 from conflict.grid import Folder
 from conflict.ingest_plan import PLAN
 from conflict.manifest import MANIFEST
+from conflict.output_file import refuse_overwriting
 from conflict.pairing import Policy
 from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_all
 from conflict.report.terminal import print_conformance, print_run
@@ -160,6 +161,7 @@ def conformance(
 ) -> None:
     """Judge an engine by recordings of real clusters."""
     with _refusals(), _bars() as progress:
+        refuse_overwriting(json_file, folder.rglob("*"))
         verdicts = list(report(folder, engine.value, lambda done, total: progress("judging cases", done, total)))
     print_conformance(console, verdicts)
     if json_file is not None:

@@ -18,6 +18,7 @@ import typer
 from rich.console import Console
 
 from conflict.errors import ConfigurationError
+from conflict.output_file import refuse_overwriting
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.create_table import parse_schema
 from ndb_formats.decode_text import text_lines
@@ -59,6 +60,7 @@ def decode(
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
 ) -> None:
     """Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet."""
+    refuse_overwriting(result_file, [*files, schema])
     selection = Selection(
         start_position=start_position,
         stop_position=stop_position,

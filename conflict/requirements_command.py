@@ -18,6 +18,7 @@ from rich.console import Console
 from conflict.errors import ConfigurationError
 from conflict.functions import FUNCTIONS, ConflictFunction, parse_conflict_function
 from conflict.history import Role
+from conflict.output_file import refuse_overwriting
 from conflict.pairing import Pairing, Policy, TableLogging
 from conflict.report.requirements import answer_json, print_answer, print_table
 from conflict.requirements import TABLE_TYPES, Answer, example_function, example_table, requirements
@@ -46,6 +47,7 @@ def requirements_command(
     json_file: Annotated[Path | None, typer.Option("--json", help="Also write the answers here.")] = None,
 ) -> None:
     """Say which conflict function can work with which binlog type, why not, and what would work."""
+    refuse_overwriting(json_file, [schema])
     options = _options(option or [])
     asked = None if function is None else parse_conflict_function(function)
     definition = _definition(schema, table, asked)

@@ -72,11 +72,13 @@ class RunFile:
         path: The file.
         configuration: The run.
         schedule: The file's `schedule` table; empty if there is none.
+        inputs: Every file that the run reads: the run file, what it names, and the binlogs.
     """
 
     path: Path
     configuration: Configuration
     schedule: Mapping[str, Any]
+    inputs: tuple[Path, ...] = attrs.field(repr=False)
 
     def hints(self, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
         """Return what the file knows of when foreign epochs were taken."""
@@ -120,7 +122,10 @@ def load_run_file(path: Path) -> RunFile:
         raise ConfigurationError(message) from error
     rows = _replication_rows(path, document.get("ndb_replication", []))
     schedule = _schedule(path, document.get("schedule", {}), [cluster.name for cluster in clusters])
-    return RunFile(path, Configuration(clusters, schema, rows), schedule)
+    named = [document["schema"], document.get("ndb_replication"), schedule.get("steps")]
+    inputs = [path, *(path.parent / name for name in named if isinstance(name, str))]
+    inputs += [file for cluster in clusters for file in cluster.files]
+    return RunFile(path, Configuration(clusters, schema, rows), schedule, tuple(inputs))
 
 
 def _steps(path: Path) -> list[Any]:

@@ -83,3 +83,16 @@ def _whole(path: Path) -> list[bytes]:
     return [
         line.replace(str(DEMO).encode(), str(path).encode()) for line in _decode("--format", "json", DEMO).splitlines()
     ]
+
+
+def test_a_file_that_is_read_is_never_written_over(tmp_path: Path) -> None:
+    """An input, a link to it and the schema are refused as result files, in every format; nothing of them changes."""
+    binlog, link, schema = tmp_path / "binlog.000001", tmp_path / "link", tmp_path / "schema.sql"
+    binlog.write_bytes(DEMO.read_bytes())
+    link.hardlink_to(binlog)
+    schema.write_text(SCHEMA.read_text("utf-8"), "utf-8")
+    for form in ("text", "json", "csv", "parquet"):
+        for target in (binlog, link, schema):
+            _decode("--format", form, "--schema", schema, "-r", target, binlog, code=REFUSED)
+    assert DEMO.read_bytes() == binlog.read_bytes()
+    assert SCHEMA.read_text("utf-8") == schema.read_text("utf-8")

@@ -209,3 +209,17 @@ class TestResolve:
         refuse_by_policy(configuration, Policy.NEEDS)
         with pytest.raises(ConfigurationError, match="is refused: The manual says"):
             refuse_by_policy(configuration, Policy.MANUAL)
+
+
+def test_no_command_writes_over_a_file_that_it_reads(changed: Path):
+    """`--json` refuses the run file, what it names, and the schema; nothing of them changes."""
+    folder = changed.parent
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    for target in ("run.toml", "schema.sql", "A.binlog.000001"):
+        code, output = run("check", changed, "--json", folder / target)
+        assert (code, "would be overwritten" in output) == (REFUSED, True)
+    schema = folder / "schema.sql"
+    asked = ("--function", "NDB$OLD(x)", "--schema", schema, "--table", "t2", "--json", schema)
+    assert run("requirements", *asked)[0] == REFUSED
+    assert run("conformance", folder, "--engine", "reference", "--json", folder / "steps.json")[0] == REFUSED
+    assert before == {path: path.read_bytes() for path in folder.iterdir()}
