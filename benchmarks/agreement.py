@@ -13,17 +13,17 @@ import pyarrow as pa
 import pyarrow.dataset as pads
 
 from benchmarks.history_reader import read_history
-from conflict.applied_changes import applied_changes
-from conflict.configuration import Configuration
-from conflict.decision import Verdict
-from conflict.engine.replay import resolve
-from conflict.grid import Folder
+from conflict.config.configuration import Configuration
+from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.outputs import TAKEN, taken_path
-from conflict.resolution import Resolution
-from conflict.result_files import read_rows, summarize_resolution, write_resolution
-from conflict.summary import RunSummary
+from conflict.reference.replay import resolve
+from conflict.results.applied_changes import applied_changes
+from conflict.results.files import read_rows, summarize_resolution, write_resolution
+from conflict.results.layout import TAKEN, taken_path
+from conflict.results.model import Resolution
+from conflict.results.summary import RunSummary
+from conflict.rules.decision import Verdict
 
 __all__ = ["Applied", "applied_by_job", "applied_by_reference", "by_job", "by_reference", "differences"]
 

@@ -18,13 +18,13 @@ from typing import Any
 import attrs
 
 from ndb_formats.binlog_reader import read_events
-from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import BINLOG_MAGIC, ColumnCode, EventType
 from ndb_formats.events.header import EventHeader, encode_header
 from ndb_formats.events.query_event import QueryEvent, encode_query
 from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
 from ndb_formats.events.table_map import TableMap, encode_table_map
 from ndb_formats.events.table_metadata import DefaultCharset, TableMetadata, encode_table_metadata
+from ndb_formats.types.column_types import WireType, codec_of
 
 __all__ = ["MIXES", "Mix", "write_binlog"]
 

@@ -25,8 +25,8 @@ import attrs
 
 from benchmarks.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
-from ndb_formats.columnar import read_batches
-from ndb_formats.event_index import index_events, index_pieces
+from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.event_index import index_events, index_pieces
 
 RESULTS = Path(__file__).parent / "results" / "decode.json"
 PRUNED = ("id", "name", "city")  # two columns of each mix

@@ -32,15 +32,16 @@ from benchmarks.history_buckets import IDENTITY, MadeBucket, Plan, Side, made_bu
 from benchmarks.history_images import image_bytes
 from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.functions import FUNCTIONS, Argument
-from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, never_null, part
-from conflict.history import Role
-from conflict.manifest import Manifest, RunFacts, table_definitions, table_numbers
-from conflict.replication_table import ReplicationRow
-from ndb_formats.column_types import WireType
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, RunFacts, table_definitions, table_numbers
+from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, keys_part, never_null, part
+from conflict.rules.functions import FUNCTIONS, Argument
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.types.column_types import WireType
 
 __all__ = ["Shape", "configuration", "make_history", "usual_binlog_type"]
 
@@ -267,7 +268,7 @@ def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
 
 
 def _shapes(operation: Array, before: Array, after: Array) -> pa.DictionaryArray:
-    """Return what events are (see `conflict.event_shapes`): operation, and the columns of both images."""
+    """Return what events are (see `conflict.grid.event_shapes`): operation, and the columns of both images."""
     words = operation.astype(np.uint32) << 16 | before.astype(np.uint32) << 8 | after
     different = np.flatnonzero(np.bincount(words))
     numbers = np.zeros(1 << 18, np.int32)

@@ -9,16 +9,17 @@ from functools import partial
 from itertools import groupby
 from typing import Any
 
-from conflict.configuration import Configuration
-from conflict.event_shapes import parts_of
-from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, keys_part, part
-from conflict.history import Cluster, History, Origin, RowChange, Take, Transaction
-from conflict.manifest import Manifest, table_numbers
-from conflict.schedule import timeline_of
+from conflict.config.configuration import Configuration
+from conflict.grid.event_shapes import parts_of
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, TAKES, keys_part, part
+from conflict.history.model import Cluster, History, Origin, RowChange, Take, Transaction
+from conflict.history.schedule import timeline_of
 from ndb_formats.cursor import Cursor
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.table_map import bits
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage, RowLayout, take_image
 
 __all__ = ["read_history"]
 

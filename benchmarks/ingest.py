@@ -15,13 +15,13 @@ from unittest import mock
 
 from benchmarks.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
-from conflict import run_task
-from conflict.bucketing import TableNumbers
-from conflict.grid import Folder
-from conflict.grid_writer import KeyTask, number_keys
-from conflict.run_task import RunTask, load_record, read_run
-from conflict.runs import plan_runs
-from ndb_formats.create_table import parse_schema
+from conflict.grid.folder import Folder
+from conflict.grid.key_buckets import TableNumbers
+from conflict.grid.writer import KeyTask, number_keys
+from conflict.ingestion import segment_task as run_task
+from conflict.ingestion.segment_task import RunTask, load_record, read_run
+from conflict.ingestion.segments import plan_runs
+from ndb_formats.schema.create_table import parse_schema
 
 TABLES = parse_schema(SCHEMA, database="bench")
 NUMBERS = TableNumbers(TABLES.tables, {"bench.accounts": "version", "bench.people": "version"})

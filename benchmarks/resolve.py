@@ -36,9 +36,9 @@ from benchmarks.history_reader import read_history
 from benchmarks.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
 from benchmarks.timing import Run, Timing, environment, in_turns, markdown_table, measure, write_results
-from conflict.engine.replay import resolve
-from conflict.functions import FUNCTIONS
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
+from conflict.reference.replay import resolve
+from conflict.rules.functions import FUNCTIONS
 
 __all__ = ["describe", "history_of", "statistics_of", "warm_up"]
 

@@ -14,7 +14,7 @@ import time
 from typing import Any
 
 from benchmarks.history_maker import configuration
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_runner, spark_session

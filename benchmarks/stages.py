@@ -19,7 +19,7 @@ from benchmarks.history_maker import configuration, usual_binlog_type
 from benchmarks.history_shape import Shape
 from benchmarks.resolve import NAMES, history_of, small_shape
 from benchmarks.timing import markdown_table
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 

@@ -12,32 +12,31 @@ from typing import Any
 
 import attrs
 
-from conflict.bucketing import effect_of
-from conflict.configuration import ClusterHints, Configuration, Reading, history_of, read_cluster, usable_epochs
-from conflict.engine.replay import resolve
+from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.evidence import Contradiction, Settled, contradictions, settle
-from conflict.functions import Argument, FunctionSpec
-from conflict.grid import Folder
-from conflict.history import Cluster, History
-from conflict.ingest import BinlogEpoch
-from conflict.ingest_plan import load_plan, refuse_differences
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, load_manifest
+from conflict.history.effects import recorded_effects
+from conflict.history.model import Cluster, History
+from conflict.history.reading import ClusterHints, Reading, history_of, read_cluster, usable_epochs
+from conflict.history.reconcile import Contradiction, Settled, contradictions, settle
+from conflict.history.schedule import Summary
+from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import StageProgress
-from conflict.manifest import Manifest, load_manifest
-from conflict.resolution import Resolution
-from conflict.result_files import Recorded, summarize_resolution, write_resolution
-from conflict.schedule import Summary
-from conflict.setup import TableSetup
-from conflict.summary import RunSummary
+from conflict.reference.replay import resolve
+from conflict.results.files import Recorded, summarize_resolution, write_resolution
+from conflict.results.model import Resolution
+from conflict.results.summary import RunSummary
+from conflict.rules.functions import Argument, FunctionSpec
+from conflict.rules.table_setup import TableSetup
 
 __all__ = [
     "ENGINES",
     "Run",
     "check_built",
     "finished_history",
-    "recorded_effects",
     "resolve_settled",
     "run_ingest",
     "run_reference",
@@ -213,15 +212,6 @@ def resolve_settled(
 
     clusters, settled = settle(history.clusters, find)
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
-
-
-def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Any]]:
-    """Return what a cluster's binlog shows of its applier's work: per own epoch and group, row by row."""
-    found: dict[tuple[int, int], dict[tuple[str, bytes], Any]] = {}
-    for epoch in epochs:
-        for group, change in epoch.consequences:
-            found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
-    return found
 
 
 def run_ingest(

@@ -22,10 +22,10 @@ from ndb_formats.events.header import (
     has_checksum_algorithm,
 )
 from ndb_formats.events.query_event import decode_query, encode_query
+from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event, encode_rows, encode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map, encode_table_map
 from ndb_formats.events.transaction_payload import decode_transaction_payload, encode_transaction_payload
-from ndb_formats.row_image import layout_of
 
 __all__ = ["EventEncoder", "encode_file"]
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 from enum import IntEnum, IntFlag
 
 __all__ = [
+    "APPLY_STATUS",
     "BINLOG_MAGIC",
     "CHECKSUM_ALG_CRC32",
     "CHECKSUM_ALG_OFF",
@@ -18,6 +19,7 @@ __all__ = [
     "HeaderFlag",
 ]
 
+APPLY_STATUS = "mysql.ndb_apply_status"
 BINLOG_MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
 EVENT_HEADER_SIZE = 19

@@ -10,12 +10,13 @@ from pathlib import Path
 import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate
+from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.events.extra_row_info import ExtraRowInfo
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import TableMap
-from ndb_formats.extra_row_info import ExtraRowInfo
-from ndb_formats.row_image import RowImage, RowLayout, layout_of
-from ndb_formats.schema import Schema
-from ndb_formats.selection import APPLY_STATUS, DecodedEvent, Selection, select_events
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import DecodedEvent, Selection, select_events
 
 __all__ = ["LoggedRow", "read_rows", "rows_of"]
 

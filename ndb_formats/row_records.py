@@ -12,14 +12,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.geometry import Geometry
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.json_diff import JsonChange
-from ndb_formats.row_image import RowImage
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow
-from ndb_formats.values import Value
-from ndb_formats.vector import Vector
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.json_diff import JsonChange
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
 
 __all__ = ["RECORDS", "json_line", "record_batches", "value_text"]
 

@@ -9,24 +9,15 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
-from ndb_formats.constants import EventType
+from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.row_image import layout_of
 
-__all__ = [
-    "APPLY_STATUS",
-    "UNREAD_ROW_EVENTS",
-    "DecodedEvent",
-    "DecodingState",
-    "Selection",
-    "decode_event",
-    "select_events",
-]
+__all__ = ["UNREAD_ROW_EVENTS", "DecodedEvent", "DecodingState", "Selection", "decode_event", "select_events"]
 
-APPLY_STATUS = "mysql.ndb_apply_status"
 _EPOCH, _LOG_NAME = 1, 2
 # Events that carry row changes which this version cannot read; passing them over would lose changes.
 UNREAD_ROW_EVENTS = {

@@ -10,12 +10,12 @@ from typing import Any
 
 import attrs
 
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.history import Role
-from conflict.replication_table import ReplicationRow
-from ndb_formats.create_table import parse_create_table
-from ndb_formats.schema import Schema
-from ndb_formats.update_format import server_options, switch
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from ndb_formats.rules.update_format import server_options, switch
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["ConflictCase"]
 

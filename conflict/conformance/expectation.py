@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from conflict.resolution import ClusterResult
-from conflict.setup import RefusalKind, TableSetup
-from ndb_formats.geometry import Geometry
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.values import Value
-from ndb_formats.vector import Vector
+from conflict.results.model import ClusterResult
+from conflict.rules.table_setup import RefusalKind, TableSetup
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
 
 __all__ = ["differences", "plain_value", "recorded_value"]
 

@@ -13,19 +13,19 @@ from conflict.conformance.expectation import plain_value, recorded_value
 from conflict.conformance.logged_columns import column_differences
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.binlog_writer import EventEncoder
-from ndb_formats.collation import key_of
-from ndb_formats.create_table import parse_schema
-from ndb_formats.decode_text import text_lines
-from ndb_formats.default_values import default_value, zero_value
 from ndb_formats.errors import FormatError
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.json_diff import JsonChange, apply_diffs
-from ndb_formats.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.schema import Column, Schema, Table
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.default_values import default_value, zero_value
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.selection import Selection, select_events
-from ndb_formats.values import Value
+from ndb_formats.text.event_lines import text_lines
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.json_diff import JsonChange, apply_diffs
+from ndb_formats.types.values import Value
 
 __all__ = ["binlog_differences", "format_differences"]
 

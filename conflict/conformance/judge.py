@@ -17,12 +17,12 @@ from conflict.conformance.expectation import differences
 from conflict.conformance.format_case import binlog_differences, format_differences
 from conflict.conformance.setup_words import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
-from conflict.grid import Folder
-from conflict.outputs import exceptions_path
+from conflict.grid.folder import Folder
+from conflict.history.steps import hints_of_steps
 from conflict.pipeline import ENGINES, Run
-from conflict.resolution import ClusterResult
-from conflict.result_files import read_rows
-from conflict.steps import hints_of_steps
+from conflict.results.files import read_rows
+from conflict.results.layout import exceptions_path
+from conflict.results.model import ClusterResult
 from ndb_formats.errors import FormatError
 
 __all__ = ["FoundCase", "Verdict", "find_cases", "judge", "report", "to_json"]

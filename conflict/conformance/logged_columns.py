@@ -18,15 +18,15 @@ import sqlglot
 from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
-from conflict.replication_table import ReplicationRow, best_match
-from ndb_formats.create_table import parse_schema
+from conflict.rules.replication_table import ReplicationRow, best_match
 from ndb_formats.errors import SchemaError
-from ndb_formats.event_columns import EventColumns
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.row_image_rules import image_columns, parse_row_image
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.schema import Schema, Table
-from ndb_formats.update_format import effective_format, is_ndb, key_change, ndb_columns, server_options
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.row_image_rules import image_columns, parse_row_image
+from ndb_formats.rules.update_format import effective_format, is_ndb, key_change, ndb_columns, server_options
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema, Table
 
 __all__ = ["column_differences"]
 

@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conflict.functions import PARSE_ERROR
-from conflict.setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
+from conflict.rules.functions import PARSE_ERROR
+from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 
 __all__ = ["setup_differences"]
 

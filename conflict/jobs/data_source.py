@@ -32,16 +32,15 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from conflict.errors import ConfigurationError
-from conflict.runs import plan_runs
-from ndb_formats.columnar import read_batches
-from ndb_formats.constants import BINLOG_MAGIC, ENCRYPTED_MAGIC
-from ndb_formats.create_table import parse_schema
+from conflict.ingestion.segments import plan_runs
+from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.records import records_of
+from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.errors import FormatError
-from ndb_formats.record_columns import records_of
 from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
-from ndb_formats.schema import Schema
-from ndb_formats.selection import APPLY_STATUS
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
 

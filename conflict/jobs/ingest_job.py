@@ -19,19 +19,21 @@ from typing import Any
 
 import attrs
 
-from conflict.configuration import ClusterHints, Configuration, takes_of
-from conflict.epoch_files import epochs_part, read_summaries
+from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError, HistoryError
-from conflict.grid import Folder, keys_part
-from conflict.grid_writer import KeyTask, number_keys, takes_table
-from conflict.ingest_plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences
+from conflict.grid.epoch_files import epochs_part, read_summaries
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import MANIFEST, Manifest, RunFacts, load_manifest, table_numbers
+from conflict.grid.schemas import keys_part
+from conflict.grid.writer import KeyTask, number_keys, takes_table
+from conflict.history.reading import ClusterHints, takes_of
+from conflict.history.schedule import Summary, consistent_cut
+from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences
+from conflict.ingestion.segment_task import STAGED, RunRecord, RunTask, load_record, read_run, record_path
+from conflict.ingestion.segments import DEFAULT_RUN_BYTES
 from conflict.jobs.runner import Runner, StageProgress
-from conflict.manifest import MANIFEST, Manifest, RunFacts, load_manifest, table_numbers
-from conflict.run_task import STAGED, RunRecord, RunTask, load_record, read_run, record_path
-from conflict.runs import DEFAULT_RUN_BYTES
-from conflict.schedule import Summary, consistent_cut
-from ndb_formats.column_types import WireType
 from ndb_formats.errors import FormatError, SchemaError
+from ndb_formats.types.column_types import WireType
 
 __all__ = ["Ingested", "ingest"]
 

@@ -1,14 +1,14 @@
 """
 A History on disk to a result on disk: the bucket-partitioned resolve job.
 
-1. The driver orders all takes once (see `conflict.plan`), and puts them where every task can read them.
+1. The driver orders all takes once (see `conflict.columnar.apply_order`), and puts them where every task can read them.
 2. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
-   folded in rounds until both are known (see `conflict.jobs.rounds`).
+   folded in rounds until both are known (see `conflict.columnar.rounds.fixed_point`).
 3. One task per bucket folds it in one pass and writes its part of the result. If it meets an operation that stops an
    applier, nothing after the first of them is taken, and the buckets are resolved again.
 4. The driver numbers the rows of the exceptions tables and adds up the summaries.
 5. If the binlogs show something else of the appliers' work, an order of takes that explains it is looked for (see
-   `conflict.evidence`), and the result is written again.
+   `conflict.history.reconcile`), and the result is written again.
 """
 
 from __future__ import annotations
@@ -21,35 +21,36 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict import evidence
-from conflict.bucket import Bucket, load_bucket
-from conflict.bucket_effects import Difference, Differing, compare_effects
-from conflict.bucket_fold import fold_bucket
-from conflict.bucket_result import BucketResult
-from conflict.bucketing import TableNumbers
-from conflict.configuration import Configuration
-from conflict.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
-from conflict.exceptions_numbering import TrackedRows, number_exceptions
-from conflict.grid import TAKES, Folder
-from conflict.history import Cluster, Take
-from conflict.jobs.rounds import Settled, conflicts_of, settle
+from conflict.columnar.appliers import Site, transactional_tables
+from conflict.columnar.apply_order import Taken, order_takes, plan_takes
+from conflict.columnar.bucket import Bucket, load_bucket
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.fold_bucket import fold_bucket
+from conflict.columnar.kernels.abridged import expand
+from conflict.columnar.kernels.arrays import Conflicts, TakeArrays
+from conflict.columnar.output.effects import Difference, Differing, compare_effects
+from conflict.columnar.output.exceptions_numbering import TrackedRows, number_exceptions
+from conflict.columnar.output.writer import write_bucket
+from conflict.columnar.rounds.decisions import keep_decisions, keep_entries, load_decisions, load_entries
+from conflict.columnar.rounds.fixed_point import Settled, conflicts_of, settle
+from conflict.columnar.rounds.rows import keep_rows, load_rows
+from conflict.columnar.rounds.transactions import Changed, Findings, fold_again, fold_round
+from conflict.columnar.stopping_operations import Unusable, can_log_unusable, first_unusable
+from conflict.columnar.stops import stop_of
+from conflict.columnar.unique_keys.duplicates import find_duplicates
+from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
+from conflict.config.configuration import Configuration
+from conflict.grid.folder import Folder
+from conflict.grid.key_buckets import TableNumbers
+from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.schemas import TAKES
+from conflict.history import reconcile
+from conflict.history.model import Cluster, Take
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.kernels.abridged import expand
-from conflict.kernels.arrays import Conflicts, TakeArrays
-from conflict.manifest import Manifest, table_numbers
-from conflict.outputs import APPLIED, taken_path, taken_table
-from conflict.plan import Taken, order_takes, plan_takes
-from conflict.result_writer import BucketSummary, write_bucket
-from conflict.round_decisions import keep_decisions, keep_entries, load_decisions, load_entries
-from conflict.round_rows import keep_rows, load_rows
-from conflict.sites import Site, transactional_tables
-from conflict.stops import stop_of
-from conflict.summary import RunSummary, add_summaries
-from conflict.transactions import Changed, Findings, fold_again, fold_round
-from conflict.unique_duplicates import find_duplicates
-from conflict.unique_values import has_unique_keys, unique_states
-from conflict.unusable import Unusable, can_log_unusable, first_unusable
+from conflict.results.layout import APPLIED, taken_path, taken_table
+from conflict.results.summary import BucketSummary, RunSummary, add_summaries
+from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
 __all__ = ["resolve_history"]
 
@@ -118,7 +119,7 @@ def resolve_history(
         configuration: The run.
         history: A History that `ingest` made for that run.
         out: Where the result goes.
-        use_evidence: Settle what the binlogs leave open by what they show (see `conflict.evidence`).
+        use_evidence: Settle what the binlogs leave open by what they show (see `conflict.history.reconcile`).
         final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
         progress: Called with the name of the stage, tasks done, and their number.
 
@@ -131,9 +132,9 @@ def resolve_history(
     job = _Job(run, base, progress)
     table = history.read_table("takes.parquet", TAKES)
     settled, summaries = job.resolve([Taken.of_table(table, name) for name in manifest.clusters])
-    answers: Sequence[evidence.Settled] = ()
+    answers: Sequence[reconcile.Settled] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        clusters, answers = evidence.settle(_clusters(history, manifest), job.contradictions)
+        clusters, answers = reconcile.settle(_clusters(history, manifest), job.contradictions)
         if answers:
             job.clear()
             settled, summaries = job.resolve([Taken.of_cluster(cluster) for cluster in clusters])
@@ -230,7 +231,7 @@ class _Job:
         parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
         return find_duplicates(parts)
 
-    def contradictions(self, clusters: Sequence[Cluster]) -> list[evidence.Contradiction]:
+    def contradictions(self, clusters: Sequence[Cluster]) -> list[reconcile.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
         settled = self._settle_clusters(clusters)
         parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
@@ -243,7 +244,7 @@ class _Job:
         order = {place: number for number, place in enumerate(places)}
         ordered = sorted(found, key=lambda place: (order.get(place, len(order)), place))
         return [
-            evidence.Contradiction(
+            reconcile.Contradiction(
                 clusters[place[0]].name, *place[1:], found[place].rows, tuple(sorted(found[place].changed_at))
             )
             for place in ordered

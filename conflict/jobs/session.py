@@ -19,7 +19,7 @@ from pyspark import SparkContext, StatusTracker, cloudpickle
 from pyspark.sql import SparkSession
 
 from conflict.errors import ConfigurationError
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
 from conflict.jobs.runner import Progress, Runner
 from conflict.jobs.worker import keep_memory, keep_what_is_loaded
 

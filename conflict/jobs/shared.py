@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar, cast
 
 import attrs
 
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
 
 __all__ = ["Shared", "share"]
 

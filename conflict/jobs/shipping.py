@@ -12,8 +12,8 @@ from collections.abc import Iterable
 
 from pyspark import cloudpickle
 
-from conflict.functions import FunctionSpec
-from conflict.user_functions import CheckedDecide
+from conflict.rules.functions import FunctionSpec
+from conflict.rules.user_policies import CheckedDecide
 
 __all__ = ["ship_by_value"]
 

@@ -1,7 +1,7 @@
 """A conflict function of one's own: as NDB$MAX, but of two equal values the one that comes in wins."""
 
-from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.functions import presence_anomaly
+from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.rules.functions import presence_anomaly
 from ndb_formats.events.rows_event import Operation
 
 

@@ -23,10 +23,10 @@ import attrs
 from ndb_formats.constants import ColumnCode, EventType
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
+from ndb_formats.events.extra_row_info import ExtraRowInfo, decode_extra_row_info
 from ndb_formats.events.mariadb import uncompressed
+from ndb_formats.events.row_image import RowImage, RowLayout, put_image, take_image
 from ndb_formats.events.table_map import bits
-from ndb_formats.extra_row_info import ExtraRowInfo, decode_extra_row_info
-from ndb_formats.row_image import RowImage, RowLayout, put_image, take_image
 
 __all__ = ["ROWS_EVENTS", "Operation", "RowsEvent", "decode_rows_event", "encode_rows", "encode_rows_event"]
 

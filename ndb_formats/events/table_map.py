@@ -20,9 +20,9 @@ from collections.abc import Sequence
 
 import attrs
 
-from ndb_formats.column_types import WireType, put_wire_types, read_wire_types
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
+from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
 __all__ = ["TableMap", "bits", "decode_table_map", "encode_table_map"]
 

@@ -5,22 +5,25 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import attrs
 import pyarrow.parquet as pq
 
-from conflict.configuration import Configuration
+from conflict.config.configuration import Configuration
+from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
-from conflict.grid import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, Folder, keys_part, part
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest
+from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, keys_part, part
+from conflict.history.hints import hints_of_run_file
+from conflict.history.steps import hints_of_steps
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.manifest import Manifest
 from conflict.pipeline import HintsOf
-from conflict.run_file import load_run_file
-from conflict.steps import hints_of_steps
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query
@@ -67,7 +70,7 @@ class Recording:
         """Load a copy that is there."""
         if (folder / "run.toml").exists():
             run = load_run_file(folder / "run.toml")
-            return cls(original, folder, run.configuration, run.hints)
+            return cls(original, folder, run.configuration, partial(hints_of_run_file, run))
         case = ConflictCase.load(folder)
         return cls(original, folder, case.configuration(), lambda summaries: hints_of_steps(case.steps, summaries))
 

@@ -33,19 +33,20 @@ from functools import cache
 
 import attrs
 
-from conflict.engine.applier import Site
-from conflict.engine.replay import resolve
-from conflict.history import Cluster, History, Role, RowChange, Take, Transaction
-from conflict.replication_table import ReplicationRow
-from conflict.resolution import Resolution
-from conflict.setup import TableSetup, set_up
-from ndb_formats.collation import key_of
-from ndb_formats.column_types import WireType
+from conflict.history.model import Cluster, History, RowChange, Take, Transaction
+from conflict.reference.applier import Site
+from conflict.reference.replay import resolve
+from conflict.results.model import Resolution
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage, RowLayout, layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.types.column_types import WireType
 
 TABLES = """
 CREATE TABLE t (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);

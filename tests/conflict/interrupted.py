@@ -16,7 +16,7 @@ from typing import Any
 from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
-from conflict import cli
+from conflict.cli import app as cli
 from conflict.jobs import session
 from conflict.jobs.runner import Progress, Runner
 

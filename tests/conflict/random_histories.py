@@ -10,16 +10,17 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.history import Cluster, History, Role, RowChange, Take, Transaction
-from conflict.replication_table import ReplicationRow
-from ndb_formats.collation import key_of
-from ndb_formats.column_types import WireType
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.model import Cluster, History, RowChange, Take, Transaction
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage, RowLayout, layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.types.column_types import WireType
 
 SCHEMA = """
 CREATE TABLE judged (

@@ -13,19 +13,19 @@ from hypothesis import strategies as st
 from benchmarks.history_maker import Shape
 from benchmarks.history_maker import configuration as benchmark_configuration
 from benchmarks.history_maker import make_history as make_large_history
-from conflict.bucket_fold import fold_bucket
-from conflict.bucket_result import BucketResult
-from conflict.decision import Cause
-from conflict.grid import Folder
-from conflict.grid_writer import write_history
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.fold_bucket import fold_bucket
+from conflict.columnar.kernels.abridged import abridge
+from conflict.columnar.kernels.arrays import Conflicts, Decisions, Logged
+from conflict.columnar.kernels.fold import Folded
+from conflict.columnar.kernels.passes import are_rejected
+from conflict.columnar.rounds.decisions import Entries
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import table_numbers
+from conflict.grid.writer import write_history
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.kernels.abridged import abridge
-from conflict.kernels.arrays import Conflicts, Decisions, Logged
-from conflict.kernels.fold import Folded
-from conflict.kernels.passes import are_rejected
-from conflict.manifest import table_numbers
-from conflict.round_decisions import Entries
+from conflict.rules.decision import Cause
 from tests.conflict.random_histories import BINLOG_TYPES, SETTINGS, configuration, make_history
 
 # Those with transactions, and without roles: nothing is reflected, or rounds keep nothing.
@@ -113,7 +113,7 @@ def test_most_decisions_do_not_deviate(seed: int) -> None:
     with (
         tempfile.TemporaryDirectory() as folder,
         patch("conflict.jobs.resolve_job.BucketResult", Comparing),
-        patch("conflict.transactions.abridge", counting),
+        patch("conflict.columnar.rounds.transactions.abridge", counting),
     ):
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         changes = make_large_history(shape, grid).changes

@@ -2,13 +2,13 @@
 
 import pytest
 
-from conflict.decision import Cause, Verdict
-from conflict.engine.epoch_log import ExceptionRow
-from conflict.engine.row_store import Row
-from conflict.history import Take
-from conflict.resolution import Effect
+from conflict.history.effects import Effect
+from conflict.history.model import Take
+from conflict.reference.epoch_log import ExceptionRow
+from conflict.reference.row_store import Row
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
 from tests.conflict.histories import image, key
 from tests.conflict.histories import sites as run
 

@@ -4,16 +4,16 @@ from typing import Any
 
 import pytest
 
-from conflict.bucketing import PartBuilder, TableNumbers, bucket_of, effect_of, identity_of
-from conflict.event_shapes import parts_of
-from conflict.history import Origin, RowChange, Transaction
-from conflict.ingest import BinlogEpoch
-from conflict.resolution import Effect
-from ndb_formats.create_table import parse_schema
+from conflict.grid.event_shapes import parts_of
+from conflict.grid.key_buckets import PartBuilder, TableNumbers, bucket_of, identity_of
+from conflict.history.effects import Effect, effect_of
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import Origin, RowChange, Transaction
 from ndb_formats.cursor import Cursor
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, take_image
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage, take_image
+from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, change, image, key, layouts
 
 NUMBERS = TableNumbers(parse_schema(TABLES, database="d").tables, {"d.t": "x"})

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,13 +19,14 @@ import pyarrow.parquet as pq
 import pyspark
 import pytest
 
-from conflict.counters import zero_counters
-from conflict.grid import Folder
+from conflict.config.run_file import load_run_file
+from conflict.grid.folder import Folder
+from conflict.history.hints import hints_of_run_file
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.pipeline import Run
-from conflict.run_file import load_run_file
+from conflict.rules.counters import zero_counters
 
 ROOT = Path(__file__).parents[2]
 RUN_FILE = ROOT / "tests/recordings/demo/run.toml"
@@ -154,7 +156,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     folder = tmp_path_factory.mktemp("expected")
     out, loaded = Folder(str(folder)), load_run_file(RUN_FILE)
     configuration, history = loaded.configuration, out.below("history")
-    manifest = ingest(in_process, configuration, history, hints_of=loaded.hints).manifest
+    manifest = ingest(in_process, configuration, history, hints_of=partial(hints_of_run_file, loaded)).manifest
     summary = resolve_history(in_process, configuration, history, out)
     run = Run(
         summary,
@@ -218,8 +220,8 @@ def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_
     """A relative path is another folder on the executors: they find nothing there, and that is said."""
     code = """
 from conflict.errors import ConfigurationError
-from conflict.counters import zero_counters
-from conflict.grid import Folder
+from conflict.rules.counters import zero_counters
+from conflict.grid.folder import Folder
 from conflict.jobs.session import check_shared, spark_session
 
 check_shared(spark_session(), Folder({shared!r}))

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from conflict.cli import REFUSED, app
-from conflict.grid import Folder
+from conflict.cli.app import REFUSED, app
+from conflict.grid.folder import Folder
 from conflict.pipeline import whole_or_not_at_all
 from tests.conflict.growing import commits
 

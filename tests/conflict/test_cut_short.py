@@ -3,6 +3,7 @@
 import json
 import re
 import shutil
+from functools import partial
 from pathlib import Path
 
 import attrs
@@ -12,12 +13,13 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from conflict.cli import CUT_SHORT, app
-from conflict.configuration import read_cluster
-from conflict.grid import Folder
-from conflict.ingest import BinlogEpoch
+from conflict.cli.app import CUT_SHORT, app
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.grid.folder import Folder
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.hints import hints_of_run_file
+from conflict.history.reading import read_cluster
 from conflict.pipeline import Run, run_reference, run_spark
-from conflict.run_file import RunFile, load_run_file
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 
@@ -76,7 +78,7 @@ def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
 def test_the_reference_engine_resolves_what_comes_before_the_cut(tmp_path: Path) -> None:
     """The result covers whole epochs, says what was wrong and how many rows of an unfinished epoch are left out."""
     run = _cut(tmp_path / "cut", COMMITS[4] + 400)
-    found = run_reference(run.configuration, Folder(str(tmp_path / "out")), run.hints)
+    found = run_reference(run.configuration, Folder(str(tmp_path / "out")), partial(hints_of_run_file, run))
     assert list(found.errors) == ["B"]
     assert re.search(r"B\.binlog\.000001, position \d+", found.errors["B"])
     assert len(_epochs(run)) == 5
@@ -89,8 +91,10 @@ def test_both_engines_leave_out_what_builds_on_what_is_missing(
     """Epochs of A that applied epochs of B beyond the cut are left out; up to there the binlogs agree."""
     assert spark.version
     run = _cut(tmp_path / "cut", COMMITS[commits] + 100)
-    by_reference = run_reference(run.configuration, Folder(str(tmp_path / "reference")), run.hints)
-    by_spark = run_spark(run.configuration, Folder(str(tmp_path / "spark")), run.hints)
+    by_reference = run_reference(
+        run.configuration, Folder(str(tmp_path / "reference")), partial(hints_of_run_file, run)
+    )
+    by_spark = run_spark(run.configuration, Folder(str(tmp_path / "spark")), partial(hints_of_run_file, run))
     assert by_reference.epochs_left_out["A"] > 0
     assert _without_open_decisions(by_reference) == _without_open_decisions(by_spark)
     assert by_reference.summary.contradicted == 0

@@ -2,7 +2,7 @@
 
 import pytest
 
-from conflict.decision import Cause, Decision, Verdict, explain
+from conflict.rules.decision import Cause, Decision, Verdict, explain
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

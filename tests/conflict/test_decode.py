@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 from typer.testing import CliRunner
 
-from conflict.cli import REFUSED, app
+from conflict.cli.app import REFUSED, app
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 DEMO = RECORDINGS / "demo" / "A.binlog.000001"

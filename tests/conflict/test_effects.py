@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from conflict.kernels.effects import compare, in_order, look_quickly
-from conflict.kernels.stretches import stretches_of
+from conflict.columnar.kernels.effects import compare, in_order, look_quickly
+from conflict.columnar.kernels.search import stretches_of
 
 CHANGED, DELETED, REFRESHED = 1, 2, 3
 # Take, own epoch, group, row and effect; what is shown has no take.

@@ -12,22 +12,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from benchmarks.agreement import Applied, applied_by_job, applied_by_reference
-from conflict.bucketing import TableNumbers
-from conflict.configuration import Configuration
-from conflict.engine.replay import resolve
-from conflict.functions import FUNCTIONS, decide_max_delete_win, decide_max_ins, decide_old
-from conflict.grid import Folder
-from conflict.grid_writer import write_history
-from conflict.history import History, Role
+from conflict.columnar.kernels.buffers import MARKS
+from conflict.config.configuration import Configuration
+from conflict.grid.folder import Folder
+from conflict.grid.key_buckets import TableNumbers
+from conflict.grid.manifest import table_numbers
+from conflict.grid.writer import write_history
+from conflict.history.model import History
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.kernels.room import MARKS
-from conflict.manifest import table_numbers
-from conflict.outputs import TAKEN, exceptions_path, taken_path
-from conflict.replication_table import ReplicationRow
-from conflict.result_files import read_rows, summarize_resolution, write_resolution
-from conflict.summary import RunSummary
-from conflict.user_functions import user_function
+from conflict.reference.replay import resolve
+from conflict.results.files import read_rows, summarize_resolution, write_resolution
+from conflict.results.layout import TAKEN, exceptions_path, taken_path
+from conflict.results.summary import RunSummary
+from conflict.rules.functions import FUNCTIONS, decide_max_delete_win, decide_max_ins, decide_old
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from conflict.rules.user_policies import user_function
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -145,7 +146,7 @@ def test_kernels_agree_with_the_reference_engine(
     history = make_history(seed, steps, complete=complete, roles=roles)
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
-    with patch("conflict.kernels.room.MARKS", marks):
+    with patch("conflict.columnar.kernels.buffers.MARKS", marks):
         assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
 
 

@@ -2,12 +2,13 @@
 
 import pytest
 
-from conflict.engine.applier import Site
-from conflict.engine.epoch_log import LoggedChange
-from conflict.history import Role, RowChange
+from conflict.history.model import RowChange
+from conflict.reference.applier import Site
+from conflict.reference.epoch_log import LoggedChange
+from conflict.rules.roles import Role
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.row_image import RowImage
 from tests.conflict.histories import image, sites
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

@@ -2,8 +2,8 @@
 
 import pytest
 
-from conflict.decision import Cause, Verdict
-from conflict.history import Role
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.roles import Role
 from tests.conflict.histories import counters, resolved, rows
 
 EPOCH, TRANS, EPOCH2, MAX, MAX_INS = "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$MAX(x)", "NDB$MAX_INS(x)"

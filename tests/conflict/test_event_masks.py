@@ -5,13 +5,13 @@ import itertools
 import numpy as np
 import pytest
 
-from conflict.functions import parse_conflict_function
-from conflict.history import Role
-from conflict.kernels.event_masks import event_masks, mark_columns
-from conflict.setup import TableSetup
-from ndb_formats.create_table import parse_schema
+from conflict.columnar.kernels.event_masks import event_masks, mark_columns
+from conflict.rules.functions import parse_conflict_function
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.update_format import effective_format, ndb_columns
+from ndb_formats.rules.update_format import effective_format, ndb_columns
+from ndb_formats.schema.create_table import parse_schema
 
 TABLES = [
     "k INT NOT NULL PRIMARY KEY, a INT, b INT",

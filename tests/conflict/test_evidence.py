@@ -4,10 +4,10 @@ from collections.abc import Mapping, Sequence
 
 import attrs
 
-from conflict.engine.replay import resolve
-from conflict.evidence import Contradiction, Reading, Settled, contradictions, settle
-from conflict.history import Cluster, History, Take
-from conflict.resolution import Effect
+from conflict.history.effects import Effect
+from conflict.history.model import Cluster, History, Take
+from conflict.history.reconcile import Contradiction, Reading, Settled, contradictions, settle
+from conflict.reference.replay import resolve
 from tests.conflict.histories import Setups, history, key, setups
 
 ROW, SECOND = ("d.t", key(1)), ("d.t", key(2))

@@ -2,13 +2,18 @@
 
 import pytest
 
-from conflict.decision import Cause
-from conflict.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable, find_exceptions_table
-from ndb_formats.column_types import WireType
+from conflict.rules.decision import Cause
+from conflict.rules.exceptions_table import (
+    UNKNOWN_TRANSACTION_ID,
+    ConflictRecord,
+    ExceptionsTable,
+    find_exceptions_table,
+)
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
+from ndb_formats.events.row_image import RowImage, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.row_image import RowImage, layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.types.column_types import WireType
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 MAIN = """

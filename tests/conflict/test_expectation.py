@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from conflict.conformance.expectation import differences
-from conflict.resolution import ClusterResult, Stop
-from conflict.setup import TableSetup
+from conflict.results.model import ClusterResult, Stop
+from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.geometry import Geometry
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.vector import Vector
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.vector import Vector
 from tests.conflict.histories import setups
 
 MAX = "Ndb_conflict_fn_max"

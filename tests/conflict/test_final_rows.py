@@ -8,21 +8,21 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict import image_values
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.history import Cluster, History, RowChange, Transaction
+from conflict.columnar import image_values
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.model import Cluster, History, RowChange, Transaction
 from conflict.jobs.runner import in_process
-from conflict.replication_table import ReplicationRow
-from ndb_formats.collation import key_of
-from ndb_formats.column_types import WireType
+from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
 from ndb_formats.errors import SchemaError
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.geometry import Geometry
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.row_image import RowImage, RowLayout, layout_of_types
-from ndb_formats.vector import Vector
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.types.column_types import WireType
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.vector import Vector
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
 from tests.conflict.test_engines_agree import by_kernels, by_reference
 

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
 from conflict.errors import ConfigurationError
-from conflict.functions import (
+from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.rules.functions import (
     FUNCTIONS,
     Argument,
     FunctionCode,

@@ -9,8 +9,9 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from conflict.grid import CHANGES, IMAGES, KEYS, TAKES, Folder, never_null, part
-from conflict.grid_columns import GridColumns
+from conflict.grid.columns import GridColumns
+from conflict.grid.folder import Folder
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, TAKES, never_null, part
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
 

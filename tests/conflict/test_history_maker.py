@@ -21,17 +21,18 @@ from benchmarks.history_shape import Shape
 from benchmarks.process_tree import MemoryPeak
 from benchmarks.stages import profiled
 from benchmarks.stages import rows_of as rows_of_profile
-from conflict.bucketing import bucket_of, identity_of
-from conflict.functions import FUNCTIONS
-from conflict.grid import CHANGES, IMAGES, KEYS, Folder, keys_part
-from conflict.history import Cluster, History, RowChange, Take, Transaction
-from conflict.ingest import AppliedEpoch
-from conflict.schedule import Summary, place_takes
-from ndb_formats.collation import key_text
+from conflict.grid.folder import Folder
+from conflict.grid.key_buckets import bucket_of, identity_of
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
+from conflict.history.epochs import AppliedEpoch
+from conflict.history.model import Cluster, History, RowChange, Take, Transaction
+from conflict.history.schedule import Summary, place_takes
+from conflict.rules.functions import FUNCTIONS
+from ndb_formats.events.row_image import put_image
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.row_image import put_image
-from ndb_formats.schema import Table
-from ndb_formats.update_format import effective_format, ndb_columns
+from ndb_formats.rules.update_format import effective_format, ndb_columns
+from ndb_formats.schema.row_keys import key_text
+from ndb_formats.schema.tables import Table
 
 ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.history import Origin
-from conflict.ingest import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epochs import AppliedEpoch, BinlogEpoch, EpochReader, read_epochs
+from conflict.history.model import Origin
 from ndb_formats.binlog_reader import Event
-from ndb_formats.create_table import parse_schema
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
-from ndb_formats.schema import Schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
 from tests.conflict.histories import key
 from tests.ndb_formats.building import (
     MAGIC,

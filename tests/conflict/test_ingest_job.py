@@ -17,12 +17,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.grid import Folder
-from conflict.ingest_plan import default_buckets
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, load_manifest
+from conflict.ingestion.plan import default_buckets
+from conflict.ingestion.segment_task import read_run
 from conflict.jobs.runner import Progress, in_process
-from conflict.manifest import Manifest, load_manifest
 from conflict.pipeline import finished_history
-from conflict.run_task import read_run
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
 
 WHOLE = {name: (DEMO / f"{name}.binlog.000001").stat().st_size for name in "AB"}
@@ -379,7 +379,7 @@ class TestKilled:
         code = """
 import os, sys
 from pathlib import Path
-from conflict.grid import Folder
+from conflict.grid.folder import Folder
 from tests.conflict.growing import DEMO, Recording, ingested
 
 write, count = Folder.write_json, [0]

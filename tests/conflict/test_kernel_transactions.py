@@ -4,11 +4,11 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conflict.jobs.rounds import in_conflict
-from conflict.unique_duplicates import find_duplicates
-from conflict.unique_values import states_schema
-from conflict.unusable import Phase, Unusable
-from ndb_formats.create_table import parse_schema
+from conflict.columnar.rounds.fixed_point import in_conflict
+from conflict.columnar.stopping_operations import Phase, Unusable
+from conflict.columnar.unique_keys.duplicates import find_duplicates
+from conflict.columnar.unique_keys.states import states_schema
+from ndb_formats.schema.create_table import parse_schema
 
 
 @pytest.mark.parametrize(

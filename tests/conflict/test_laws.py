@@ -7,11 +7,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from conflict.decision import Cause, Verdict
-from conflict.engine.epoch_log import LoggedChange
-from conflict.engine.row_store import Row
-from conflict.history import Role
-from conflict.resolution import Outcome
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.row_store import Row
+from conflict.results.model import Outcome
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.worlds import Step, World, steps, world
 

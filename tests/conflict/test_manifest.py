@@ -4,13 +4,13 @@ import json
 
 import attrs
 
-from conflict.bucketing import TableNumbers
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.manifest import Manifest, RunFacts, resolve_columns, table_numbers
-from conflict.replication_table import ReplicationRow
-from ndb_formats.column_types import WireType
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.grid.key_buckets import TableNumbers
+from conflict.grid.manifest import Manifest, RunFacts, resolve_columns, table_numbers
+from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.types.column_types import WireType
 from tests.conflict.histories import BASIC_EXCEPTIONS, TABLES, setups
 
 SCHEMA = parse_schema(TABLES + BASIC_EXCEPTIONS.format("t$EX"), database="d")

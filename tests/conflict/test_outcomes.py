@@ -6,15 +6,15 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from conflict.applied_changes import applied_changes, applied_places
-from conflict.decision import Verdict
-from conflict.engine.replay import resolve
 from conflict.errors import HistoryError
-from conflict.grid import Folder
-from conflict.grid_writer import write_history
-from conflict.manifest import table_numbers
-from conflict.resolution import Resolution
-from conflict.result_files import write_resolution
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import table_numbers
+from conflict.grid.writer import write_history
+from conflict.reference.replay import resolve
+from conflict.results.applied_changes import applied_changes, applied_places
+from conflict.results.files import write_resolution
+from conflict.results.model import Resolution
+from conflict.rules.decision import Verdict
 from tests.conflict.random_histories import configuration, make_history
 
 Result = tuple[Resolution, Folder, Folder, Folder]

@@ -6,9 +6,9 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
-from conflict.kernels.operations import place_of
-from conflict.places import PLACES, order_of, places_of
+from conflict.columnar.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
+from conflict.columnar.kernels.operations import place_of
+from conflict.columnar.operation_order import PLACES, order_of, places_of
 
 SMALL = st.integers(0, 2)
 STEPS = st.lists(st.tuples(SMALL, st.just(1), SMALL, st.integers(0, 1)), max_size=3)

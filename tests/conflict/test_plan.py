@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
+from conflict.columnar.apply_order import Taken, plan_takes
 from conflict.errors import HistoryError
-from conflict.grid_writer import takes_table
-from conflict.history import Take
-from conflict.plan import Taken, plan_takes
+from conflict.grid.writer import takes_table
+from conflict.history.model import Take
 from tests.conflict.histories import history
 
 BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"

@@ -2,16 +2,17 @@
 
 import pytest
 
-from conflict.decision import Cause, Verdict
-from conflict.engine.replay import interleave, resolve
 from conflict.errors import HistoryError
-from conflict.history import Take, Transaction
-from conflict.replication_table import ReplicationRow
-from conflict.resolution import Resolution, Stop
-from conflict.setup import set_up
-from ndb_formats.create_table import parse_schema
+from conflict.history.causal_order import interleave
+from conflict.history.model import Take, Transaction
+from conflict.reference.replay import resolve
+from conflict.results.model import Resolution, Stop
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.table_setup import set_up
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
+from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import TABLES, counters, epoch, history, image, key, resolved, rows, setups
 
 MAX, EPOCH = "NDB$MAX(x)", "NDB$EPOCH()"

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.config.replication_rows import load_replication_rows
 from conflict.errors import ConfigurationError
-from conflict.replication_rows import load_replication_rows
-from conflict.replication_table import ReplicationRow
+from conflict.rules.replication_table import ReplicationRow
 
 DEMO = Path(__file__).parents[1] / "recordings" / "demo"
 MAX, EPOCH = "NDB$MAX(version)", "NDB$EPOCH()"

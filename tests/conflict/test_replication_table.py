@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 
 
 def matches(row: ReplicationRow, database: str = "shop", table: str = "orders", server_id: int = 3) -> bool:

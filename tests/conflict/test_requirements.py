@@ -4,12 +4,10 @@ from typing import Any
 
 import pytest
 
-from conflict.functions import FUNCTIONS, parse_conflict_function
-from conflict.history import Role
-from conflict.judged_changes import Change, Fate
-from conflict.pairing import Pairing, Policy, TableLogging
-from conflict.requirement_reasons import Concern
-from conflict.requirements import (
+from conflict.compatibility.arriving_changes import Change, Fate
+from conflict.compatibility.pairing import Pairing, Policy, TableLogging
+from conflict.compatibility.reasons import Concern
+from conflict.compatibility.requirements import (
     TABLE_TYPES,
     Answer,
     Status,
@@ -19,8 +17,10 @@ from conflict.requirements import (
     requirements,
     requirements_table,
 )
-from ndb_formats.create_table import parse_create_table
-from ndb_formats.update_format import ServerOptions
+from conflict.rules.functions import FUNCTIONS, parse_conflict_function
+from conflict.rules.roles import Role
+from ndb_formats.rules.update_format import ServerOptions
+from ndb_formats.schema.create_table import parse_create_table
 
 TYPE_7, TYPE_9 = "binlog_type = 7 FULL_USE_UPDATE", "binlog_type = 9 FULL_USE_UPDATE_MINIMAL"
 T = "k INT PRIMARY KEY, x INT UNSIGNED NOT NULL, v INT"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from conflict.cli import REFUSED, app
+from conflict.cli.app import REFUSED, app
+from conflict.compatibility.pairing import Policy
+from conflict.compatibility.whole_run import check_run, refuse_by_policy
+from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.errors import ConfigurationError
-from conflict.pairing import Policy
-from conflict.run_file import load_run_file
-from conflict.run_requirements import check_run, refuse_by_policy
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 DEMO = RECORDINGS / "demo"

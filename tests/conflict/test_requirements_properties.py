@@ -5,15 +5,15 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.functions import FUNCTIONS, Argument, ConflictFunction, Image
-from conflict.history import Role
-from conflict.pairing import Pairing, Policy, TableLogging
-from conflict.requirement_reasons import Concern
-from conflict.requirements import Status, requirements
-from ndb_formats.event_columns import EventColumns
+from conflict.compatibility.pairing import Pairing, Policy, TableLogging
+from conflict.compatibility.reasons import Concern
+from conflict.compatibility.requirements import Status, requirements
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, Image
+from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema import Table
-from ndb_formats.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat, ndb_columns
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat, ndb_columns
+from ndb_formats.schema.tables import Table
 from tests.strategies import ndb_tables
 
 ARRIVAL = {Concern.NO_UPDATE, Concern.LACKING, Concern.AS_WRITES, Concern.NOT_LOGGED}

@@ -8,11 +8,11 @@ from typing import Any
 import attrs
 import pytest
 
+from conflict.compatibility.arriving_changes import Change, Fate
+from conflict.compatibility.pairing import Policy
+from conflict.compatibility.reasons import Concern
+from conflict.compatibility.whole_run import CheckedTable, check_run
 from conflict.conformance.case import ConflictCase
-from conflict.judged_changes import Change, Fate
-from conflict.pairing import Policy
-from conflict.requirement_reasons import Concern
-from conflict.run_requirements import CheckedTable, check_run
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
 SHARED = Path(__file__).parents[2].parent / "shared" / "conformance" / "conflict"

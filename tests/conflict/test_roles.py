@@ -2,10 +2,10 @@
 
 import pytest
 
-from conflict.decision import Cause, Verdict
-from conflict.history import Role
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.roles import Role
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.extra_row_info import ConflictFlag
 from tests.conflict.histories import counters, resolved, rows, sites
 
 EPOCH, EPOCH_TRANS, EPOCH2, EPOCH2_TRANS = "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from benchmarks.history_maker import Shape, configuration, make_history
-from conflict.grid import Folder
+from conflict.columnar.kernels.arrays import Kind
+from conflict.columnar.kernels.links import epoch_of_rows, linked, mark_keys, reach, rows_of_keys
+from conflict.columnar.kernels.passes import are_rejected
+from conflict.columnar.kernels.search import stretches_of
+from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.kernels.arrays import Kind
-from conflict.kernels.links import epoch_of_rows, linked, mark_keys, reach, rows_of_keys
-from conflict.kernels.passes import are_rejected
-from conflict.kernels.stretches import stretches_of
 
 
 def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> list[int]:

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.engine.row_store import EMPTY_ROW, Row, RowStore, stored_precision
+from conflict.reference.row_store import EMPTY_ROW, Row, RowStore
+from conflict.rules.decision import stored_precision
 from tests.conflict.histories import image
 
 ONES = 0xFFFFFFFF

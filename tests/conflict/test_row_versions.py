@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from conflict.configuration import history_of, read_cluster, usable_epochs
 from conflict.conformance.case import ConflictCase
-from conflict.engine.row_store import stored_precision
-from conflict.functions import DEFAULT_GCI_BITS
-from conflict.pipeline import recorded_effects, resolve_settled
-from conflict.steps import hints_of_steps
+from conflict.history.effects import recorded_effects
+from conflict.history.reading import history_of, read_cluster, usable_epochs
+from conflict.history.steps import hints_of_steps
+from conflict.pipeline import resolve_settled
+from conflict.rules.decision import stored_precision
+from conflict.rules.functions import DEFAULT_GCI_BITS
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
 SHARED = Path(__file__).parents[2].parent / "shared" / "conformance" / "conflict"

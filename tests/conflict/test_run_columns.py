@@ -13,20 +13,20 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conflict.bucketing import PartBuilder, TableNumbers
 from conflict.conformance.case import ConflictCase
-from conflict.epoch_files import epochs_table, read_summaries
 from conflict.errors import ConflictError
-from conflict.grid import Folder
-from conflict.ingest import EpochReader, read_epochs
-from conflict.manifest import load_manifest, table_numbers
-from conflict.run_columns import read_columns
-from conflict.run_task import RunTask, load_record, read_run
-from conflict.runs import Run, plan_runs
-from conflict.schedule import summarize
-from ndb_formats.create_table import parse_schema
+from conflict.grid.epoch_files import epochs_table, read_summaries
+from conflict.grid.folder import Folder
+from conflict.grid.key_buckets import PartBuilder, TableNumbers
+from conflict.grid.manifest import load_manifest, table_numbers
+from conflict.history.epochs import EpochReader, read_epochs
+from conflict.history.schedule import summarize
+from conflict.ingestion.segment_columns import read_columns
+from conflict.ingestion.segment_task import RunTask, load_record, read_run
+from conflict.ingestion.segments import Run, plan_runs
 from ndb_formats.errors import FormatError
-from ndb_formats.schema import Schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
 from tests.conflict.growing import DEMO, Recording, ingested
 from tests.conflict.test_ingest import (
     BEGIN,

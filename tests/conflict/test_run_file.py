@@ -5,10 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
-from conflict.replication_table import ReplicationRow
-from conflict.run_file import RunFile, load_run_file
-from conflict.schedule import Hint, Summary
+from conflict.history.hints import hints_of_run_file
+from conflict.history.schedule import Hint, Summary
+from conflict.rules.replication_table import ReplicationRow
 
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"
 HEAD = 'schema = "schema.sql"\ndatabase = "shop"\n'
@@ -265,13 +266,13 @@ class TestHints:
 
     def test_none(self, folder: Path):
         """Without a schedule nothing is known of either side."""
-        assert load(folder, HEAD + CLUSTERS).hints(SUMMARIES) == {"A": [{}], "B": [{}]}
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS), SUMMARIES) == {"A": [{}], "B": [{}]}
 
     def test_takes(self, folder: Path):
         """A take after an own epoch comes after its last group, and before the next one's first."""
         schedule = '[[schedule.takes]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
         place = (10, LAST_GROUP)
-        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
             "A": [{100: Hint(place, place)}],
             "B": [{}],
         }
@@ -280,7 +281,7 @@ class TestHints:
         """Epochs after the last one before a stop were not taken."""
         schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
         not_taken = Hint(taken=False)
-        assert load(folder, HEAD + CLUSTERS + schedule).hints(SUMMARIES) == {
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
             "A": [{101: not_taken, 102: not_taken}],
             "B": [{}],
         }
@@ -293,14 +294,14 @@ class TestHints:
         ]
         (folder / "scenario.json").write_text(json.dumps({"steps": steps}))
         loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "scenario.json"')
-        hints = loaded.hints({"A": [], "B": SUMMARIES["B"][:1]})
+        hints = hints_of_run_file(loaded, {"A": [], "B": SUMMARIES["B"][:1]})
         assert hints == {"A": [{100: Hint(taken=False)}], "B": [{}]}
 
     def test_no_steps_file(self, folder: Path):
         """A file of steps that is missing is named."""
         loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
         with pytest.raises(ConfigurationError) as caught:
-            loaded.hints(SUMMARIES)
+            hints_of_run_file(loaded, SUMMARIES)
         assert str(caught.value) == f"{folder}/none.json: No such file or directory"
 
 
@@ -320,7 +321,7 @@ def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: P
     text = (demo / "run.toml").read_text()
     (tmp_path / "run.toml").write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigurationError, match=message):
-        load_run_file(tmp_path / "run.toml").hints({"A": [], "B": []})
+        hints_of_run_file(load_run_file(tmp_path / "run.toml"), {"A": [], "B": []})
 
 
 def test_a_binlog_type_may_be_named(tmp_path: Path) -> None:

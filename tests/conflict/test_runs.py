@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.runs import Run, plan_runs
+from conflict.ingestion.segments import Run, plan_runs
 from ndb_formats.errors import CorruptError, TruncatedError
 from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
 

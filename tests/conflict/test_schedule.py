@@ -3,9 +3,9 @@
 import pytest
 
 from conflict.errors import HistoryError
-from conflict.history import Take, Transaction
-from conflict.ingest import AppliedEpoch, BinlogEpoch
-from conflict.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
+from conflict.history.epochs import AppliedEpoch, BinlogEpoch
+from conflict.history.model import Take, Transaction
+from conflict.history.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
 from tests.conflict.histories import change
 
 LAST_GROUP = 2**31

@@ -2,9 +2,9 @@
 
 import pytest
 
-from conflict.replication_table import ReplicationRow
-from conflict.setup import Refusal, RefusalKind, TableSetup, is_exceptions_table, set_up
-from ndb_formats.create_table import parse_schema
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup, is_exceptions_table, set_up
+from ndb_formats.schema.create_table import parse_schema
 
 EXCEPTIONS = """
 CREATE TABLE `t$EX` (

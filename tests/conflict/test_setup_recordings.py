@@ -9,11 +9,11 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judge import find_cases
 from conflict.conformance.setup_words import setup_differences
-from conflict.replication_table import AmbiguousMatch, ReplicationRow, best_match
-from conflict.setup import set_up
-from ndb_formats.create_table import parse_create_table
-from ndb_formats.schema import Schema
-from ndb_formats.update_format import server_options
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from conflict.rules.table_setup import set_up
+from ndb_formats.rules.update_format import server_options
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Schema
 
 # One case a line: its definitions and rows, and what both servers said at set-up, word for word.
 RECORDED = (Path(__file__).parents[1] / "recordings" / "setups.jsonl").read_text("utf-8")

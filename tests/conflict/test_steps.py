@@ -2,8 +2,8 @@
 
 from typing import Any
 
-from conflict.schedule import Hint, Summary
-from conflict.steps import hints_of_steps
+from conflict.history.schedule import Hint, Summary
+from conflict.history.steps import hints_of_steps
 
 Steps = list[dict[str, Any]]
 

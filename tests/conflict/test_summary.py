@@ -1,9 +1,8 @@
 """The figures of a run."""
 
-from conflict.history import Origin
-from conflict.resolution import Stop
-from conflict.result_writer import BucketSummary
-from conflict.summary import add_summaries, stop_to_json
+from conflict.history.model import Origin
+from conflict.results.model import Stop
+from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
 from ndb_formats.events.rows_event import Operation
 
 MAX, REFRESH = "Ndb_conflict_fn_max", "Ndb_conflict_refresh_op_count"

@@ -2,14 +2,14 @@
 
 import pytest
 
-from conflict.decision import Cause, Verdict
-from conflict.engine.dependencies import DependencyTracker
-from conflict.engine.replay import resolve
-from conflict.history import Role
-from conflict.replication_table import ReplicationRow
-from conflict.resolution import Resolution
-from conflict.setup import set_up
-from ndb_formats.create_table import parse_schema
+from conflict.reference.dependencies import DependencyTracker
+from conflict.reference.replay import resolve
+from conflict.results.model import Resolution
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import set_up
+from ndb_formats.schema.create_table import parse_schema
 from tests.conflict.histories import MORE_TABLES, TABLES, counters, history, resolved, rows
 
 TRANS, EPOCH = "NDB$EPOCH_TRANS()", "NDB$EPOCH()"

@@ -6,14 +6,14 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from conflict.grid import Folder
-from conflict.typed_rows import row_schema, rows_to_arrow
-from ndb_formats.create_table import parse_create_table
-from ndb_formats.geometry import Geometry
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.schema import Table
-from ndb_formats.values import Value
-from ndb_formats.vector import Vector
+from conflict.grid.folder import Folder
+from conflict.results.arrow_rows import row_schema, rows_to_arrow
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
 
 
 def table(columns: str) -> Table:

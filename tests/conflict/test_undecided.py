@@ -3,12 +3,12 @@
 import attrs
 import pytest
 
-from conflict.decision import Cause, Decision, Verdict
-from conflict.engine.replay import resolve
-from conflict.functions import parse_conflict_function
-from conflict.history import History, Take
-from conflict.resolution import ClusterResult
-from conflict.undecided import counter_ranges, moved_counters
+from conflict.history.model import History, Take
+from conflict.reference.replay import resolve
+from conflict.results.model import ClusterResult
+from conflict.results.undecided import counter_ranges, moved_counters
+from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.functions import parse_conflict_function
 from ndb_formats.events.rows_event import Operation
 from tests.conflict.histories import history, key, setups
 

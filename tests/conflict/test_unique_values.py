@@ -3,14 +3,14 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.configuration import ClusterConfiguration, Configuration
-from conflict.history import Cluster, History
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.model import Cluster, History
 from conflict.jobs.runner import in_process
-from conflict.replication_table import ReplicationRow
-from ndb_formats.column_types import WireType
+from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
-from ndb_formats.row_image import RowLayout, layout_of_types
+from ndb_formats.events.row_image import RowLayout, layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.types.column_types import WireType
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
 from tests.conflict.test_engines_agree import by_kernels, by_reference
 

@@ -13,11 +13,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
-from conflict import cli, user_functions
-from conflict.counters import COUNTERS, add_counters, zero_counters
-from conflict.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.cli import app as cli
 from conflict.errors import ConfigurationError
-from conflict.functions import (
+from conflict.jobs.shipping import ship_by_value
+from conflict.rules import user_policies as user_functions
+from conflict.rules.counters import COUNTERS, add_counters, zero_counters
+from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.rules.functions import (
     FUNCTIONS,
     Argument,
     FunctionCode,
@@ -26,13 +28,12 @@ from conflict.functions import (
     decide_max_ins,
     parse_conflict_function,
 )
-from conflict.jobs.shipping import ship_by_value
-from conflict.replication_table import ReplicationRow
-from conflict.setup import RefusalKind, set_up
-from conflict.user_functions import by_numbers, load_functions, user_function
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.table_setup import RefusalKind, set_up
+from conflict.rules.user_policies import by_numbers, load_functions, user_function
 from docs.examples.at_least import at_least
-from ndb_formats.create_table import parse_schema
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.create_table import parse_schema
 
 ROOT = Path(__file__).parents[2]
 DEMO = ROOT / "tests" / "recordings" / "demo"
@@ -108,8 +109,8 @@ class TestLoading:
             ("no_such_module:f", "module no_such_module cannot be imported (ModuleNotFoundError: No module named"),
             ("docs.examples.at_least:nothing", "there is no nothing in docs.examples.at_least"),
             ("docs.examples.at_least:", "there is no  in docs.examples.at_least"),
-            ("conflict.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
-            ("conflict.functions:parse_conflict_function.__name__", "'__name__' is str"),
+            ("conflict.rules.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
+            ("conflict.rules.functions:parse_conflict_function.__name__", "'__name__' is str"),
             ("math:sqrt", "sqrt must take two values, a RowState and an IncomingOperation"),
             ("nothing", "give it as module:name; entry points of the group ndb_conflict.functions are none"),
         ],
@@ -162,7 +163,12 @@ class TestAnswers:
     @pytest.mark.parametrize(
         ("row", "operation", "answer", "complaint"),
         [
-            (HERE, UPDATE, None, "function f, update of a row that exists: it returned None; a conflict.decision."),
+            (
+                HERE,
+                UPDATE,
+                None,
+                "function f, update of a row that exists: it returned None; a conflict.rules.decision.",
+            ),
             (HERE, WRITE, 1, "function f, write of a row that exists: it returned 1"),
             (HERE, UPDATE, Decision(Verdict.SKIPPED), "the verdict must be APPLIED, REJECTED or IGNORED"),
             (HERE, UPDATE, Decision(Verdict.DISCARDED), "the verdict must be"),
@@ -273,7 +279,7 @@ def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_can_be_sent_to_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """With its code, to a process that does not have its module."""
     (tmp_path / "far_away.py").write_text(
-        "from conflict.decision import Decision, Verdict\n\n\n"
+        "from conflict.rules.decision import Decision, Verdict\n\n\n"
         "def far(row, incoming):\n    return Decision(Verdict.IGNORED, stored=LIMIT)\n\n\nLIMIT = 3\n"
     )
     monkeypatch.chdir(tmp_path)
@@ -284,7 +290,7 @@ def test_it_can_be_sent_to_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
     (tmp_path / "far_away.py").unlink()
     code = (
-        "import pickle, sys; from conflict.decision import *; from conflict.functions import Operation; "
+        "import pickle, sys; from conflict.rules.decision import *; from conflict.rules.functions import Operation; "
         "spec = pickle.loads(sys.stdin.buffer.read()); "
         "print(spec.name, spec.decide(RowState(True), IncomingOperation(Operation.UPDATE_ROW)).stored)"
     )

@@ -15,13 +15,14 @@ from typing import Literal
 import attrs
 from hypothesis import strategies as st
 
-from conflict.engine.applier import Site
-from conflict.engine.epoch_log import LoggedChange
-from conflict.engine.row_store import Row
-from conflict.history import Cluster, Role, RowChange, Take, Transaction
-from conflict.resolution import Outcome
+from conflict.history.model import Cluster, RowChange, Take, Transaction
+from conflict.reference.applier import Site
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.row_store import Row
+from conflict.results.model import Outcome
+from conflict.rules.roles import Role
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.row_image import RowImage
 from tests.conflict.histories import CLUSTERS, NO_ROLES, TABLES, Setups, image, key, layouts, setups
 
 # An own change: key, whether to delete the row if it is there, how much to add to the value, table.

@@ -11,11 +11,11 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from ndb_formats.column_arrays import arrow_value
-from ndb_formats.columnar import read_batches
-from ndb_formats.columnar_tables import reader_of
+from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.column_arrays import arrow_value
+from ndb_formats.columnar.tables import reader_of
 from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
-from ndb_formats.row_image import RowImage
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.row_reader import LoggedRow, read_rows
 
 # Rows by table, operation, columns of both images and diffs; each row as its own facts and its two images.

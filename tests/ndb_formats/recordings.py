@@ -16,10 +16,10 @@ from typing import Any
 
 from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.constants import EventType
+from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.row_image import RowImage, layout_of
-from ndb_formats.schema import Column, Schema
+from ndb_formats.schema.tables import Column, Schema
 
 RECORDINGS = Path(__file__).parent.parent / "recordings" / "ndb_formats"
 TYPES = RECORDINGS / "types_type8"

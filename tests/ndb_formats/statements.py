@@ -15,9 +15,9 @@ import attrs
 import sqlglot
 from sqlglot import exp
 
-from ndb_formats.create_table import parse_schema
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.schema import Schema, Table
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema, Table
 
 
 @attrs.frozen

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.charsets import (
+from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.types.charsets import (
     CHARSET_BY_ID,
     charset_of_collation,
     charset_of_collation_id,
@@ -12,7 +13,6 @@ from ndb_formats.charsets import (
     default_collation,
     encode_text,
 )
-from ndb_formats.errors import CorruptError, UnsupportedError
 from tests.strategies import CHARSETS
 
 WIDE = ("ucs2", "utf16", "utf16le", "utf32")

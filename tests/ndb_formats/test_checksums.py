@@ -9,13 +9,13 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.kernels.checksums import crc32
+from ndb_formats.columnar.kernels.checksums import crc32
 
 # What a processor without that instruction runs, on lengths around each of its steps.
 ELSEWHERE = """
 import zlib
 import numpy as np
-from ndb_formats.kernels import checksums
+from ndb_formats.columnar.kernels import checksums
 assert not checksums.FOLDS
 data = np.frombuffer(bytes(range(256)) * 2, np.uint8)
 print([length for length in range(300) if checksums.crc32(data, 3, 3 + length) != zlib.crc32(data[3 : 3 + length])])

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.collation import key_of, key_text
-from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import ColumnCode
-from ndb_formats.schema import Column
+from ndb_formats.schema.row_keys import key_of, key_text
+from ndb_formats.schema.tables import Column
+from ndb_formats.types.column_types import WireType, codec_of
 
 ID = Column("id", "int")
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from ndb_formats.charsets import CHARSET_BY_ID, charset_of_collation_id
-from ndb_formats.collation_names import BINARY, Collation, collation_of
+from ndb_formats.types.charsets import CHARSET_BY_ID, charset_of_collation_id
+from ndb_formats.types.collation_names import BINARY, Collation, collation_of
 
 # As in `SELECT id, collation_name, character_set_name FROM information_schema.collations` and MAXLEN of the set.
 KNOWN = [

@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import Codec, WireType, charset_of, codec_of, read_wire_types
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError, SchemaError, TruncatedError, UnsupportedError
+from ndb_formats.types.column_types import Codec, WireType, charset_of, codec_of, read_wire_types
 from tests.strategies import TYPED_VALUES, TypedValue
 
 

@@ -11,19 +11,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.typed_rows import row_schema
-from ndb_formats.charsets import CHARSET_BY_ID
-from ndb_formats.column_types import WireType, codec_of
-from ndb_formats.columnar import METADATA, RowBatch, read_batches
-from ndb_formats.constants import ColumnCode, EventType
-from ndb_formats.create_table import parse_schema
+from conflict.results.arrow_rows import row_schema
+from ndb_formats.columnar.batches import METADATA, RowBatch, read_batches
+from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.errors import CorruptError, FormatError, SchemaError
 from ndb_formats.events.query_event import QueryEvent, encode_query
 from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
 from ndb_formats.events.table_map import TableMap, encode_table_map
 from ndb_formats.events.table_metadata import TableMetadata, encode_table_metadata
-from ndb_formats.schema import Schema
-from ndb_formats.selection import APPLY_STATUS
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+from ndb_formats.types.charsets import CHARSET_BY_ID
+from ndb_formats.types.column_types import WireType, codec_of
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes
 from tests.ndb_formats.columnar_answers import columnar_answer, scalar_answer
 from tests.strategies import TYPED_VALUES, TypedValue
@@ -96,7 +95,7 @@ class TestRecordings:
         assert len(batch.after) == 39
 
     def test_types_are_those_of_the_rows_in_parquet(self) -> None:
-        """Every column has the type of `conflict.typed_rows`, ENUM and SET as dictionaries of it."""
+        """Every column has the type of `conflict.results.arrow_rows`, ENUM and SET as dictionaries of it."""
         path = TYPES / "binlog.000001"
         schema = schema_beside(path)
         (table,) = (table for table in schema.tables if table.name == "types")

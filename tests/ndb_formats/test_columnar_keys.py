@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.collation import key_of, key_text
-from ndb_formats.column_types import WireType, codec_of
-from ndb_formats.columnar_keys import KeyRows, key_parts, put_keys, slices
+from ndb_formats.columnar.kernels.keys import buckets_of
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.key_texts import key_texts
+from ndb_formats.columnar.keys import KeyRows, key_parts, put_keys, slices
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_schema
-from ndb_formats.kernels.keys import buckets_of
-from ndb_formats.kernels.layout import NULL_CELL
-from ndb_formats.key_texts import key_texts
-from ndb_formats.row_image import layout_of_types
-from ndb_formats.schema import Table
+from ndb_formats.events.row_image import layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.row_keys import key_of, key_text
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.column_types import WireType, codec_of
 
 words = st.text(st.sampled_from("aAäÄåßéE\u017f z€"), max_size=6)
 latin = st.text(st.sampled_from("aAäÄåß[]\\ zZ@`{"), max_size=6)

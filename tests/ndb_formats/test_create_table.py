@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.create_table import parse_create_table, parse_schema
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema import Column
-from ndb_formats.values import ABSENT
+from ndb_formats.schema.create_table import parse_create_table, parse_schema
+from ndb_formats.schema.tables import Column
+from ndb_formats.types.values import ABSENT
 
 
 def column(definition: str) -> Column:

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.decimals import decimal_size, decode_decimal, encode_decimal
 from ndb_formats.errors import CorruptError
+from ndb_formats.types.decimals import decimal_size, decode_decimal, encode_decimal
 from tests.strategies import decimal_types, decimals
 
 NINES_35_30 = "9" * 35 + "." + "9" * 30

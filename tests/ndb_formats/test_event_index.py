@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.binlog_reader import read_events, read_headers
+from ndb_formats.columnar.event_index import EventIndex, index_events, index_pieces
 from ndb_formats.errors import FormatError
-from ndb_formats.event_index import EventIndex, index_events, index_pieces
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes, query_body
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import TruncatedError
-from ndb_formats.geometry import Geometry
+from ndb_formats.types.column_types import WireType, codec_of
+from ndb_formats.types.geometry import Geometry
 
 CODEC = codec_of(WireType(ColumnCode.GEOMETRY, 4))
 

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import WireType
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_create_table
 from ndb_formats.errors import SchemaError
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.images import Images, Logging, Row, format_table, images
-from ndb_formats.row_image import RowImage, RowLayout, layout_of_types
-from ndb_formats.row_image_rules import RowImageRule
 from ndb_formats.row_reader import LoggedRow
-from ndb_formats.schema import Table
-from ndb_formats.update_format import BINLOG_TYPES, effective_format
+from ndb_formats.rules.images import Images, Logging, Row, format_table, images
+from ndb_formats.rules.row_image_rules import RowImageRule
+from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.column_types import WireType
 from tests.ndb_formats.recordings import RECORDINGS
 from tests.ndb_formats.statements import Statement, statements
 

@@ -1,63 +1,50 @@
-"""The package stands alone: no conflict resolution, no Spark, and its modules import one way."""
+"""`ndb_formats` stands alone: no conflict resolution, no Spark, and its folders import one way."""
 
 import ast
 from pathlib import Path
 
-import pytest
+from tests.layers import LAYERS, ROOT, imported, modules, upward_imports
 
-import ndb_formats
-
-PACKAGE = Path(ndb_formats.__file__).parent
-# Modules, and a folder of them, that hold many values at once.
-COLUMNAR = {"row_records.py", "event_index.py", "stretches.py", "kernels"}
-COLUMNAR |= {"columnar.py", "columnar_keys.py", "columnar_tables.py", "column_arrays.py", "fast_columns.py"}
-COLUMNAR |= {"key_texts.py", "record_columns.py", "row_walk.py"}
-MODULES = sorted(path.relative_to(PACKAGE.parent) for path in PACKAGE.rglob("*.py"))
+MODULES = modules("ndb_formats")
+# They hold many values at once.
+COLUMNAR = {"columnar", "row_records.py"}
+WORLD = {"os", "io", "socket", "time", "shutil", "subprocess", "random"}
 
 
-def imported(path: Path) -> set[str]:
-    """Return the full names of everything that a file imports, at any depth."""
-    names: set[str] = set()
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-        if isinstance(node, ast.Import):
-            names.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0
-            names.add(node.module)
-    return names
+def roots(path: Path) -> set[str]:
+    """Return the top-level packages that a file imports."""
+    return {name.split(".")[0] for name in imported(path)}
 
 
-def test_all_modules_are_looked_at():
-    """The walk sees the package and its events."""
-    names = {str(path) for path in MODULES}
-    assert {"ndb_formats/cursor.py", "ndb_formats/events/rows_event.py", "ndb_formats/binlog_reader.py"} <= names
+def test_every_folder_has_a_layer():
+    """The order names all folders and modules, and nothing else."""
+    found = {path.relative_to(ROOT / "ndb_formats").parts[0].removesuffix(".py") for path in MODULES}
+    assert found == set(LAYERS["ndb_formats"])
 
 
-@pytest.mark.parametrize("module", MODULES, ids=str)
-def test_no_conflict_and_no_spark(module: Path):
-    """No module of ndb_formats imports conflict or pyspark; only what is columnar imports numpy and the like."""
-    roots = {name.split(".")[0] for name in imported(PACKAGE.parent / module)}
-    assert roots & {"conflict", "pyspark", "pandas", "tests"} == set()
-    if not COLUMNAR & {module.name, module.parent.name}:
-        assert roots & {"pyarrow", "numpy", "numba", "llvmlite"} == set()
+def test_folders_import_one_way():
+    """No folder imports from one above it."""
+    assert list(upward_imports("ndb_formats")) == []
 
 
-@pytest.mark.parametrize("module", [path for path in MODULES if path.name != "binlog_reader.py"], ids=str)
-def test_only_the_reader_touches_the_world(module: Path):
-    """No other module imports what opens files, sockets or clocks."""
-    path = PACKAGE.parent / module
-    roots = {name.split(".")[0] for name in imported(path)}
-    assert roots & {"os", "io", "socket", "time", "shutil", "subprocess", "random"} == set()
-    calls = {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
-    assert calls & {"open", "print", "input"} == set()
+def test_no_conflict_and_no_spark():
+    """No module imports `conflict` or pyspark."""
+    assert [path for path in MODULES if roots(path) & {"conflict", "pyspark", "pandas", "tests", "benchmarks"}] == []
 
 
-def test_imports_run_one_way():
-    """No two modules need each other, directly or through others."""
-    names = {".".join(path.with_suffix("").parts): path for path in MODULES}
-    needs = {name: imported(PACKAGE.parent / path) & set(names) for name, path in names.items()}
-    done: set[str] = set()
-    while len(done) < len(names):
-        ready = {name for name, wanted in needs.items() if name not in done and wanted <= done | {name}}
-        assert ready, f"these import each other: {sorted(set(names) - done)}"
-        done |= ready
+def test_only_columnar_code_imports_numpy_and_its_kin():
+    """Codecs of single values need none of them."""
+    scalar = [path for path in MODULES if not COLUMNAR & set(path.relative_to(ROOT).parts)]
+    assert len(scalar) > 30
+    assert [path for path in scalar if roots(path) & {"pyarrow", "numpy", "numba", "llvmlite"}] == []
+
+
+def test_only_the_reader_touches_the_world():
+    """No other module imports or calls what opens files, sockets or clocks."""
+    for path in MODULES:
+        if path.name != "binlog_reader.py":
+            assert roots(path) & WORLD == set(), path
+            nodes = ast.walk(ast.parse(path.read_text("utf-8")))
+            assert {ast.unparse(node.func) for node in nodes if isinstance(node, ast.Call)}.isdisjoint(
+                {"open", "print", "input"}
+            ), path

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import CorruptError, FormatError, TruncatedError
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.json_diff import (
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.json_diff import (
     Cell,
     DiffOperation,
     JsonDiff,
@@ -18,7 +18,7 @@ from ndb_formats.json_diff import (
     encode_diffs,
     path_legs,
 )
-from ndb_formats.json_values import JsonOpaque, JsonUint, JsonValue
+from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
 from tests.strategies import JSON_DIFFS, JSON_VALUES
 
 REPLACE, INSERT, REMOVE = DiffOperation

@@ -9,7 +9,7 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError, TruncatedError
 from ndb_formats.events.rows_event import Operation, decode_rows_event
 from ndb_formats.events.table_map import decode_table_map
-from ndb_formats.mysqlbinlog_text import extra_row_lines, rows_event_lines
+from ndb_formats.text.row_lines import extra_row_lines, rows_event_lines
 from tests.ndb_formats.building import rows_body, table_map_body
 from tests.ndb_formats.recordings import COMPOSITE, METADATA, TYPES, row_events
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import pytest
 
-from ndb_formats.columnar import read_batches
-from ndb_formats.create_table import parse_schema
+from ndb_formats.columnar.batches import read_batches
+from ndb_formats.columnar.records import records_of
 from ndb_formats.errors import FormatError
-from ndb_formats.record_columns import records_of
 from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
-from ndb_formats.schema import Schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
 from tests.ndb_formats.test_event_index import RECORDINGS, binlogs
 
 DEMO = RECORDINGS / "demo"

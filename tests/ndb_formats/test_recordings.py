@@ -9,15 +9,15 @@ from typing import Any
 import pytest
 
 from ndb_formats.binlog_reader import read_events
-from ndb_formats.collation import key_of
-from ndb_formats.column_types import charset_of
 from ndb_formats.constants import EventType
-from ndb_formats.create_table import parse_schema
 from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.row_image import layout_of, put_image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.row_image import layout_of, put_image
-from ndb_formats.schema import Schema
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.schema.tables import Schema
+from ndb_formats.types.column_types import charset_of
 from tests.ndb_formats.recordings import COMPOSITE, EPOCH, METADATA, TYPES, decoded_changes, printed_changes, row_events
 
 APPLY_STATUS = parse_schema(

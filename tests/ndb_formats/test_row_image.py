@@ -7,15 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import ColumnCode
-from ndb_formats.create_table import parse_create_table
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, SchemaError, TruncatedError, UnsupportedError
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of, layout_of_types, put_image, take_image
 from ndb_formats.events.table_map import TableMap
-from ndb_formats.json_binary import JsonDocument
-from ndb_formats.row_image import RowImage, RowLayout, layout_of, layout_of_types, put_image, take_image
-from ndb_formats.values import ABSENT
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.types.column_types import WireType, codec_of
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import ABSENT
 from tests.strategies import TYPED_VALUES, TypedValue
 
 TYPES = (

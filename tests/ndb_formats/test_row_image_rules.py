@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.create_table import parse_create_table
 from ndb_formats.errors import SettingError
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.row_image_rules import RowImageRule, image_columns, parse_row_image, primary_key_equivalent
-from ndb_formats.schema import Table
+from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, parse_row_image, primary_key_equivalent
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Table
 from tests.ndb_formats.recordings import RECORDINGS
 from tests.ndb_formats.statements import columns_of, statements
 

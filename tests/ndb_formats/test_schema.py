@@ -3,7 +3,7 @@
 import pytest
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema import Column, Schema, Table
+from ndb_formats.schema.tables import Column, Schema, Table
 
 TABLE = Table(
     "db",

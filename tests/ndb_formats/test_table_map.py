@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import WireType
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.table_map import TableMap, bits, decode_table_map
+from ndb_formats.types.column_types import WireType
 from tests.ndb_formats.building import bitmap, packed, table_map_body
 
 # INT, VARCHAR(20), DECIMAL(10,3), YEAR, BIGINT, BLOB, CHAR(10) of utf8mb4

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats import temporal
+from ndb_formats.types import temporal
 from tests.strategies import DATES, PRECISIONS, datetimes, times, timestamps
 
 

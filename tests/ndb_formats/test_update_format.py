@@ -5,12 +5,10 @@ from typing import Any
 
 import pytest
 
-from ndb_formats.create_table import parse_create_table
 from ndb_formats.errors import SettingError
-from ndb_formats.event_columns import EventColumns
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema import Table
-from ndb_formats.update_format import (
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.update_format import (
     BINLOG_TYPES,
     ServerOptions,
     UpdateFormat,
@@ -21,6 +19,8 @@ from ndb_formats.update_format import (
     parse_binlog_type,
     server_options,
 )
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Table
 from tests.ndb_formats.recordings import RECORDINGS
 from tests.ndb_formats.statements import Statement, columns_of, statements
 

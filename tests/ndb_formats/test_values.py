@@ -3,7 +3,7 @@
 import copy
 import pickle
 
-from ndb_formats.values import ABSENT, Absent
+from ndb_formats.types.values import ABSENT, Absent
 
 
 def test_absent_is_neither_null_nor_empty():

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.column_types import WireType, codec_of
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import CorruptError
-from ndb_formats.vector import Vector
+from ndb_formats.types.column_types import WireType, codec_of
+from ndb_formats.types.vector import Vector
 
 CODEC = codec_of(WireType(ColumnCode.VECTOR, 4))
 

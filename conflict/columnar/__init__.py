@@ -1,0 +1,3 @@
+"""
+The columnar engine: the same semantics as the reference engine, over arrays.
+"""

@@ -1,0 +1,76 @@
+"""
+A bucket with all that the kernels found out about it.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from conflict.columnar.appliers import Site, masks_of
+from conflict.columnar.bucket import Bucket
+from conflict.columnar.kernels.arrays import Bool, Conflicts, Int32, TakeArrays, read_only
+from conflict.columnar.kernels.bounds import Bounds, bounds_of
+from conflict.columnar.kernels.fold import Folded
+from conflict.columnar.kernels.provenance import FinalRows, trace_images
+from conflict.columnar.kernels.search import stretches_of
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["BucketResult"]
+
+WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
+
+
+class BucketResult:
+    """
+    A bucket, decided.
+
+    Attributes:
+        bucket: The bucket.
+        sites: Both sites, in the order of the clusters.
+        takes: All takes in order.
+        conflicts: The transactions in conflict.
+        folded: What was decided.
+        watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
+    """
+
+    def __init__(
+        self,
+        bucket: Bucket,
+        sites: tuple[Site, ...],
+        takes: TakeArrays,
+        conflicts: Conflicts,
+        folded: Folded,
+        *,
+        watched: Bool | None = None,
+    ) -> None:
+        self.bucket, self.sites, self.takes = bucket, sites, takes
+        self.conflicts, self.folded, self.watched = conflicts, folded, watched
+
+    @cached_property
+    def final(self) -> FinalRows:
+        """Where the columns of rows and of logged events come from."""
+        bucket, folded = self.bucket, self.folded
+        sets, images = bucket.column_sets
+        return trace_images(
+            self.takes,
+            bucket.rows,
+            images,
+            sets,
+            bucket.slots,
+            bucket.key_table,
+            masks_of(self.sites),
+            folded.decisions,
+            folded.logged,
+            self.watched,
+        )
+
+    @cached_property
+    def taken(self) -> tuple[Int32, Int32]:
+        """The takes that decisions were made in, and the first decision of each, and how many there are."""
+        takes, starts = stretches_of(read_only(self.folded.decisions.take))
+        return takes, starts
+
+    @cached_property
+    def bounds(self) -> Bounds:
+        """Which rows belong to which take."""
+        return bounds_of(self.takes, self.bucket.rows)

@@ -1,0 +1,3 @@
+"""
+Compiled loops over the arrays of one bucket.
+"""

@@ -1,0 +1,141 @@
+"""
+Which columns the event carries that an applier logs of a row: `ndb_formats.rules.update_format`, as arrays.
+
+An event of an update carries columns that are always in it, and those that count as written. What counts
+as written follows from the columns that the operations set.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from conflict.columnar.kernels.arrays import Bool, Int32
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.columnar.kernels.compiled import njit_uncounted
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.event_columns import stored_columns, updated_columns
+from ndb_formats.rules.update_format import ndb_columns
+from ndb_formats.schema.tables import Table
+
+__all__ = ["EventMasks", "event_masks", "mark_columns", "reflects"]
+
+NO_COLUMN = -1
+
+
+@attrs.frozen
+class EventMasks:
+    """
+    Columns of reflected events. Shape (clusters, tables, widest table) where nothing else is said.
+
+    Attributes:
+        reflects: Whether the cluster logs what its applier does to the table. Shape (clusters, tables).
+        write_after: After image of a write.
+        delete_before: Before image of a delete.
+        base_before: Columns that are always in the before image of an update.
+        all_before: Columns that are in it if they count as written.
+        base_after: Columns that are always in the after image of an update.
+        all_after: Columns that are in it if they count as written.
+        consequences: Which columns count as written when one is set. Shape (tables, widest, widest).
+        first_virtual: First virtual column of each table; `NO_COLUMN` if there is none. Shape (tables,).
+        after_virtual: The column that is marked in its place (see `ndb_formats.rules.update_format`). Shape (tables,).
+    """
+
+    reflects: Bool
+    write_after: Bool
+    delete_before: Bool
+    base_before: Bool
+    all_before: Bool
+    base_after: Bool
+    all_after: Bool
+    consequences: Bool
+    first_virtual: Int32
+    after_virtual: Int32
+
+
+def reflects(setup: TableSetup, role: Role) -> bool:
+    """Whether what a cluster's applier does to a table is logged for the secondary."""
+    return setup.function is not None and setup.function.spec.reflects and role is Role.PRIMARY and setup.format.logged
+
+
+def event_masks(sites: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
+    """
+    Return the masks of the tables of both clusters.
+
+    Args:
+        sites: Per cluster its role, and how it set up each table, in the order of the table numbers.
+    """
+    tables = [setup.table for setup in sites[0][1]]
+    widest = max((len(table.columns) for table in tables), default=0)
+    masks = np.zeros((6, len(sites), len(tables), widest), np.bool_)
+    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in sites], np.bool_)
+    for site, table in np.argwhere(reflecting).tolist():
+        setup = sites[site][1][table]
+        every = range(len(setup.table.columns))
+        write = ndb_columns(setup.format, setup.table, Operation.WRITE_ROW)
+        delete = ndb_columns(setup.format, setup.table, Operation.DELETE_ROW)
+        none, full = (ndb_columns(setup.format, setup.table, Operation.UPDATE_ROW, set_) for set_ in ((), every))
+        assert write is not None
+        assert delete is not None
+        assert none is not None
+        assert full is not None
+        sets = (write.after, delete.before, none.before, full.before, none.after, full.after)
+        for mask, columns in zip(masks, sets, strict=True):
+            mask[site, table, list(columns or ())] = True
+    consequences = np.zeros((len(tables), widest, widest), np.bool_)
+    for number, each in enumerate(tables):
+        for column in range(len(each.columns)):
+            consequences[number, column, list(updated_columns(each, {column}))] = True
+    virtual = np.array([_virtual(table) for table in tables], np.int32).reshape(-1, 2)
+    return EventMasks(
+        reflecting,
+        masks[0],
+        masks[1],
+        masks[2],
+        masks[3],
+        masks[4],
+        masks[5],
+        consequences,
+        virtual[:, 0],
+        virtual[:, 1],
+    )
+
+
+def _virtual(table: Table) -> tuple[int, int]:
+    stored = stored_columns(table)
+    first = min(set(range(len(table.columns))) - stored, default=NO_COLUMN)
+    following = min((place for place in stored if place > first), default=NO_COLUMN)
+    if NO_COLUMN in (first, following) or table.columns[following].is_blob:
+        return NO_COLUMN, NO_COLUMN
+    return first, following
+
+
+@njit_uncounted()
+def mark_columns(masks, table, written, first, width, take, marked):
+    """
+    Find the columns that count as written, virtual ones among them: no mask holds those.
+
+    Args:
+        masks: The fields of `EventMasks` in order.
+        table: Number of the table.
+        written: The take that set each column last, of many rows. Shape (slots,).
+        first: Where those of the row begin.
+        width: How many there are.
+        take: The take that counts.
+        marked: Filled in. Shape (at least columns,).
+    """
+    consequences, first_virtual, after_virtual = masks[7], masks[8], masks[9]
+    for column in range(width):
+        marked[column] = False
+    last = -1
+    for column in range(width):
+        if written[first + column] == take:
+            for other in range(width):
+                if consequences[table, column, other]:
+                    marked[other] = True
+                    last = max(last, other)
+    if last >= 0 and last == first_virtual[table]:
+        marked[after_virtual[table]] = True

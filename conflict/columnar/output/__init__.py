@@ -1,0 +1,3 @@
+"""
+What a decided bucket adds to the result.
+"""

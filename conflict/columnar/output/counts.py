@@ -1,0 +1,99 @@
+"""
+How often each thing happened in a bucket: what the status counters and the summary of a run are made of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from conflict.columnar.appliers import Site
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.kernels.arrays import Decisions, Int64, Kind, each_read_only
+from conflict.columnar.kernels.outcome_counts import count_outcomes
+from conflict.rules.counters import (
+    DELETE_DELETE,
+    REFLECTED_DISCARDED,
+    REFLECTED_RECEIVED,
+    REFRESH_RECEIVED,
+    TRANSACTION_ROW_CONFLICTS,
+    TRANSACTION_ROW_REJECTS,
+)
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["count_bucket"]
+
+DELETE = int(Operation.DELETE_ROW)
+
+
+def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, int]]]]:
+    """Return, per cluster, how far the bucket moves its status counters, and what happened to each table."""
+    counted = _count(result, result.folded.decisions)
+    # Passes TRACK and APPLY over an epoch both count.
+    passes = (counted, _count(result, result.folded.tracked))
+    counters, tables = {}, {}
+    for number, site in enumerate(result.sites):
+        total: Counter[str] = Counter()
+        for each in passes:
+            total.update(_counters(site, each[number]))
+        counters[site.name] = dict(total)
+        tables[site.name] = {
+            setup.table.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
+            for table, setup in enumerate(site.setups)
+        }
+    return counters, tables
+
+
+def _count(result: BucketResult, decisions: Decisions) -> Int64:
+    """Return how often each thing was decided; see `count_outcomes` for the shape."""
+    tables = len(result.bucket.numbers.tables)
+    shape = (len(result.sites), tables, len(Operation) + 1, len(Kind), len(Verdict), len(Cause))
+    counts = np.zeros(shape, np.int64)
+    count_outcomes(
+        *each_read_only(result.takes.applier, result.bucket.key_table),
+        *each_read_only(decisions.take, decisions.key, decisions.operation, decisions.kind),
+        *(*each_read_only(decisions.verdict, decisions.cause), counts),
+    )
+    return counts
+
+
+def _table(counts: Int64) -> dict[str, int]:
+    """Return what happened to a table's rows. Shape of `counts` (operations, kinds, verdicts, causes)."""
+    verdicts = {each.name.lower(): int(counts[:, :, each].sum()) for each in Verdict}
+    causes = {each.name: int(counts[:, :, Verdict.REJECTED, each].sum()) for each in Cause if each}
+    return {**verdicts, **causes}
+
+
+def _refreshes(result: BucketResult, number: int, table: int) -> int:
+    logged = result.folded.logged
+    return int((logged.refresh & (logged.cluster == number) & (result.bucket.key_table[logged.key] == table)).sum())
+
+
+def _counters(site: Site, counts: Int64) -> Counter[str]:
+    """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
+    rejected = counts[:, :, :, Verdict.REJECTED]
+    with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())
+    own = rejected.sum(axis=(2, 3)) - rejected[..., Cause.TRANS_IN_CONFLICT].sum(axis=2)  # by table and operation
+    delete_deletes = rejected[:, DELETE, :, Cause.ROW_DOES_NOT_EXIST].sum(axis=1)
+    counters: Counter[str] = Counter(
+        {
+            REFRESH_RECEIVED: int(counts[:, :, Kind.REFRESH].sum()),
+            REFLECTED_RECEIVED: int(counts[:, :, Kind.REFLECTED].sum()),
+            REFLECTED_DISCARDED: int(counts[:, :, :, Verdict.DISCARDED].sum()),
+            TRANSACTION_ROW_REJECTS: with_transaction,
+            TRANSACTION_ROW_CONFLICTS: 0,
+        }
+    )
+    for table, setup in enumerate(site.setups):
+        if setup.function is None:
+            continue
+        spec = setup.function.spec
+        counters[spec.counter] += int(own[table].sum())
+        if spec.refreshes:
+            counters[DELETE_DELETE] += int(delete_deletes[table])
+        if spec.transactional:
+            ignored = 0 if spec.delete_delete_conflicts else int(delete_deletes[table])
+            counters[TRANSACTION_ROW_CONFLICTS] += int(own[table].sum()) - ignored
+    return counters

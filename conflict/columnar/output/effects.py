@@ -1,0 +1,139 @@
+"""
+What appliers were found to do to a bucket's rows, against what their binlogs show.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+
+import attrs
+import numpy as np
+
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.kernels.arrays import Bool, Int32, Int64, TakeArrays, UInt64, each_read_only, read_only
+from conflict.columnar.kernels.effects import compare, in_order, look_quickly, touched_rows
+from conflict.history.reconcile import MAX_CONTRADICTIONS
+
+__all__ = ["Difference", "Differing", "compare_effects"]
+
+# Cluster by number, own epoch and group of a take.
+Place = tuple[int, int, int]
+
+
+@attrs.frozen
+class Difference:
+    """
+    A take of which the binlog shows something else.
+
+    Attributes:
+        rows: On how many rows of the bucket the two differ.
+        changed_at: Where the cluster itself changed one of them while its applier may have been at work on the take,
+            as (epoch, group).
+    """
+
+    rows: int = 0
+    changed_at: frozenset[tuple[int, int]] = frozenset()
+
+    def __add__(self, other: Difference) -> Difference:
+        return Difference(self.rows + other.rows, self.changed_at | other.changed_at)
+
+
+@attrs.frozen
+class Differing:
+    """
+    How an applier's work compares with what its binlog shows.
+
+    Attributes:
+        compared: How many rows, per take, either holds.
+        contradicted: How many of those are not the same.
+        places: Where, as far as the first `MAX_CONTRADICTIONS` + 1 places of each applier: more are never explained.
+    """
+
+    compared: int
+    contradicted: int
+    places: Mapping[Place, Difference]
+
+
+def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
+    """
+    Return how the binlogs and what was found agree.
+
+    Args:
+        result: A bucket, decided.
+        with_places: Whether it is wanted where they differ.
+    """
+    compared = contradicted = 0
+    places: dict[Place, Difference] = {}
+    for number in range(len(result.sites)):
+        rows, epochs, groups, keys = _compare(result, number)
+        compared += rows
+        contradicted += len(keys)
+        if with_places:
+            places.update(_places(result, number, epochs, groups, keys))
+    return Differing(compared, contradicted, places)
+
+
+def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
+    """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
+    decisions, logged, takes = result.folded.decisions, result.folded.logged, result.takes
+    shown, keys = _shown(result, number), len(result.bucket.key_table)
+    sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
+    log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
+    decided = (decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
+    known = (*result.taken, *decided[1:], *log[:2], takes.applier, takes.epoch, takes.group, _alone(takes))
+    compared, left, unseen = look_quickly(*(*known, number, *shown, keys))
+    take, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
+    rows, *differing = compare(
+        *(takes.epoch[take], takes.group[take], key, effect),
+        *(*each_read_only(*(column[unseen] for column in shown)), keys),
+    )
+    epochs, groups, differing_keys = differing
+    return compared + rows, epochs, groups, differing_keys
+
+
+@lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
+def _alone(takes: TakeArrays) -> Bool:
+    """Return which takes stand at a place where no other take of their applier does. Shape (takes,)."""
+    alone = np.ones(len(takes), np.bool_)
+    for side in (0, 1):
+        mine = np.flatnonzero(takes.applier == side)
+        epoch, group = takes.epoch[mine], takes.group[mine]
+        together = np.flatnonzero((epoch[1:] == epoch[:-1]) & (group[1:] == group[:-1]))
+        alone[mine[together]] = alone[mine[together + 1]] = False
+    return alone
+
+
+def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
+    """Return epoch, group, key and effect of the rows that the binlog shows that an applier touched, in order."""
+    names = ("epoch", "group", "key", "effect")
+    result.bucket.consequences[number].read(names)
+    shown = [result.bucket.consequences[number].array(name) for name in names]
+    if in_order(read_only(shown[0]), read_only(shown[1])):
+        return shown
+    order = np.lexsort((shown[1], shown[0]))
+    return [column[order] for column in shown]
+
+
+def _places(result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64) -> dict[Place, Difference]:
+    """Return the first places where an applier's work differs; rows of one place stand together."""
+    places: dict[Place, Difference] = {}
+    for epoch, group, key in zip(epochs.tolist(), groups.tolist(), keys.tolist(), strict=True):
+        place = (number, epoch, group)
+        if place not in places and len(places) > MAX_CONTRADICTIONS:
+            break
+        places[place] = places.get(place, Difference()) + Difference(1, _changed_at(result, place, key))
+    return places
+
+
+def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple[int, int]]:
+    """Return where a cluster changed a row while its applier may have been at work on the take at a place."""
+    number, epoch, group = place
+    takes, rows = result.takes, result.bucket.rows[number]
+    here = (takes.applier == number) & (takes.epoch == epoch) & (takes.group == group) & takes.traced
+    changed: set[tuple[int, int]] = set()
+    for take in np.flatnonzero(here).tolist():
+        stretch = slice(int(result.bounds.open_start[take]), int(result.bounds.local_end[take]))
+        mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
+        changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
+    return frozenset(changed)

@@ -1,0 +1,141 @@
+"""
+The rows of a bucket at the end, and where the two clusters differ.
+
+The kernels tell from which image each column of each row comes. Rows whose columns come from the same images are the
+same; of the others the values are compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.image_values import ImageColumn, ImageReader, ImageValues
+from conflict.columnar.kernels.arrays import Bool, Int64
+from conflict.columnar.kernels.provenance import ABSENT_IMAGE
+from conflict.results.arrow_rows import row_schema
+from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.tables import Column, Table
+
+__all__ = ["FinalTable", "count_differing", "final_table"]
+
+
+@attrs.frozen(eq=False)
+class FinalTable:
+    """
+    What one table holds at the end.
+
+    Attributes:
+        rows: Per cluster, its rows in the order of their keys.
+        differing: How many keys differ between the clusters.
+    """
+
+    rows: tuple[pa.Table, pa.Table]
+    differing: int
+
+
+@attrs.frozen(eq=False)
+class _Keys:
+    """
+    Some keys of one table.
+
+    Attributes:
+        exists: Whether the row is there. Shape (clusters, keys).
+        images: Image of each column; `ABSENT_IMAGE` also where the row is not there. Shape (clusters, keys, columns).
+    """
+
+    exists: Bool
+    images: Int64
+
+    @classmethod
+    def of(cls, result: BucketResult, table: int, keys: Int64) -> _Keys:
+        """Look up what the kernels found of keys of a table."""
+        widths, slots = [len(each.columns) for each in result.bucket.numbers.tables], result.bucket.slots
+        width = widths[table]
+        exists = result.final.exists[:, keys]
+        if set(widths) == {width}:
+            images = result.final.images.reshape(2, -1, width)[:, keys]
+        else:
+            images = result.final.images[:, slots[keys][:, None] + np.arange(width)]
+        images[~exists] = ABSENT_IMAGE
+        return cls(exists, images)
+
+    def part(self, stretch: slice) -> _Keys:
+        """Return some of the keys."""
+        return _Keys(self.exists[:, stretch], self.images[:, stretch])
+
+    @property
+    def unlike(self) -> Bool:
+        """Which rows are there on both sides, and come from different images. Shape (keys,)."""
+        return np.asarray(self.exists.all(axis=0) & (self.images[0] != self.images[1]).any(axis=1))
+
+    @property
+    def alone(self) -> int:
+        """How many rows are there on one side alone."""
+        return int((self.exists[0] != self.exists[1]).sum())
+
+
+def count_differing(result: BucketResult, table: int) -> int | None:
+    """Return how many keys of a table differ between the clusters; None if their values have a say."""
+    first, second = result.folded.exists & (result.bucket.key_table == table)
+    return None if (first & second).any() else int((first ^ second).sum())
+
+
+def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
+    """
+    Return the rows of a table at the end.
+
+    Raises:
+        FormatError: A value cannot be decoded.
+    """
+    definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
+    schema = row_schema(definition)
+    parts: tuple[list[pa.Table], ...] = ([schema.empty_table()], [schema.empty_table()])
+    differing = 0
+    everything = _Keys.of(result, table, numbers)
+    for stretch, images in reader.in_batches(table, len(numbers), lambda stretch: everything.images[:, stretch]):
+        keys = everything.part(stretch)
+        columns = [
+            _with_default(images.column(place, keys.images[:, :, place], field.type), column)
+            for place, (field, column) in enumerate(zip(schema, definition.columns, strict=True))
+        ]
+        differing += keys.alone + int(_differing(images, keys, definition, columns).sum())
+        for side, there in enumerate(keys.exists):
+            arrays = [column.take(column.indices[side, there]) for column in columns]
+            parts[side].append(pa.table(arrays, schema=schema))
+    first, second = (pa.concat_tables(part) for part in parts)
+    return FinalTable((first, second), differing)
+
+
+def _present_keys(result: BucketResult, table: int) -> Int64:
+    """Return the keys of a table that either cluster has at the end."""
+    return np.flatnonzero((result.bucket.key_table == table) & result.final.exists.any(axis=0))
+
+
+def _with_default(found: ImageColumn, column: Column) -> ImageColumn:
+    """Let what no image holds be the column's default."""
+    return found.extended([default_value(column)]) if (found.indices == found.absent).any() else found
+
+
+def _differing(images: ImageValues, keys: _Keys, table: Table, columns: Sequence[ImageColumn]) -> Bool:
+    """Return which keys have unlike images, and values that are not the same. Shape (keys,)."""
+    differing, unlike = np.zeros(len(keys.unlike), np.bool_), np.flatnonzero(keys.unlike)
+    for place, column in enumerate(columns):
+        compared = unlike[(keys.images[0, unlike, place] != keys.images[1, unlike, place]) & ~differing[unlike]]
+        if len(compared) == 0:
+            continue
+        if table.columns[place].type == "json":
+            # Documents are the same if their bytes are.
+            numbers = keys.images[:, :, place]
+            found = _with_default(images.payloads(place, numbers), table.columns[place])
+        else:
+            found = column
+        first, second = (found.take(found.indices[side, compared]) for side in (0, 1))
+        same = pc.if_else(pc.is_null(first), pc.is_null(second), pc.fill_null(pc.equal(first, second), False))
+        differing[compared] = ~same.to_numpy(zero_copy_only=False)
+    return differing

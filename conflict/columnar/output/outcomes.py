@@ -1,0 +1,86 @@
+"""
+What became of the operations of a bucket that were not applied as they stood.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.kernels.arrays import Int32, Int64, Kind
+from conflict.grid.columns import GridColumns
+from conflict.results.layout import OUTCOMES, labelled
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["other_decisions", "outcome_table"]
+
+_ORIGIN = ("ordinal", "file", "position", "row")
+
+
+def other_decisions(result: BucketResult) -> list[Int64]:
+    """Return, per applier, the numbers of its decisions but for changes that it applied as they stood."""
+    decisions = result.folded.decisions
+    others = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0))
+    applier = result.takes.applier[decisions.take[others]]
+    return [others[applier == number] for number in range(len(result.sites))]
+
+
+def outcome_table(result: BucketResult, applier: int, others: Int64, source: str, files: Sequence[str]) -> pa.Table:
+    """
+    Return what became of operations that an applier took and did not simply apply.
+
+    Args:
+        result: A bucket, decided.
+        applier: Number of the applying cluster.
+        others: Numbers of those decisions.
+        source: Name of the other cluster.
+        files: Binlog files of the other cluster by number.
+
+    Returns:
+        `OUTCOMES`, with dictionaries in place of strings.
+    """
+    bucket, takes, decisions = result.bucket, result.takes, result.folded.decisions
+    take, row, key = (column[others] for column in (decisions.take, decisions.source, decisions.key))
+    cause = decisions.cause[others]
+    compared, count = cause == Cause.ROW_IN_CONFLICT, len(others)
+    origin = _origins(bucket.changes[1 - applier], row)
+    unknown = origin["file"] < 0
+    values = decisions.compared[others]
+    arrays = {
+        "source": labelled(np.zeros(count, np.int8), [source]),
+        "source_epoch": pa.array(takes.foreign_epoch[take]),
+        "group": pa.array(decisions.group[others]),
+        "ordinal": pa.array(origin["ordinal"]),
+        "epoch": pa.array(takes.epoch[take]),
+        "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
+        "key": bucket.key_texts.take(pa.array(key)),
+        "operation": labelled(decisions.operation[others] - 1, [each.name for each in Operation]),
+        "refresh": pa.array(decisions.kind[others] == Kind.REFRESH),
+        "verdict": labelled(decisions.verdict[others], [each.name for each in Verdict]),
+        "cause": labelled(cause - 1, [each.name for each in Cause if each]),
+        "incoming": pa.array(values["incoming"].copy(), mask=~compared),
+        "stored": pa.array(values["stored"].copy(), mask=~compared),
+        "file": labelled(origin["file"], files),
+        "position": pa.array(origin["position"], mask=unknown),
+        "row": pa.array(origin["row"], mask=unknown),
+    }
+    fields = [pa.field(name, arrays[name].type, nullable=arrays[name].null_count > 0) for name in OUTCOMES.names]
+    return pa.table([arrays[name] for name in OUTCOMES.names], schema=pa.schema(fields))
+
+
+def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
+    """
+    Return where operations stand among a cluster's own changes and in its binlogs.
+
+    What its applier logged has the ordinal and the file -1.
+    """
+    changes.read(_ORIGIN)
+    own = row >= 0
+    found = {name: changes.of_rows(name, np.where(own, row, 0)) for name in _ORIGIN}
+    for name in ("ordinal", "file"):
+        found[name][~own] = -1
+    return found

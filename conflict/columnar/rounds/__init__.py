@@ -1,0 +1,3 @@
+"""
+Which transactions are in conflict: folding in rounds until nothing changes.
+"""

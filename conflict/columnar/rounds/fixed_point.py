@@ -1,0 +1,184 @@
+"""
+Rounds of folding, until it is known which transactions are in conflict and where appliers stop.
+
+One task per bucket and round; the driver keeps what the buckets found of each row, and which transactions are in
+conflict. After the first round a bucket folds only the rows of transactions about which the round before changed its
+mind, and the driver closes only the takes over dependencies of which something was found anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+import numpy as np
+
+from conflict.columnar.apply_order import Taken, order_takes
+from conflict.columnar.kernels.arrays import Bool, Conflicts, Int32, Int64, TakeArrays
+from conflict.columnar.kernels.links import reach
+from conflict.columnar.rounds.transactions import Changed, Findings, changed_places
+from conflict.columnar.stopping_operations import Unusable
+from conflict.results.summary import RoundFigures
+
+__all__ = ["Settled", "conflicts_of", "in_conflict", "settle"]
+
+# Runs one round over all buckets: its number and name, the takes, the conflicts known, what the last round changed
+# (None for a first round), and whether all of a bucket must be folded again.
+Round = Callable[[int, str, TakeArrays, Conflicts, Changed | None, Sequence[bool]], Sequence[Findings]]
+# Returns, per cluster, the first operation that cannot be committed.
+Check = Callable[[TakeArrays, Conflicts], Mapping[int, Unusable]]
+
+
+@attrs.frozen
+class Settled:
+    """
+    What the rounds come to.
+
+    Attributes:
+        takes: All takes that are made.
+        conflicts: The transactions in conflict.
+        unusable: Per site, the operation that stops its applier.
+        rounds: The rounds.
+    """
+
+    takes: TakeArrays
+    conflicts: Conflicts
+    unusable: Mapping[str, Unusable]
+    rounds: tuple[RoundFigures, ...] = ()
+
+
+def settle(
+    taken: Sequence[Taken], names: Sequence[str], buckets: int, run_round: Round, check: Check | None = None
+) -> Settled:
+    """
+    Fold in rounds until nothing changes.
+
+    Args:
+        taken: Per cluster, its takes.
+        names: Names of the clusters.
+        buckets: How many buckets there are.
+        run_round: Folds all buckets once.
+        check: Looks for stops that the commit of a take makes, once the conflicts are known; None if there can be none.
+    """
+    kept: dict[str, int] = {}
+    stops: dict[str, Unusable] = {}
+    rounds: list[RoundFigures] = []
+    while True:
+        takes = order_takes([each.first(kept.get(name)) for name, each in zip(names, taken, strict=True)], names)
+        known, unusable = _find_conflicts(takes, buckets, run_round, rounds)
+        conflicts = conflicts_of(takes, known)
+        if check is not None:
+            unusable += [(names[side], each) for side, each in check(takes, conflicts).items()]
+        earliest = _earliest(takes, names, unusable)
+        if earliest is None:
+            return Settled(takes, conflicts, stops, tuple(rounds))
+        name, stop = earliest
+        stops[name], kept[name] = stop, stop.take
+
+
+def _find_conflicts(
+    takes: TakeArrays, buckets: int, run_round: Round, rounds: list[RoundFigures]
+) -> tuple[Int64, list[tuple[str, Unusable]]]:
+    """Return the transactions in conflict, and operations that stop appliers if these are right."""
+    found = [_Found() for _ in range(buckets)]
+    known = np.zeros((0, 2), np.int64)
+    changed = None
+    while changed is None or len(changed):
+        number = len(rounds) + 1
+        name = f"round {number}" if changed is None else f"round {number} ({len(changed):,})"
+        whole = [bool(each.unusable) for each in found]
+        findings = run_round(number, name, takes, conflicts_of(takes, known), changed, whole)
+        touched = np.zeros(len(takes), np.bool_)
+        for each, new in zip(found, findings, strict=True):
+            each.add(new, touched)
+        now = _close_again(known, touched, found)
+        codes, old = _codes(now), _codes(known)
+        difference = np.setxor1d(codes, old, assume_unique=True)
+        rounds.append(RoundFigures(sum(each.rows for each in findings), len(codes), len(difference)))
+        changed = changed_places(takes, _pairs(difference))
+        known = now
+    return known, [item for each in found for item in each.unusable.items()]
+
+
+@attrs.define
+class _Found:
+    """What is known of one bucket's rows (see `Findings`)."""
+
+    conflicting: Int32 = attrs.field(factory=lambda: np.zeros((0, 3), np.int32))
+    dependencies: Int32 = attrs.field(factory=lambda: np.zeros((0, 4), np.int32))
+    unusable: dict[str, Unusable] = attrs.field(factory=dict)
+
+    def add(self, new: Findings, touched: Bool) -> None:
+        """Put what was found in place of what was known of the same rows; mark the takes that either is about."""
+        for name in ("conflicting", "dependencies"):
+            before, after = getattr(self, name), getattr(new, name)
+            stays = np.zeros(len(before), np.bool_)
+            if new.keys is not None and len(before):
+                again = np.zeros(int(max(before[:, 0].max(), new.keys.max(initial=0))) + 1, np.bool_)
+                again[new.keys] = True
+                stays = ~again[before[:, 0]]
+            touched[before[~stays, 1]] = True
+            touched[after[:, 1]] = True
+            setattr(self, name, np.concatenate([before[stays], after]))
+        self.unusable = new.unusable
+
+
+def _close_again(known: Int64, touched: Bool, found: Sequence[_Found]) -> Int64:
+    """Return the transactions in conflict, worked out anew for the takes that something new is known of."""
+    conflicting = np.concatenate([each.conflicting[touched[each.conflicting[:, 1]], 1:] for each in found])
+    troubled = np.zeros(len(touched), np.bool_)
+    troubled[conflicting[:, 0]] = True
+    dependencies = np.concatenate([each.dependencies[troubled[each.dependencies[:, 1]], 1:] for each in found])
+    closed = in_conflict(conflicting, dependencies)
+    both = np.concatenate([known[~touched[known[:, 0]]], closed])
+    return both[np.argsort(_codes(both), kind="stable")]
+
+
+def _codes(pairs: Int64) -> Int64:
+    """Return (take, group) as one number each; groups start at -1."""
+    return np.asarray((pairs[:, 0] << 32) + pairs[:, 1] + 1)
+
+
+def _pairs(codes: Int64) -> Int64:
+    """Return what `_codes` was given."""
+    return np.stack([codes >> 32, (codes & 0xFFFFFFFF) - 1], axis=1)
+
+
+def in_conflict(conflicting: Int32, dependencies: Int32) -> Int64:
+    """
+    Return the transactions in conflict: those with a conflict of their own, and all that depend on them.
+
+    Args:
+        conflicting: Take and group. Shape (transactions, 2).
+        dependencies: Take, group, and a group that depends on it. Shape (pairs, 3).
+
+    Returns:
+        Take and group, in order. Shape (transactions, 2).
+    """
+    own = np.unique(_codes(conflicting.astype(np.int64)))
+    links = dependencies.astype(np.int64)
+    before, after = _codes(links[:, [0, 1]]), _codes(links[:, [0, 2]])
+    codes, numbers = np.unique(np.concatenate([own, before, after]), return_inverse=True)
+    first, second = numbers[len(own) : len(own) + len(links)], numbers[len(own) + len(links) :]
+    order = np.argsort(first, kind="stable")
+    offsets = np.searchsorted(first[order], np.arange(len(codes) + 1))
+    return _pairs(codes[reach(numbers[: len(own)], offsets, second[order], len(codes))])
+
+
+def conflicts_of(takes: TakeArrays, pairs: Int64) -> Conflicts:
+    """Return transactions in conflict, take and group in order, as the kernels read them."""
+    offsets = np.append(0, np.cumsum(np.bincount(pairs[:, 0], minlength=len(takes))))
+    return Conflicts(offsets, pairs[:, 1].astype(np.int32))
+
+
+def _earliest(
+    takes: TakeArrays, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
+) -> tuple[str, Unusable] | None:
+    """Return the first stop in the order of all takes; nothing before it can change any more."""
+    if not found:
+        return None
+    order = {
+        (names[applier], number): take
+        for take, (applier, number) in enumerate(zip(takes.applier.tolist(), takes.number.tolist(), strict=True))
+    }
+    return min(found, key=lambda item: (order[item[0], item[1].take], item[1]))

@@ -1,0 +1,3 @@
+"""
+Unique keys besides the primary key, over all buckets.
+"""

@@ -1,0 +1,194 @@
+"""
+The unique keys besides the primary key: every state of the rows of a bucket that have such keys, as columns.
+
+Rows with the same value can be in any two buckets. So buckets tell every state, and the driver keeps who holds which
+value (see `conflict.columnar.unique_keys.duplicates`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from conflict.columnar.appliers import Site
+from conflict.columnar.bucket import Bucket
+from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.fold_bucket import fold_bucket
+from conflict.columnar.image_values import ImageReader, ImageValues
+from conflict.columnar.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
+from conflict.columnar.kernels.provenance import WatchedRows
+from conflict.columnar.operation_order import PLACES, places_of
+from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
+from ndb_formats.schema.tables import Column, Table
+
+__all__ = ["MOMENT", "STATES", "has_unique_keys", "states_schema", "unique_states"]
+
+# What is known of a row after a transaction that touched it. It is a take that took it, else the cluster's own change.
+STATES = pa.schema(
+    [
+        ("cluster", pa.int8()),
+        # When, the same for all rows of a transaction: own epoch, group, whether it is a take that follows that group
+        # without a trace, and number of the take.
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("untraced", pa.bool_()),
+        ("number", pa.int64()),
+        ("key", pa.int32()),  # number of the row in its bucket
+        # Of takes alone: the place of the operation that touched the row first, and which one did so last.
+        ("place", PLACES),
+        ("foreign_epoch", pa.uint64()),
+        ("table", pa.int16()),
+        ("operation", pa.int8()),
+        ("file", pa.int16()),
+        ("position", pa.uint64()),
+        ("row", pa.int32()),
+    ]
+)
+MOMENT = ("epoch", "group", "untraced", "number")
+_ENTRY = pa.dictionary(pa.int32(), pa.binary())
+
+
+def states_schema(tables: Sequence[Table]) -> pa.Schema:
+    """Return the schema of the states of rows: one column more per unique key, NULL where a row has no value for it."""
+    count = max((len(table.unique_keys) for table in tables), default=0)
+    return pa.schema([*STATES, *(pa.field(f"entry{number}", _ENTRY) for number in range(count))])
+
+
+def has_unique_keys(sites: Sequence[Site]) -> Bool:
+    """Return which tables have unique keys besides the primary key. Shape (tables,)."""
+    return np.array([bool(setup.table.unique_keys) for setup in sites[0].setups], np.bool_)
+
+
+def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> pa.Table:
+    """
+    Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
+
+    Args:
+        bucket: The bucket.
+        sites: Both sites.
+        takes: All takes in order.
+        conflicts: The transactions in conflict.
+    """
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
+    result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
+    watched, moments = result.final.watched, _moments(result)
+    first, last = _one_per_transaction(watched, moments)
+    schema = states_schema(bucket.numbers.tables)
+    columns = {
+        "cluster": pa.array(watched.cluster[last]),
+        **{name: pa.array(column[last]) for name, column in moments.items()},
+        "key": pa.array(watched.key[last]),
+        **_operations(result, watched.decision[first], watched.decision[last]),
+    }
+    entries = _entries(result, last, len(schema) - len(STATES))
+    return pa.table([*(columns[name] for name in STATES.names), *entries], schema=schema)
+
+
+def _moments(result: BucketResult) -> dict[str, np.ndarray]:
+    """Return when each state was made, the columns `MOMENT`."""
+    watched, takes, count = result.final.watched, result.takes, len(result.final.watched)
+    epoch, group = np.zeros(count, np.uint64), np.zeros(count, np.int32)
+    untraced, number = np.zeros(count, np.bool_), np.zeros(count, np.int64)
+    taken = watched.decision >= 0
+    for side, rows in enumerate(result.bucket.rows):
+        own = ~taken & (watched.cluster == side)
+        epoch[own], group[own] = rows.epoch[watched.row[own]], rows.group[watched.row[own]]
+    take = result.folded.decisions.take[watched.decision[taken]]
+    epoch[taken], group[taken] = takes.epoch[take], takes.group[take]
+    untraced[taken], number[taken] = ~takes.traced[take], takes.number[take]
+    return dict(zip(MOMENT, (epoch, group, untraced, number), strict=True))
+
+
+def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]) -> tuple[Int64, Int64]:
+    """Return the first and the last state of each row in each transaction."""
+    order = np.lexsort((watched.key, watched.cluster))
+    columns: tuple[np.ndarray, ...] = (watched.cluster, watched.key, *moments.values())
+    other = np.ones(len(order) + 1, np.bool_)
+    other[1:-1] = np.any([column[order[1:]] != column[order[:-1]] for column in columns], axis=0)
+    return order[other[:-1]], order[other[1:]]
+
+
+def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
+    """Return of rows that a take touched the last operation on them, and the place of the first one."""
+    decisions, bucket = result.folded.decisions, result.bucket
+    taken = np.flatnonzero(last >= 0)
+    places = places_of(first[taken], decisions, result.folded.logged, result.takes, bucket.rows)
+    decision = last[taken]
+    numbers = np.full(len(last), -1, np.int64)
+    numbers[taken] = np.arange(len(taken))
+    plain: dict[str, np.ndarray] = {
+        "foreign_epoch": result.takes.foreign_epoch[decisions.take[decision]],
+        "table": bucket.key_table[decisions.key[decision]],
+        "operation": decisions.operation[decision],
+        "file": np.full(len(taken), -1, np.int16),
+        "position": np.zeros(len(taken), np.uint64),
+        "row": np.zeros(len(taken), np.int32),
+    }
+    source, applier = decisions.source[decision], result.takes.applier[decisions.take[decision]]
+    for side in (0, 1):
+        logged = (source >= 0) & (applier == 1 - side)
+        for name in ("file", "position", "row"):
+            plain[name][logged] = bucket.changes[side].array(name)[source[logged]]
+    found = pa.array(numbers, mask=numbers < 0)
+    return {"place": places.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}
+
+
+def _entries(result: BucketResult, states: Int64, count: int) -> list[pa.DictionaryArray]:
+    """Return the values of rows for each unique key, NULL for none."""
+    watched, tables = result.final.watched, result.bucket.numbers.tables
+    table_of = result.bucket.key_table[watched.key[states]]
+    reader = ImageReader(result.bucket)
+    where = [np.zeros(0, np.int64)]
+    parts = [[pa.array([], pa.binary()).dictionary_encode()] for _ in range(count)]
+    for number, table in enumerate(tables):
+        chosen = np.flatnonzero((table_of == number) & watched.exists[states])
+        for stretch, found in _values(reader, number, table, watched.images[states[chosen]]):
+            where.append(chosen[stretch])
+            missing = [pa.nulls(len(where[-1]), pa.binary())] * (count - len(found))
+            for part, values in zip(parts, [*found, *missing], strict=True):
+                part.append(values.dictionary_encode())
+    at = np.full(len(states), -1, np.int64)
+    at[np.concatenate(where)] = np.arange(sum(map(len, where)))
+    indices = pa.array(at, mask=at < 0)
+    return [pa.chunked_array(part).unify_dictionaries().combine_chunks().take(indices) for part in parts]
+
+
+def _values(
+    reader: ImageReader, number: int, table: Table, images: Int64
+) -> Iterator[tuple[slice, list[pa.BinaryArray]]]:
+    """
+    Yield the values of rows of a table for each of its unique keys, some rows at a time; one with a NULL in it is NULL.
+
+    Args:
+        reader: Of the bucket's images.
+        number: Number of the table.
+        table: The table.
+        images: Image of each column. Shape (rows, columns).
+    """
+    if not table.unique_keys:
+        return
+    keys = [[table.ordinal(name) for name in names] for names in table.unique_keys]
+    used = sorted({place for places in keys for place in places})
+    for stretch, values in reader.in_batches(number, len(images), lambda rows: images[rows][:, used]):
+        parts = {place: _compared(values, place, images[stretch, place], table.columns[place]) for place in used}
+        yield stretch, [_joined(number, [parts[place] for place in places]) for places in keys]
+
+
+def _compared(images: ImageValues, place: int, numbers: Int64, column: Column) -> Slices:
+    """Return what the values of a column compare as, by row."""
+    found, indices = images.slices(place, numbers)
+    parts = key_parts(column, found)
+    # Behind the last one stands what no image holds.
+    return Slices(parts.data, np.append(parts.starts, 0)[indices], np.append(parts.lengths, -1)[indices])
+
+
+def _joined(table: int, parts: Sequence[Slices]) -> pa.BinaryArray:
+    """Return values of all columns of a key as one; NULL where one of them is."""
+    lengths = np.stack([part.lengths for part in parts])
+    whole: Bool = np.all(lengths >= 0, axis=0)
+    data, offsets = put_keys([KeyRows(table, np.arange(len(whole)), parts)], len(whole))
+    valid = pa.py_buffer(np.packbits(whole, bitorder="little"))
+    buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(data)]
+    return pa.BinaryArray.from_buffers(pa.binary(), len(whole), buffers)

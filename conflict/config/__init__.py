@@ -1,0 +1,3 @@
+"""
+What a run is about: the run file, and the forms in which its parts may be given.
+"""

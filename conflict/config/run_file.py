@@ -1,0 +1,191 @@
+"""
+`run.toml`: the file that describes a run.
+
+    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
+    database = "shop"              # of tables that schema.sql does not qualify
+    charset = "utf8mb4"            # of tables that declare none
+
+    [clusters.A]
+    server_id = 1
+    binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
+    role = "NONE"                  # ndb_applier_conflict_role
+    ndb_log_update_as_write = "ON" # and the other two options that count where binlog_type is 0
+    ndb_log_transaction_id = "ON"  # if known: the functions that judge transactions need it
+
+    [clusters.B]
+    ...
+
+    [[ndb_replication]]            # rows of mysql.ndb_replication, the same on both clusters
+    db = "shop"
+    table_name = "%"
+    server_id = 0
+    binlog_type = 7                # or by name: "FULL_USE_UPDATE"
+    conflict_fn = "NDB$MAX(version)"
+    # or, at the top, a file with the rows: ndb_replication = "ndb_replication.sql" (or .csv, .tsv, .toml)
+
+    [schedule]                     # optional: what the binlogs do not show
+    steps = "scenario.json"        # steps of a recording, or:
+    [[schedule.takes]]             # cluster A took this epoch of the other one after its own epoch
+    applier = "A"
+    epoch = 4294967297
+    after_epoch = 4294967300
+    [[schedule.stopped]]           # cluster A's applier took nothing after this epoch of the other one
+    applier = "A"
+    after_epoch = 4294967299
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.replication_rows import load_replication_rows, rows_of_tables
+from conflict.config.text_file import read_text
+from conflict.errors import ConfigurationError
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from ndb_formats.errors import SchemaError, SettingError
+from ndb_formats.rules.update_format import ServerOptions, server_options, switch
+from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+
+__all__ = ["RunFile", "load_run_file"]
+
+_OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
+_TRANSACTION_IDS = "ndb_log_transaction_id"
+
+
+@attrs.frozen
+class RunFile:
+    """
+    A run as its file describes it.
+
+    Attributes:
+        path: The file.
+        configuration: The run.
+        schedule: The file's `schedule` table; empty if there is none.
+        inputs: Every file that the run reads: the run file, what it names, and the binlogs.
+    """
+
+    path: Path
+    configuration: Configuration
+    schedule: Mapping[str, Any]
+    inputs: tuple[Path, ...] = attrs.field(repr=False)
+
+
+def load_run_file(path: Path) -> RunFile:
+    """
+    Read a run file.
+
+    Raises:
+        ConfigurationError: Something in it, or a file that it names, is missing or wrong.
+    """
+    try:
+        document = tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
+    known = {"schema", "database", "charset", "clusters", "ndb_replication", "schedule"}
+    _no_others(path, "the run file", document, known)
+    clusters = _clusters(path, document.get("clusters"))
+    schema_path = path.parent / _required(path, document, "schema", str)
+    try:
+        schema = parse_schema(
+            read_text(schema_path),
+            database=document.get("database", ""),
+            charset=document.get("charset", DEFAULT_CHARSET),
+        )
+    except SchemaError as error:
+        message = f"{schema_path}: {error}"
+        raise ConfigurationError(message) from error
+    rows = _replication_rows(path, document.get("ndb_replication", []))
+    schedule = _schedule(path, document.get("schedule", {}), [cluster.name for cluster in clusters])
+    named = [document["schema"], document.get("ndb_replication"), schedule.get("steps")]
+    inputs = [path, *(path.parent / name for name in named if isinstance(name, str))]
+    inputs += [file for cluster in clusters for file in cluster.files]
+    return RunFile(path, Configuration(clusters, schema, rows), schedule, tuple(inputs))
+
+
+def _required(path: Path, table: Mapping[str, Any], name: str, kind: type) -> Any:
+    value = table.get(name)
+    if not isinstance(value, kind):
+        message = f"{path}: {name} is missing, or is not of type {kind.__name__}"
+        raise ConfigurationError(message)
+    return value
+
+
+def _no_others(path: Path, where: str, table: Mapping[str, Any], known: set[str]) -> None:
+    unknown = sorted(set(table) - known)
+    if unknown:
+        message = f"{path}: {where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        raise ConfigurationError(message)
+
+
+def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
+    if not isinstance(tables, dict) or len(tables) != 2:
+        message = f"{path}: exactly two tables [clusters.NAME] are needed"
+        raise ConfigurationError(message)
+    clusters = []
+    for name, table in tables.items():
+        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
+        role = table.get("role", "NONE")
+        if role not in set(Role):
+            message = f"{path}: role {role} of cluster {name} is none of {', '.join(Role)}"
+            raise ConfigurationError(message)
+        files = _binlogs(path, name, _required(path, table, "binlogs", list))
+        server_id = _required(path, table, "server_id", int)
+        options, transaction_ids = _options(path, table)
+        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids))
+    if clusters[0].server_id == clusters[1].server_id:
+        message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
+        raise ConfigurationError(message)
+    return tuple(clusters)
+
+
+def _options(path: Path, table: Mapping[str, Any]) -> tuple[ServerOptions, bool | None]:
+    """Return the three options that count where binlog_type is 0, and whether transaction ids are logged."""
+    try:
+        ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
+        return server_options(table), ids
+    except SettingError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:
+    files: list[Path] = []
+    for pattern in patterns:
+        base = Path(pattern)
+        found = sorted(base.parent.glob(base.name) if base.is_absolute() else path.parent.glob(pattern))
+        if not found:
+            message = f"{path}: no file matches {pattern}, binlogs of cluster {cluster}"
+            raise ConfigurationError(message)
+        files += found
+    return tuple(files)
+
+
+def _replication_rows(path: Path, given: Any) -> tuple[ReplicationRow, ...]:
+    if isinstance(given, str):
+        return load_replication_rows(path.parent / given)
+    try:
+        return rows_of_tables(given)
+    except ConfigurationError as error:
+        message = f"{path}: {error}"
+        raise ConfigurationError(message) from error
+
+
+def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
+    _no_others(path, "[schedule]", table, {"steps", "takes", "stopped"})
+    for name, needed in (("takes", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
+        for entry in table.get(name, ()):
+            _no_others(path, f"[[schedule.{name}]]", entry, {"applier", *needed})
+            if entry.get("applier") not in clusters:
+                message = f"{path}: applier of [[schedule.{name}]] must be one of {', '.join(clusters)}"
+                raise ConfigurationError(message)
+            for field in needed:
+                _required(path, entry, field, int)
+    return table

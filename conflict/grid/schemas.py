@@ -1,0 +1,98 @@
+"""
+A History on disk: Parquet by run of epochs and by key bucket.
+
+    history.json                                           clusters, runs, tables, what could not be read
+    takes.parquet                                          when each cluster took which epoch
+    keys/bucket=00000/batch=00000.parquet                  dense key number -> table, identity, text
+    changes/cluster=A/run=00000/bucket=00000.parquet       narrow columns that decide, rows in order
+    images/cluster=A/run=00000/bucket=00000.parquet        before and after image of the same rows
+    consequences/cluster=A/run=00000/bucket=00000.parquet  what the binlog shows of its applier's work
+
+A run is a stretch of consecutive epochs of one cluster's binlog, a batch what was ingested at one time.
+Rows of `changes` and `images` stand at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which
+Spark reads as DECIMAL(20, 0).
+"""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+__all__ = [
+    "CHANGES",
+    "CONSEQUENCES",
+    "IMAGES",
+    "KEYS",
+    "STAGED_CHANGES",
+    "STAGED_CONSEQUENCES",
+    "TAKES",
+    "keys_part",
+    "never_null",
+    "part",
+]
+
+# Words of `conflict.grid.event_shapes`; there are few different ones, so they are read as numbers of a dictionary.
+_SHAPES = pa.dictionary(pa.int32(), pa.binary())
+
+
+def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
+    """Return columns that are never NULL, but for transaction ids: that takes half the time to read."""
+    return pa.schema([pa.field(name, kind, nullable=name == "transaction_id") for name, kind in columns])
+
+
+_DECISION: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("operation", pa.int8()),
+    ("shape", _SHAPES),
+    ("flags", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("ordinal", pa.int32()),
+    ("before_value", pa.uint64()),
+    ("after_value", pa.uint64()),
+    ("transaction_id", pa.uint64()),
+    ("file", pa.int16()),
+    ("position", pa.uint64()),
+    ("row", pa.int32()),
+]
+_EFFECT: list[tuple[str, pa.DataType]] = [
+    ("table", pa.int16()),
+    ("epoch", pa.uint64()),
+    ("group", pa.int32()),
+    ("effect", pa.int8()),
+]
+
+STAGED_CHANGES = _schema(("identity", pa.binary()), *_DECISION)
+CHANGES = _schema(("key", pa.int32()), *_DECISION)
+STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
+CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
+IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
+KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
+TAKES = pa.schema(
+    [
+        ("applier", pa.string()),
+        ("source", pa.string()),
+        ("foreign_epoch", pa.uint64()),
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("traced", pa.bool_()),
+        ("restarted", pa.bool_()),
+        ("arrived_epoch", pa.uint64()),
+        ("arrived_group", pa.int32()),
+    ]
+)
+
+
+def part(kind: str, cluster: str, run: int, bucket: int) -> str:
+    """Return the path of one part below the History."""
+    return f"{kind}/cluster={cluster}/run={run:05d}/bucket={bucket:05d}.parquet"
+
+
+def never_null(table: pa.Table) -> pa.Table:
+    """Return a table whose columns say that they are never NULL where none of their values is: to know costs little."""
+    pairs = zip(table.schema, table.columns, strict=True)
+    return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
+
+
+def keys_part(bucket: int, batch: int) -> str:
+    """Return the path of the keys that one batch added to a bucket."""
+    return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"

@@ -1,0 +1,3 @@
+"""
+The model of what happened: epochs, transactions, and when each cluster applied which epoch of the other.
+"""

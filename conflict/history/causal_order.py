@@ -1,0 +1,93 @@
+"""
+The items of all timelines in one order that keeps each cluster's own and every cause before its effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import attrs
+
+from conflict.errors import HistoryError
+from conflict.history.model import Cluster, History, Take, Timeline, Transaction
+
+__all__ = ["Item", "Judging", "interleave"]
+
+
+@attrs.frozen
+class Judging:
+    """The moment at which an applier looks for transactions in conflict, some time before it commits."""
+
+    take: Take
+
+    @property
+    def source(self) -> str:
+        """Name of the cluster whose epoch it is."""
+        return self.take.source
+
+    @property
+    def foreign_epoch(self) -> int:
+        """That cluster's epoch."""
+        return self.take.foreign_epoch
+
+    @property
+    def epoch(self) -> int:
+        """Own epoch in which it stands."""
+        return self.take.judged[0] if self.take.judged else self.take.epoch
+
+
+Item = Transaction | Take | Judging
+
+
+def _with_judging(timeline: Timeline) -> list[Item]:
+    """Return a timeline with the moments that its takes name put in."""
+    items: list[Item] = []
+    for item in timeline:
+        if isinstance(item, Take) and item.judged is not None:
+            place = len(items)
+            while place and (items[place - 1].epoch, getattr(items[place - 1], "group", -1)) > item.judged:
+                place -= 1
+            items.insert(place, Judging(item))
+        items.append(item)
+    return items
+
+
+def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
+    """
+    Yield the items of all timelines in one order that respects cause and effect.
+
+    An epoch can be taken once everything that its cluster logged in it has happened.
+
+    Raises:
+        HistoryError: No such order exists.
+    """
+    places = dict.fromkeys((cluster.name for cluster in history.clusters), 0)
+    timelines = {cluster.name: _with_judging(cluster.timeline) for cluster in history.clusters}
+    while True:
+        moved = False
+        for cluster in history.clusters:
+            timeline = timelines[cluster.name]
+            while places[cluster.name] < len(timeline):
+                item = timeline[places[cluster.name]]
+                if isinstance(item, Take | Judging) and not _logged(
+                    timelines[item.source], places[item.source], item.foreign_epoch
+                ):
+                    break
+                places[cluster.name] += 1
+                moved = True
+                yield cluster, item
+        if not moved:
+            break
+    for cluster in history.clusters:
+        if places[cluster.name] < len(timelines[cluster.name]):
+            item = timelines[cluster.name][places[cluster.name]]
+            message = (
+                f"the schedule is circular: cluster {cluster.name} takes epoch "
+                f"{getattr(item, 'foreign_epoch', '?')} before it can have been made"
+            )
+            raise HistoryError(message)
+
+
+def _logged(timeline: Sequence[Item], place: int, epoch: int) -> bool:
+    """Whether all that a cluster did in `epoch` lies before `place`."""
+    return place == len(timeline) or timeline[place].epoch > epoch

@@ -1,0 +1,41 @@
+"""
+What a binlog shows of its applier's work, row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import IntEnum
+
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import RowChange
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Effect", "effect_of", "recorded_effects"]
+
+
+class Effect(IntEnum):
+    """What one take did to one row, as its own cluster's binlog shows it."""
+
+    CHANGED = 1
+    DELETED = 2
+    REFRESHED = 3
+    REFRESHED_ABSENT = 4
+
+
+def effect_of(change: RowChange) -> Effect:
+    """Return what a logged consequence says the applier did to its row."""
+    deleted = change.operation is Operation.DELETE_ROW
+    if change.flags & ConflictFlag.REFRESH:
+        return Effect.REFRESHED_ABSENT if deleted else Effect.REFRESHED
+    return Effect.DELETED if deleted else Effect.CHANGED
+
+
+def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Effect]]:
+    """Return what a cluster's binlog shows of its applier's work: per own epoch and group, row by row."""
+    found: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = {}
+    for epoch in epochs:
+        for group, change in epoch.consequences:
+            found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
+    return found

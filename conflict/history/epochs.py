@@ -1,0 +1,272 @@
+"""
+Binlogs of one cluster to its own epochs.
+
+A binlog transaction is one epoch. Inside it, row operations group by the transaction id of their
+extra row info; a group with an `ndb_apply_status` row of another server is a foreign epoch that the applier
+took, every other group is a user transaction. A cluster's own changes are those with its own server
+id, no reflect or refresh flag, outside applied groups; all else in the file is consequence.
+
+Source: `docs/concepts.md`, "What an NDB binlog holds".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+
+import attrs
+
+from conflict.errors import HistoryError, NotBuiltError
+from conflict.history.model import Origin, RowChange, Transaction
+from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
+from ndb_formats.constants import APPLY_STATUS, EventType
+from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.query_event import decode_query
+from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
+from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
+from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.selection import UNREAD_ROW_EVENTS
+
+__all__ = ["AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
+
+_SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
+_CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
+
+
+@attrs.frozen
+class AppliedEpoch:
+    """
+    A foreign epoch whose effects stand in this binlog.
+
+    Attributes:
+        group: Its place among the groups of the own epoch.
+        server_id: Of the server it came from.
+        epoch: That server's epoch.
+    """
+
+    group: int
+    server_id: int
+    epoch: int
+
+
+@attrs.frozen
+class BinlogEpoch:
+    """
+    One own epoch as a binlog shows it.
+
+    Attributes:
+        number: The epoch.
+        transactions: The cluster's own transactions.
+        applied: Foreign epochs, in order.
+        consequences: Row operations that the applier made (applied, refresh, reflect), each with its group.
+    """
+
+    number: int
+    transactions: tuple[Transaction, ...]
+    applied: tuple[AppliedEpoch, ...]
+    consequences: tuple[tuple[int, RowChange], ...] = attrs.field(repr=False)
+
+
+@attrs.define
+class _Open:
+    """A binlog transaction while it is being read."""
+
+    number: int | None = None
+    groups: dict[object, int] = attrs.field(factory=dict)
+    rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
+    applied: list[AppliedEpoch] = attrs.field(factory=list)
+
+    def group_of(self, identity: object) -> int:
+        """Return the number of a group; it is known by its transaction id, or by the epoch that was applied."""
+        return self.groups.setdefault(identity, len(self.groups))
+
+
+@attrs.define
+class EpochReader:
+    """
+    Reads the epochs of one cluster out of its events.
+
+    Attributes:
+        server_id: The cluster's own server id.
+        schema: Definitions of the tables to read; the rows of other tables are passed over, unless
+            there are none at all.
+        layouts: Layout of each table met so far.
+        settled: Where the last event ends after which no transaction was open; 0 if there was none.
+    """
+
+    server_id: int
+    schema: Schema
+    layouts: dict[str, RowLayout] = attrs.field(factory=dict)
+    settled: int = 0
+    _maps: dict[int, TableMap] = attrs.field(factory=dict)
+    _open: _Open | None = None
+
+    def feed(self, event: Event) -> BinlogEpoch | None:
+        """
+        Take one event, and return the epoch that it completes, if it does.
+
+        Raises:
+            FormatError: The event cannot be read; the error names file and position.
+            HistoryError: The binlog is not one of an NDB server with these settings.
+        """
+        epoch = None
+        with locate(event):
+            for inner in unpacked(event):
+                epoch = self._feed(inner)
+                if epoch is not None:
+                    break
+        if self._open is None:
+            self.settled = event.end
+        return epoch
+
+    def _feed(self, event: Event) -> BinlogEpoch | None:
+        kind = event.type
+        if kind is EventType.TABLE_MAP_EVENT:
+            table_map = decode_table_map(event.body)
+            self._maps[table_map.table_id] = table_map
+        elif kind in ROWS_EVENTS:
+            assert kind is not None
+            rows = decode_rows_event(kind, event.body)
+            if kind is EventType.PARTIAL_UPDATE_ROWS_EVENT:
+                message = "partial JSON updates cannot be resolved: NDB does not write them"
+                raise UnsupportedError(message)
+            self._rows(event, rows)
+        elif kind is EventType.QUERY_EVENT:
+            statement = decode_query(event.body).statement
+            if statement == "BEGIN":
+                self._open = _Open()
+            elif statement == "COMMIT":
+                return self._close()
+        elif kind is EventType.XID_EVENT:
+            return self._close()
+        elif kind in UNREAD_ROW_EVENTS:
+            message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
+            raise UnsupportedError(message)
+        return None
+
+    @property
+    def rows_pending(self) -> int:
+        """Row operations read of an epoch that is not complete."""
+        return 0 if self._open is None else len(self._open.rows)
+
+    def _close(self) -> BinlogEpoch | None:
+        opened, self._open = self._open, None
+        if opened is None or (opened.number is None and not opened.rows):
+            return None  # a transaction of another engine, or of tables that nobody asked for
+        if opened.number is None:
+            message = (
+                f"the transaction that ends here has no {APPLY_STATUS} row with server id {self.server_id}; "
+                "is this the right server id, and was the table written by NDB?"
+            )
+            raise CorruptError(message)
+        return _finish(opened, opened.number, self.server_id)
+
+    def _rows(self, event: Event, rows: RowsEvent) -> None:
+        table_map = self._maps.get(rows.table_id)
+        if table_map is None:
+            message = f"no TABLE_MAP_EVENT for table id {rows.table_id} comes before it"
+            raise CorruptError(message)
+        opened = self._open
+        if opened is None:
+            message = "it stands outside a transaction"
+            raise CorruptError(message)
+        transaction_id = rows.extra.transaction_id if rows.extra else None
+        if table_map.full_name == APPLY_STATUS:
+            self._apply_status(opened, rows, transaction_id, layout_of(table_map))
+            return
+        table = self.schema.find(table_map.database, table_map.table)
+        if table is None:
+            return
+        layout = self._layout(table_map, table)
+        group = opened.group_of(transaction_id)
+        flags = (rows.extra.flags if rows.extra else None) or ConflictFlag(0)
+        for number, (before, after) in enumerate(rows.rows(layout)):
+            key = _key(table, before, after)
+            origin = Origin(event.file, event.position, number)
+            change = RowChange(table.full_name, key, rows.operation, before, after, transaction_id, flags, origin)
+            opened.rows.append((group, event.header.server_id, change))
+
+    def _apply_status(self, opened: _Open, rows: RowsEvent, transaction_id: int | None, layout: RowLayout) -> None:
+        for _, after in rows.rows(layout):
+            if after is None:
+                continue
+            # The injector's own columns are unsigned; its Table_map says so only with metadata.
+            server_id, epoch = (
+                int.from_bytes(after.payloads[place] or b"", "little") for place in (_SERVER_ID, _EPOCH)
+            )
+            if server_id == self.server_id and not after.payloads[_LOG_NAME]:
+                opened.number = epoch
+            elif server_id != self.server_id:
+                group = opened.group_of(("applied", epoch) if transaction_id is None else transaction_id)
+                opened.applied.append(AppliedEpoch(group, server_id, epoch))
+
+    def _layout(self, table_map: TableMap, table: Table) -> RowLayout:
+        layout = layout_of(table_map, table)
+        known = self.layouts.setdefault(table.full_name, layout)
+        if known != layout:
+            message = "its columns change within the binlog; split the binlog where they do"
+            raise SchemaError(message, table=table.full_name)
+        return known
+
+
+def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes:
+    if not table.primary_key:
+        message = f"table {table.full_name} has no primary key; tables without one cannot be resolved yet"
+        raise NotBuiltError(message)
+    image = before if before is not None else after
+    assert image is not None
+    payloads = []
+    for name, ordinal in zip(table.primary_key, table.key_ordinals, strict=True):
+        if ordinal not in image.present:
+            message = "the image does not hold the primary key"
+            raise CorruptError(message, table=table.full_name, column=name)
+        payloads.append(image.payloads[image.present.index(ordinal)])
+    return key_of([table.columns[ordinal] for ordinal in table.key_ordinals], payloads)
+
+
+def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
+    applied_groups = {applied.group for applied in opened.applied}
+    own: dict[int, list[RowChange]] = {}
+    consequences = []
+    for group, author, change in opened.rows:
+        if author == server_id and not change.flags & _CONSEQUENCE and group not in applied_groups:
+            own.setdefault(group, []).append(change)
+        else:
+            consequences.append((group, change))
+    transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
+    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences))
+
+
+def read_epochs(
+    files: Iterable[str | Path], reader: EpochReader, ranges: Mapping[str, tuple[int, int]] | None = None
+) -> Iterator[BinlogEpoch]:
+    """
+    Yield the epochs of a cluster's binlog files, in order.
+
+    Args:
+        files: Binlog files in the order in which they were written.
+        reader: Keeps the layouts, and what is pending if a file ends early.
+        ranges: Per file, the positions to read from and up to; without it the whole file.
+
+    Raises:
+        FormatError: A file cannot be read further. Every epoch complete before that has been yielded.
+        HistoryError: Epochs do not rise.
+    """
+    last = -1
+    for file in files:
+        start, stop = (ranges or {}).get(str(file), (FIRST_POSITION, None))
+        for event in read_events(file, start=start, stop=stop):
+            epoch = reader.feed(event)
+            if epoch is None:
+                continue
+            if epoch.number <= last:
+                message = (
+                    f"{file}, position {event.position}: epoch {epoch.number} follows {last}; "
+                    "give the files in the order in which they were written"
+                )
+                raise HistoryError(message)
+            last = epoch.number
+            yield epoch

@@ -1,0 +1,46 @@
+"""
+What a run file knows of when foreign epochs were applied.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conflict.config.run_file import RunFile
+from conflict.config.text_file import read_text
+from conflict.errors import ConfigurationError
+from conflict.history.reading import ClusterHints
+from conflict.history.schedule import Hint, Summary
+from conflict.history.steps import hints_of_steps
+
+__all__ = ["hints_of_run_file"]
+
+_LAST_GROUP = 2**31
+
+
+def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
+    """Return what the file knows of when foreign epochs were taken."""
+    if "steps" in run_file.schedule:
+        return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
+    hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
+    for take in run_file.schedule.get("takes", ()):
+        place = (take["after_epoch"], _LAST_GROUP)
+        hints[take["applier"]][take["epoch"]] = Hint(earliest=place, latest=place)
+    for stop in run_file.schedule.get("stopped", ()):
+        peer = run_file.configuration.peer(stop["applier"]).name
+        later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
+        hints[stop["applier"]].update({number: Hint(taken=False) for number in later})
+    return {name: [each] for name, each in hints.items()}
+
+
+def _steps(path: Path) -> list[Any]:
+    """Read the steps of a recording."""
+    try:
+        steps = json.loads(read_text(path))["steps"]
+    except (json.JSONDecodeError, KeyError, TypeError) as error:
+        message = f"{path}: a JSON object with a list of steps is needed ({error})"
+        raise ConfigurationError(message) from error
+    return list(steps)

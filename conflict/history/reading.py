@@ -1,0 +1,101 @@
+"""
+Binlogs to a History in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.model import Cluster, History, Take, Transaction
+from conflict.history.schedule import Hints, Summary, consistent_cut, place_takes, summarize, timeline_of
+from ndb_formats.errors import FormatError
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["ClusterHints", "Reading", "history_of", "read_cluster", "takes_of", "usable_epochs"]
+
+ClusterHints = Mapping[str, Hints]
+
+
+@attrs.define
+class Reading:
+    """
+    What was read of one cluster's binlogs.
+
+    Attributes:
+        cluster: The cluster.
+        epochs: Every complete epoch.
+        layouts: Layout of each table met.
+        error: Why reading ended before the end; None if it did not.
+        left_out: Row operations of the epoch that was cut off.
+    """
+
+    cluster: ClusterConfiguration
+    epochs: list[BinlogEpoch] = attrs.field(factory=list, repr=False)
+    layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False)
+    error: FormatError | None = None
+    left_out: int = 0
+
+
+def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
+    """Read a cluster's binlogs in this process; what comes before a fault is kept."""
+    reader = EpochReader(cluster.server_id, schema)
+    reading = Reading(cluster, layouts=reader.layouts)
+    try:
+        for epoch in read_epochs(cluster.files, reader):
+            reading.epochs.append(epoch)
+    except FormatError as error:
+        reading.error, reading.left_out = error, reader.rows_pending
+    return reading
+
+
+def history_of(
+    configuration: Configuration, readings: Mapping[str, Reading], hints: ClusterHints | None = None
+) -> History:
+    """Make a History, in memory, of what was read."""
+    summaries = usable_epochs(configuration, readings)
+    clusters, assumed = [], {}
+    layouts: dict[str, RowLayout] = {}
+    for cluster in configuration.clusters:
+        reading = readings[cluster.name]
+        cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
+        takes, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
+        transactions: list[Transaction] = [
+            transaction
+            for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
+            for transaction in epoch.transactions
+        ]
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes), cluster.role))
+        layouts.update(readings[cluster.name].layouts)
+    return History(tuple(clusters), layouts, assumed)
+
+
+def usable_epochs(configuration: Configuration, readings: Mapping[str, Reading]) -> dict[str, list[Summary]]:
+    """Return the epochs of each cluster that do not build on something that is not there."""
+    summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
+    return consistent_cut(summaries, configuration.server_ids)
+
+
+def takes_of(
+    configuration: Configuration,
+    cluster: ClusterConfiguration,
+    summaries: Mapping[str, list[Summary]],
+    hints: ClusterHints | None,
+    *,
+    cut: bool,
+) -> tuple[list[Take], int]:
+    """Return when a cluster took the other's epochs, and how many places were assumed."""
+    peer = configuration.peer(cluster.name)
+    return place_takes(
+        summaries[cluster.name],
+        summaries[peer.name],
+        source_name=peer.name,
+        source_id=peer.server_id,
+        applier_id=cluster.server_id,
+        hints=(hints or {}).get(cluster.name, ()),
+        cut=cut,
+    )

@@ -1,0 +1,3 @@
+"""
+Binlogs to a History on disk.
+"""

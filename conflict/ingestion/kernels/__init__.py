@@ -1,0 +1,3 @@
+"""
+Compiled loops of the ingest.
+"""

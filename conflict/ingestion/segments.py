@@ -1,0 +1,104 @@
+"""
+A cluster's binlog files to runs of epochs, by event headers alone.
+
+A run starts where a transaction starts, so that it can be read on its own: NDB writes the Table_map
+events of an epoch inside its transaction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from itertools import pairwise
+from pathlib import Path
+
+import attrs
+import numpy as np
+
+from ndb_formats.columnar.event_index import index_events
+from ndb_formats.constants import EventType
+from ndb_formats.errors import FormatError
+
+__all__ = ["DEFAULT_RUN_BYTES", "Run", "RunPlan", "plan_runs"]
+
+DEFAULT_RUN_BYTES = 32 * 1024 * 1024
+_TRANSACTION_STARTS = np.array(
+    [
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    ],
+    np.uint8,
+)
+
+
+@attrs.frozen
+class Run:
+    """
+    A stretch of one file.
+
+    Attributes:
+        number: Its number among the cluster's runs, from 0.
+        file: The binlog file.
+        start: Position of its first event.
+        stop: Position after its last event.
+    """
+
+    number: int
+    file: Path
+    start: int
+    stop: int
+
+
+@attrs.frozen
+class RunPlan:
+    """
+    The runs of one cluster.
+
+    Attributes:
+        runs: In order.
+        error: Why the headers could not be followed to the end; None if they could.
+    """
+
+    runs: tuple[Run, ...]
+    error: FormatError | None
+
+
+def plan_runs(
+    files: Sequence[Path], run_bytes: int = DEFAULT_RUN_BYTES, *, start: int = 0, first_number: int = 0
+) -> RunPlan:
+    """
+    Split a cluster's files into runs of about `run_bytes` bytes.
+
+    A file that cannot be followed to its end is split up to the fault, and no later file is read.
+
+    Args:
+        files: In the order in which they were written.
+        run_bytes: About how many bytes of binlog a run has.
+        start: Where to begin in the first file; what comes before was read at another time.
+        first_number: Number of the first run.
+    """
+    runs: list[Run] = []
+    for number, file in enumerate(files):
+        places, error = _split(file, run_bytes, 0 if number else start)
+        runs += [Run(first_number + len(runs) + place, file, *pair) for place, pair in enumerate(pairwise(places))]
+        if error is not None:
+            return RunPlan(tuple(runs), error)
+    return RunPlan(tuple(runs), None)
+
+
+def _split(file: Path, run_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
+    """Return where the runs of a file start, and where the last one ends; and why headers could not be followed."""
+    try:
+        index = index_events(file)
+    except FormatError as fault:
+        return [start, os.path.getsize(file)], fault
+    positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
+    # Without GTID events there is no safe place to split, so the file is one run.
+    starts = [start] if start or not len(positions) else [int(positions[0])]
+    while (place := int(np.searchsorted(positions, starts[-1] + run_bytes))) < len(positions):
+        starts.append(int(positions[place]))
+    # The task that reads the last run meets a fault itself.
+    end = index.end if len(index) else 0
+    return [*starts, max(end, start) if index.error is None else os.path.getsize(file)], index.error

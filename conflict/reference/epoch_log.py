@@ -1,0 +1,132 @@
+"""
+What a cluster logs, as the next applier gets it: its own changes, and what its applier adds.
+
+What one NDB transaction did to a row is one event: insert and update are an insert, update and delete
+a delete, delete and insert an update, insert and delete nothing.
+
+Source: `docs/concepts.md`, "What an NDB binlog holds".
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from conflict.history.model import NO_FLAGS, RowChange
+from conflict.reference.row_store import Row
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage, RowLayout
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.update_format import ndb_columns
+from ndb_formats.types.values import Value
+
+__all__ = ["FROM_AN_APPLIER", "ExceptionRow", "LogEntry", "LoggedChange", "merged_change", "refresh_change"]
+
+# Events that an applier makes belong to its own NDB transaction, whose id no History holds.
+FROM_AN_APPLIER = 2**64 - 1
+
+
+@attrs.frozen
+class LoggedChange:
+    """
+    A row operation in a cluster's log.
+
+    Attributes:
+        change: The operation.
+        group: Group of the epoch to which it belongs.
+        ordinal: Its number among the cluster's own changes of the epoch; -1 for what its applier added.
+        server_id: Server that it counts as coming from; that server's cluster does not take it again.
+    """
+
+    change: RowChange
+    group: int
+    ordinal: int
+    server_id: int
+
+
+@attrs.frozen
+class ExceptionRow:
+    """A row written to an exceptions table that is itself replicated."""
+
+    table: str
+    row: tuple[Value, ...]
+
+
+LogEntry = LoggedChange | ExceptionRow
+
+
+def merged_change(
+    setup: TableSetup,
+    layout: RowLayout,
+    change: RowChange,
+    before: Row | None,
+    after: Row | None,
+    written: frozenset[int],
+    flags: ConflictFlag = NO_FLAGS,
+) -> RowChange | None:
+    """
+    Return the one event that a table's format makes of all that an NDB transaction did to a row.
+
+    Args:
+        setup: The table.
+        layout: How its rows are read.
+        change: One of the operations; it names the row.
+        before: The row before the transaction.
+        after: The row after it.
+        written: Positions of the columns that the transaction wrote.
+        flags: Conflict flags of the event.
+
+    Returns:
+        The event; None if nothing is logged.
+    """
+    if after is None and before is None:
+        return None
+    operation = Operation.UPDATE_ROW
+    if before is None or after is None:
+        operation = Operation.WRITE_ROW if before is None else Operation.DELETE_ROW
+    columns = ndb_columns(setup.format, setup.table, operation, written)
+    if columns is None:
+        return None
+    return RowChange(
+        change.table,
+        change.key,
+        columns.operation,
+        _image(layout, before, columns.before),
+        _image(layout, after, columns.after),
+        FROM_AN_APPLIER,
+        flags,
+    )
+
+
+def _image(layout: RowLayout, row: Row | None, columns: tuple[int, ...] | None) -> RowImage | None:
+    if columns is None:
+        return None
+    assert row is not None
+    present = tuple(place for place in columns if place in row.payloads)
+    return RowImage(layout, present, tuple(row.payloads[place] for place in present))
+
+
+def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row: Row | None) -> RowChange:
+    """
+    Return the event that sends a row again as it stands: a write with all it holds, or a delete.
+
+    Args:
+        setup: Its table.
+        layout: How its rows are read.
+        change: The operation that was rejected; it names the row.
+        row: The row; None if it is not there.
+    """
+    if row is None:
+        operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
+    else:
+        operation, before, after = Operation.WRITE_ROW, None, _image(layout, row, tuple(sorted(row.payloads)))
+    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, ConflictFlag.REFRESH)
+
+
+def _key_image(setup: TableSetup, change: RowChange) -> RowImage:
+    """Return an image of the key columns alone, out of a change that carries them."""
+    source = change.before if change.before is not None else change.after
+    assert source is not None
+    present = tuple(sorted(setup.table.key_ordinals))
+    payloads = tuple(source.payloads[source.present.index(ordinal)] for ordinal in present)
+    return RowImage(source.layout, present, payloads)

@@ -1,0 +1,3 @@
+"""
+The result of a run: its model, its layout on disk, its summary.
+"""

@@ -1,0 +1,86 @@
+"""
+Rows of a table as Arrow, with a type per column that loses nothing.
+
+Temporal values are text: zero dates and times beyond a day have no Arrow type. BIGINT UNSIGNED is
+uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints. GEOMETRY is binary:
+four bytes of SRID, then WKB. VECTOR is binary too, floats of four bytes, since a list of floats would
+not keep every NaN; ``numpy.frombuffer(value, "<f4")`` reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import pyarrow as pa
+
+from ndb_formats.schema.tables import Column, Table
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
+
+__all__ = ["arrow_array", "row_schema", "rows_to_arrow"]
+
+_INTEGERS = {
+    "tinyint": (pa.int8(), pa.uint8()),
+    "smallint": (pa.int16(), pa.uint16()),
+    "mediumint": (pa.int32(), pa.uint32()),
+    "int": (pa.int32(), pa.uint32()),
+    "bigint": (pa.int64(), pa.uint64()),
+}
+_TEXT_TYPES = ("date", "time", "datetime", "timestamp", "json")
+_MAX_DECIMAL128 = 38
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    if column.type in _INTEGERS:
+        return _INTEGERS[column.type][column.unsigned]
+    if column.type == "decimal":
+        precision, scale = column.length or 10, column.scale or 0
+        kind = pa.decimal128 if precision <= _MAX_DECIMAL128 else pa.decimal256
+        return kind(precision, scale)
+    if column.type in ("float", "double"):
+        return pa.float32() if column.type == "float" else pa.float64()
+    if column.type == "bit":
+        return pa.uint64()
+    if column.type == "year":
+        return pa.int16()
+    is_text = column.charset is not None or column.type in _TEXT_TYPES
+    return pa.string() if is_text else pa.binary()
+
+
+def row_schema(table: Table) -> pa.Schema:
+    """Return the Arrow schema of a table."""
+    return pa.schema([(column.name, _arrow_type(column)) for column in table.columns])
+
+
+def _arrow_value(value: Value) -> object:
+    """Return what Arrow takes for a value."""
+    if isinstance(value, JsonDocument):
+        return value.text
+    return value.data if isinstance(value, Geometry | Vector) else value
+
+
+def arrow_array(values: Iterable[Value], kind: pa.DataType) -> pa.Array:
+    """
+    Return values of a column as Arrow, in the type that the schema gives it.
+
+    Raises:
+        FormatError: A JSON value is no document.
+    """
+    return pa.array([_arrow_value(value) for value in values], kind)
+
+
+def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:
+    """
+    Return rows, values in the order of the columns, as Arrow.
+
+    Raises:
+        FormatError: A JSON value is no document.
+    """
+    schema = row_schema(table)
+    columns = zip(*rows, strict=True) if rows else [() for _ in schema]
+    return pa.table(
+        [arrow_array(column, field.type) for column, field in zip(columns, schema, strict=True)],
+        schema=schema,
+    )

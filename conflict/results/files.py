@@ -1,0 +1,197 @@
+"""
+Results to and from their folder (see `conflict.results.layout` for how it looks).
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.dataset as pads
+
+from conflict.grid.folder import Folder
+from conflict.history.effects import Effect
+from conflict.history.model import History
+from conflict.results.arrow_rows import row_schema, rows_to_arrow
+from conflict.results.layout import APPLIED, OUTCOMES, TAKEN, UNDECIDED, exceptions_path, outcomes_path, taken_path
+from conflict.results.model import Outcome, Resolution, Undecided
+from conflict.results.summary import RunSummary
+from conflict.results.undecided import counter_ranges, decision_text
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.schema.row_keys import key_text
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.values import Value
+
+__all__ = ["Recorded", "read_rows", "rejected_examples", "summarize_resolution", "write_resolution"]
+
+Setups = Mapping[str, Mapping[str, TableSetup]]
+# Per cluster, what its binlog shows that its applier did: (epoch, group) -> row -> effect.
+Recorded = Mapping[str, Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]]
+
+
+def write_resolution(out: Folder, history: History, setups: Setups, resolution: Resolution) -> None:
+    """Write what the reference engine found, as the Spark job would."""
+    exceptions = {
+        setup.exceptions.table.full_name: setup.exceptions.table
+        for tables in setups.values()
+        for setup in tables.values()
+        if setup.exceptions is not None
+    }
+    applied: dict[str, list[int]] = {}
+    for cluster in history.clusters:
+        result = resolution.clusters[cluster.name]
+        outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
+        applied[cluster.name] = [sum(each.verdict is Verdict.APPLIED and each.ordinal >= 0 for each in outcomes)]
+        takes = [(take.source, take.foreign_epoch, take.epoch, take.group) for take in result.takes]
+        out.write_table(taken_path(cluster.name), _table(takes, TAKEN))
+        others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
+        if others:
+            out.write_table(outcomes_path(cluster.name, 0), _outcome_table(others, cluster.name, history, setups))
+        if result.undecided:
+            table = _undecided_table(result.undecided, history, setups[cluster.name])
+            out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
+        for name, values in result.exceptions.items():
+            out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
+        for name, values in result.rows.items():
+            definition = setups[cluster.name][name].table
+            if values:
+                rows = rows_to_arrow(definition, values)
+                out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
+    out.write_json(APPLIED, applied)
+
+
+def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
+    rows = [
+        (
+            outcome.source,
+            outcome.source_epoch,
+            outcome.group,
+            outcome.ordinal,
+            outcome.epoch,
+            outcome.table,
+            _key_text(setups[cluster][outcome.table].table, history.layouts[outcome.table], outcome.key),
+            outcome.operation.name,
+            outcome.refresh,
+            outcome.verdict.name,
+            outcome.cause.name if outcome.cause else None,
+            outcome.incoming,
+            outcome.stored,
+            outcome.origin.file if outcome.origin else None,
+            outcome.origin.position if outcome.origin else None,
+            outcome.origin.row if outcome.origin else None,
+        )
+        for outcome in outcomes
+    ]
+    return _table(rows, OUTCOMES)
+
+
+def _undecided_table(undecided: Sequence[Undecided], history: History, setups: Mapping[str, TableSetup]) -> pa.Table:
+    rows = [
+        (
+            each.source_epoch,
+            each.table,
+            _key_text(setups[each.table].table, history.layouts[each.table], each.key),
+            each.operation.name,
+            decision_text(each.decided) if each.decided else None,
+            sorted({decision_text(candidate) for candidate in each.candidates}),
+        )
+        for each in undecided
+    ]
+    return _table(rows, UNDECIDED)
+
+
+def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
+def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
+    ordinals = table.key_ordinals
+    codecs = [layout.codecs[ordinal] for ordinal in ordinals]
+    return key_text([table.columns[ordinal] for ordinal in ordinals], codecs, key)
+
+
+def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recorded) -> RunSummary:
+    """
+    Return the figures of a run of the reference engine.
+
+    Args:
+        resolution: What it found.
+        setups: How each cluster set up each table.
+        recorded: What the binlogs show that appliers did.
+    """
+    names = list(resolution.clusters)
+    tables: dict[str, dict[str, Counter[str]]] = {
+        name: {table: _zero_counts() for table in setups[name]} for name in names
+    }
+    for outcome in resolution.outcomes:
+        counts = tables[outcome.applier][outcome.table]
+        counts[outcome.verdict.name.lower()] += 1
+        if outcome.cause:
+            counts[outcome.cause.name] += 1
+    for name, result in resolution.clusters.items():
+        for table, refreshes in result.refreshes.items():
+            tables[name][table]["refreshes"] += refreshes
+    compared, contradicted = _compare(resolution, recorded)
+    return RunSummary(
+        counters={name: result.counters for name, result in resolution.clusters.items()},
+        tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
+        rows={
+            name: {table: len(result.rows.get(table, ())) for table in setups[name]}
+            for name, result in resolution.clusters.items()
+        },
+        differing_rows={table: resolution.differing_rows.get(table, 0) for table in setups[names[0]]},
+        compared=compared,
+        contradicted=contradicted,
+        unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
+        stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
+        undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
+        counter_ranges={
+            name: counter_ranges(result.undecided, result.counters, setups[name])
+            for name, result in resolution.clusters.items()
+        },
+    )
+
+
+def _zero_counts() -> Counter[str]:
+    names = [verdict.name.lower() for verdict in Verdict] + [cause.name for cause in Cause if cause] + ["refreshes"]
+    return Counter(dict.fromkeys(names, 0))
+
+
+def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
+    compared = contradicted = 0
+    for name, result in resolution.clusters.items():
+        rows: dict[tuple[object, ...], list[Effect | None]] = defaultdict(lambda: [None, None])
+        for side, effects in enumerate((result.effects, recorded[name])):
+            for place, touched in effects.items():
+                for row, effect in touched.items():
+                    rows[*place, *row][side] = effect
+        compared += len(rows)
+        contradicted += sum(found != shown for found, shown in rows.values())
+    return compared, contradicted
+
+
+def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:
+    """Return some rejected outcomes of each applier, the earliest that are found first, as dictionaries."""
+    examples = []
+    for cluster in clusters:
+        path = f"outcomes/applier={cluster}"
+        if out.exists(path):
+            dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+            found = dataset.head(count, filter=pads.field("verdict") == Verdict.REJECTED.name).to_pylist()
+            examples += [{**outcome, "applier": cluster} for outcome in found]
+    return examples
+
+
+def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
+    """Return the rows of a table, or of an exceptions table, that a result holds."""
+    if not out.exists(path):
+        return []
+    schema = row_schema(table)
+    data = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
+    return list(zip(*(column.to_pylist() for column in data.columns), strict=True))

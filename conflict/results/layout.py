@@ -1,0 +1,119 @@
+"""
+How results look on disk.
+
+    takes/applier=A/...parquet                one row per epoch of the other cluster that an applier took
+    applied.json                              how many changes of these it simply applied, bucket by bucket
+    outcomes/applier=A/...parquet             one row per operation of these that it did not apply as it stood
+    exceptions/<cluster>/<table>.parquet      rows of exceptions tables
+    rows/<cluster>/<table>/...parquet         rows of the tables at the end
+    counters.json                             status counters per cluster
+    run.json                                  configuration, versions, summary
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+__all__ = [
+    "APPLIED",
+    "OUTCOMES",
+    "TAKEN",
+    "UNDECIDED",
+    "exceptions_path",
+    "labelled",
+    "outcomes_path",
+    "staged_exceptions_path",
+    "taken_path",
+    "taken_table",
+]
+
+# Nearly every change of an epoch that is taken is applied as it stands, and the History has all else of it: so a result
+# says which epochs were taken, and in its outcomes what became of the other operations.
+TAKEN = pa.schema(
+    [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
+)
+# Where it stands how many changes each applier simply applied, a number for each bucket.
+APPLIED = "applied.json"
+OUTCOMES = pa.schema(
+    [
+        ("source", pa.string()),
+        ("source_epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("ordinal", pa.int32()),
+        ("epoch", pa.uint64()),
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("operation", pa.string()),
+        ("refresh", pa.bool_()),
+        ("verdict", pa.string()),
+        ("cause", pa.string()),
+        ("incoming", pa.uint64()),
+        ("stored", pa.uint64()),
+        ("file", pa.string()),
+        ("position", pa.uint64()),
+        ("row", pa.int32()),
+    ]
+)
+
+
+# Decisions that the binlogs leave open: what was decided, and what may have been, as cause or verdict.
+UNDECIDED = pa.schema(
+    [
+        ("source_epoch", pa.uint64()),
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("operation", pa.string()),
+        ("decided", pa.string()),
+        ("candidates", pa.list_(pa.string())),
+    ]
+)
+
+
+def taken_path(applier: str) -> str:
+    """Return where it stands which epochs an applier took."""
+    return f"takes/applier={applier}/takes.parquet"
+
+
+def outcomes_path(applier: str, bucket: int) -> str:
+    """Return where it stands what became of the other operations of a bucket that an applier took."""
+    return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
+
+
+def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
+    """Return where a bucket's rows of an exceptions table wait for their numbers."""
+    return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
+
+
+def taken_table(
+    source: str, source_epoch: npt.NDArray[np.uint64], epoch: npt.NDArray[np.uint64], group: npt.NDArray[np.int32]
+) -> pa.Table:
+    """
+    Return the epochs that an applier took, in order.
+
+    Args:
+        source: Name of the other cluster.
+        source_epoch: Its epochs. Shape (takes,).
+        epoch: Own epoch of each take.
+        group: Group of that epoch.
+
+    Returns:
+        `TAKEN`, with a dictionary in place of strings.
+    """
+    sources = labelled(np.zeros(len(epoch), np.int8), [source])
+    return pa.table([sources, source_epoch, epoch, group], names=TAKEN.names)
+
+
+def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
+    """Return the label of each number; none for a negative one."""
+    missing = numbers < 0
+    indices = pa.array(numbers, mask=missing if missing.any() else None)
+    return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
+
+
+def exceptions_path(cluster: str, table: str) -> str:
+    """Return where the rows of an exceptions table stand."""
+    return f"exceptions/{cluster}/{table}.parquet"

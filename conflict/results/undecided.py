@@ -1,0 +1,68 @@
+"""
+What decisions that the binlogs leave open mean for the counters: between which values each one lies.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+
+from conflict.results.model import Undecided
+from conflict.rules.counters import DELETE_DELETE, TRANSACTION_ROW_CONFLICTS
+from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.functions import FunctionSpec
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["counter_ranges", "counts_differ", "decision_text", "moved_counters"]
+
+
+def decision_text(decision: Decision) -> str:
+    """Return a decision as results name it: its cause if it has one, else its verdict."""
+    return decision.cause.name if decision.cause else decision.verdict.name
+
+
+def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:
+    """Return the counters that a decision on a row moves; none for one that was not made."""
+    moved: Counter[str] = Counter()
+    if decision is None or decision.verdict is not Verdict.REJECTED:
+        return moved
+    moved[spec.counter] = 1
+    delete_delete = operation is Operation.DELETE_ROW and decision.cause is Cause.ROW_DOES_NOT_EXIST
+    if spec.transactional and (not delete_delete or spec.delete_delete_conflicts):
+        moved[TRANSACTION_ROW_CONFLICTS] = 1
+    if spec.refreshes and delete_delete:
+        moved[DELETE_DELETE] = 1
+    return moved
+
+
+def counts_differ(spec: FunctionSpec, operation: Operation, candidates: Iterable[Decision]) -> bool:
+    """Whether it matters to the counters which of several decisions was made."""
+    return len({frozenset(moved_counters(spec, operation, candidate)) for candidate in candidates}) > 1
+
+
+def counter_ranges(
+    undecided: Iterable[Undecided], counters: Mapping[str, int], setups: Mapping[str, TableSetup]
+) -> dict[str, tuple[int, int]]:
+    """
+    Return the least and greatest value of every counter that depends on open decisions.
+
+    Args:
+        undecided: Open decisions of one applier.
+        counters: Its counters with what was decided.
+        setups: How its server set up each table.
+    """
+    least: Counter[str] = Counter()
+    most: Counter[str] = Counter()
+    for each in undecided:
+        function = setups[each.table].function
+        if function is None:
+            continue
+        now = moved_counters(function.spec, each.operation, each.decided)
+        candidates = [moved_counters(function.spec, each.operation, candidate) for candidate in each.candidates]
+        for counter in now.keys() | {name for candidate in candidates for name in candidate}:
+            least[counter] += min(candidate[counter] for candidate in candidates) - now[counter]
+            most[counter] += max(candidate[counter] for candidate in candidates) - now[counter]
+    return {
+        name: (counters[name] + least[name], counters[name] + most[name]) for name in sorted(least.keys() | most.keys())
+    }

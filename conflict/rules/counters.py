@@ -1,0 +1,69 @@
+"""
+Status counters under their NDB names.
+
+Source: MySQL manual, "NDB Cluster Status Variables".
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+
+from conflict.rules.functions import FUNCTIONS, FunctionSpec
+
+__all__ = [
+    "COUNTERS",
+    "DELETE_DELETE",
+    "REFLECTED_DISCARDED",
+    "REFLECTED_RECEIVED",
+    "REFRESH_RECEIVED",
+    "TRANSACTION_COMMITS",
+    "TRANSACTION_ITERATIONS",
+    "TRANSACTION_REJECTS",
+    "TRANSACTION_ROW_CONFLICTS",
+    "TRANSACTION_ROW_REJECTS",
+    "add_counters",
+    "zero_counters",
+]
+
+DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
+REFRESH_RECEIVED = "Ndb_conflict_refresh_op_count"
+REFLECTED_RECEIVED = "Ndb_conflict_reflected_op_prepare_count"
+REFLECTED_DISCARDED = "Ndb_conflict_reflected_op_discard_count"
+TRANSACTION_ROW_CONFLICTS = "Ndb_conflict_trans_row_conflict_count"
+TRANSACTION_ROW_REJECTS = "Ndb_conflict_trans_row_reject_count"
+TRANSACTION_REJECTS = "Ndb_conflict_trans_reject_count"
+TRANSACTION_ITERATIONS = "Ndb_conflict_trans_detect_iter_count"
+TRANSACTION_COMMITS = "Ndb_conflict_trans_conflict_commit_count"
+
+COUNTERS: tuple[str, ...] = (
+    *(spec.counter for spec in FUNCTIONS),
+    TRANSACTION_ROW_CONFLICTS,
+    TRANSACTION_ROW_REJECTS,
+    TRANSACTION_REJECTS,
+    TRANSACTION_ITERATIONS,
+    TRANSACTION_COMMITS,
+    DELETE_DELETE,
+    REFLECTED_RECEIVED,
+    REFLECTED_DISCARDED,
+    REFRESH_RECEIVED,
+)
+
+
+def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, int]:
+    """
+    Return every counter at 0, in the order of SHOW STATUS; a counter that is not there yet is 0 as well.
+
+    Args:
+        functions: The conflict functions that there are; counters of a user's own come last.
+    """
+    return Counter(dict.fromkeys((*COUNTERS, *(spec.counter for spec in functions)), 0))
+
+
+def add_counters(parts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the sum of several sets of counters."""
+    total = zero_counters()
+    for part in parts:
+        for name, value in part.items():
+            total[name] += value
+    return total

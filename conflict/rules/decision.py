@@ -1,0 +1,144 @@
+"""
+A decision on one incoming row operation, as data.
+
+`explain` turns one into a sentence; nothing else in the project makes up words about a decision.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+import attrs
+
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Cause", "Decision", "IncomingOperation", "RowState", "Verdict", "explain", "stored_precision"]
+
+
+_LOW_WORD = 0xFFFFFFFF
+
+
+def stored_precision(epoch: int, gci_bits: int) -> int:
+    """
+    Return an epoch as a row with `gci_bits` extra bits gives it back.
+
+    The low word is stored as at most 2^bits - 1, and reads as all ones where it is at that maximum:
+    a low resolution errs toward conflict.
+    """
+    low = epoch & _LOW_WORD
+    return epoch | _LOW_WORD if low >= (1 << gci_bits) - 1 else epoch
+
+
+class Verdict(IntEnum):
+    """What the applier does with an operation."""
+
+    APPLIED = 0
+    REJECTED = 1
+    # An idempotent operation that found nothing to do: a delete or update of a missing row on a
+    # table without a function.
+    IGNORED = 2
+    # A reflected operation that met a row of the secondary's own, or none.
+    DISCARDED = 3
+    # An operation that lacks a value that its function compares, in a run that leaves such operations out.
+    SKIPPED = 4
+
+
+class Cause(IntEnum):
+    """Why it is rejected, numbered as in ``NDB$CFT_CAUSE`` of an exceptions table; 0 is no conflict."""
+
+    NONE = 0
+    ROW_DOES_NOT_EXIST = 1
+    ROW_ALREADY_EXISTS = 2
+    ROW_IN_CONFLICT = 3
+    TRANS_IN_CONFLICT = 4
+
+
+@attrs.frozen
+class RowState:
+    """
+    A row as the applier finds it.
+
+    Attributes:
+        exists: Whether it is there.
+        local: Whether it was last changed in this cluster, not by the applier (``ROW_AUTHOR`` = 0).
+        epoch: Epoch of its last change as the table's precision gives it back (``ROW_GCI64``).
+        value: Stored value of the resolve column; None if the function has none.
+    """
+
+    exists: bool
+    local: bool = False
+    epoch: int = 0
+    value: int | None = None
+
+
+@attrs.frozen
+class IncomingOperation:
+    """
+    One row operation of the other cluster.
+
+    Attributes:
+        operation: Write, update or delete.
+        before: Resolve column in the before image; None if the function does not use it.
+        after: Resolve column in the after image; None if the function does not use it.
+        max_replicated_epoch: Highest own epoch known to have reached the other cluster.
+    """
+
+    operation: Operation
+    before: int | None = None
+    after: int | None = None
+    max_replicated_epoch: int = 0
+
+
+@attrs.frozen
+class Decision:
+    """
+    What happens to one operation, and why.
+
+    Attributes:
+        verdict: Applied, rejected or ignored.
+        cause: Why, if rejected.
+        incoming: Value of the operation that was compared, if any.
+        stored: Value or epoch of the row that it was compared with, if any.
+    """
+
+    verdict: Verdict
+    cause: Cause = Cause.NONE
+    incoming: int | None = None
+    stored: int | None = None
+
+
+_CAUSE_WORDS = {
+    Cause.ROW_DOES_NOT_EXIST: "the row does not exist here",
+    Cause.ROW_ALREADY_EXISTS: "the row already exists here",
+    Cause.TRANS_IN_CONFLICT: "its transaction is in conflict",
+}
+
+
+def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False) -> str:
+    """
+    Say a decision in one sentence.
+
+    Args:
+        decision: The decision.
+        operation: What was decided on.
+        by_epoch: Whether epochs were compared, rather than values of a column.
+    """
+    what = operation.name.split("_")[0].lower()
+    if decision.verdict is Verdict.APPLIED:
+        return f"the {what} was applied"
+    if decision.verdict is Verdict.IGNORED:
+        return f"the {what} found no row and was ignored"
+    if decision.verdict is Verdict.DISCARDED:
+        return f"the {what} came back from the primary, where the row has changed since, and was discarded"
+    if decision.verdict is Verdict.SKIPPED:
+        return f"the {what} lacks the value to compare and was left out"
+    if decision.cause is not Cause.ROW_IN_CONFLICT:
+        return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
+    if by_epoch:
+        return (
+            f"the {what} was rejected: the row was changed here in epoch {decision.stored}, and only epochs "
+            f"up to {decision.incoming} had come back"
+        )
+    return (
+        f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {decision.stored}"
+    )

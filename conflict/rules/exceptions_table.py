@@ -1,0 +1,207 @@
+"""
+The exceptions table of a table: which one it is, and what a row of it holds.
+
+A malformed definition is a warning, never an error: conflicts are still found, only not written down.
+Source: MySQL manual, "Conflict Resolution Exceptions Table"; values as `ExceptionsTableWriter` of the
+server writes them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import attrs
+
+from conflict.rules.decision import Cause
+from conflict.rules.exceptions_definition import ColumnRole, RoleKind, check_definition
+from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.default_values import default_value, zero_value
+from ndb_formats.schema.tables import Column, Schema, Table
+from ndb_formats.types.values import ABSENT, MaybeValue, Value
+
+__all__ = [
+    "READ_ROW",
+    "UNKNOWN_TRANSACTION_ID",
+    "ConflictRecord",
+    "ExceptionsTable",
+    "find_exceptions_table",
+    "number_value",
+]
+
+UNKNOWN_TRANSACTION_ID = 2**64 - 1
+READ_ROW = 5
+
+
+@attrs.frozen
+class ConflictRecord:
+    """
+    One rejected operation, with all that an exceptions table can say of it.
+
+    Attributes:
+        server_id: Of the applier's server.
+        source_server_id: Of the server whose binlog was applied.
+        source_epoch: Epoch in that binlog.
+        count: Number of the record, from 1 per applier and table.
+        operation: What was rejected.
+        cause: Why.
+        transaction_id: The source's transaction, or `UNKNOWN_TRANSACTION_ID`.
+        before: Before image, if the operation has one.
+        after: After image, if the operation has one.
+        read: Whether it is a read under an exclusive lock, which is logged as an update.
+    """
+
+    server_id: int
+    source_server_id: int
+    source_epoch: int
+    count: int
+    operation: Operation
+    cause: Cause
+    transaction_id: int
+    before: RowImage | None
+    after: RowImage | None
+    read: bool = False
+
+    @property
+    def operation_type(self) -> int:
+        """Its number in ``NDB$OP_TYPE``."""
+        return READ_ROW if self.read else int(self.operation)
+
+
+_Fill = Callable[[ConflictRecord], Value]
+
+
+@attrs.frozen
+class ExceptionsTable:
+    """
+    A usable exceptions table.
+
+    Attributes:
+        table: Its definition.
+        source: The table whose conflicts it holds.
+        roles: What each column is for.
+        fills: Per column, how its value comes out of a record.
+        replicated: Whether the server logs it: only one named in lower case (``t$ex``) is.
+    """
+
+    table: Table
+    source: Table
+    roles: tuple[ColumnRole, ...]
+    fills: tuple[_Fill, ...] = attrs.field(repr=False)
+    replicated: bool = False
+
+    def row(self, record: ConflictRecord) -> tuple[Value, ...]:
+        """Return the row for one rejected operation."""
+        return tuple(fill(record) for fill in self.fills)
+
+
+def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable | None, str | None]:
+    """
+    Return the exceptions table of `table` and a warning on its definition.
+
+    Returns:
+        The table, or None if there is none or its definition is malformed; and the server's warning
+        (`wrong definition` where it is unusable, `suspicious definition` where it is used all the same).
+    """
+    for suffix in ("$EX", "$ex"):
+        definition = schema.find(table.database, table.name + suffix)
+        if definition is not None:
+            roles, warning = check_definition(definition, table)
+            if roles is None:
+                return None, warning
+            fills = tuple(_fill_of(role, definition, place, table) for place, role in enumerate(roles))
+            return ExceptionsTable(definition, table, roles, fills, replicated=suffix == "$ex"), warning
+    return None, None
+
+
+def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _Fill:
+    column = definition.columns[place]
+    match role.kind:
+        case RoleKind.FIXED:
+            return _FIXED_FILLS[place]
+        case RoleKind.OPERATION:
+            return lambda record: number_value(column, record.operation_type)
+        case RoleKind.CAUSE:
+            return lambda record: number_value(column, int(record.cause))
+        case RoleKind.TRANSACTION:
+            return _transaction_fill(column.nullable)
+        case RoleKind.KEY:
+            return _key_fill(role.source)
+        case RoleKind.DATA:
+            return _data_fill(role.source, role.version, table.columns[role.source], column)
+    return _constant(default_value(column))
+
+
+def number_value(column: Column, number: int) -> Value:
+    """Return a number as a column shows it: an ENUM has a member of that number, or else the empty error value."""
+    if column.type == "enum":
+        members = ("", *column.members)
+        return members[number] if number < len(members) else ""
+    if column.type == "set":
+        return ",".join(member for bit, member in enumerate(column.members) if number >> bit & 1)
+    # The server writes the number as the one byte of a CHAR.
+    return number if column.type == "int" else chr(number)
+
+
+def _transaction_fill(nullable: bool) -> _Fill:
+    def fill(record: ConflictRecord) -> Value:
+        unknown = record.transaction_id == UNKNOWN_TRANSACTION_ID
+        return None if unknown and nullable else record.transaction_id
+
+    return fill
+
+
+def _constant(value: Value) -> _Fill:
+    return lambda record: value
+
+
+def _image_value(image: RowImage | None, ordinal: int) -> MaybeValue:
+    return ABSENT if image is None else image.value(ordinal)
+
+
+def _key_fill(ordinal: int) -> _Fill:
+    """A key column: as it is after the change; a minimal after image leaves it out, and the before image has it."""
+
+    def fill(record: ConflictRecord) -> Value:
+        for image in (record.after, record.before):
+            value = _image_value(image, ordinal)
+            if value is not ABSENT:
+                return value
+        return None
+
+    return fill
+
+
+def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _Fill:
+    """
+    A data column: ``col`` is the after value (of deletes the before value), ``col$OLD`` and ``col$NEW`` as named.
+
+    What the operation did not write is the column's default. What it wrote but the before image does
+    not carry is NULL, or the type's zero if the main table's column is NOT NULL.
+    """
+
+    def fill(record: ConflictRecord) -> Value:
+        deleted = record.operation is Operation.DELETE_ROW
+        wanted = version or ("OLD" if deleted else "NEW")
+        if wanted == "NEW":
+            if record.after is None:
+                return None
+            value = _image_value(record.after, ordinal)
+            return default_value(column) if value is ABSENT else value
+        if record.before is None:
+            return None
+        value = record.before.value(ordinal)
+        if value is not ABSENT:
+            return value
+        written = deleted or _image_value(record.after, ordinal) is not ABSENT
+        return (zero_value(source) if written else default_value(column)) if not source.nullable else None
+
+    return fill
+
+
+_FIXED_FILLS: tuple[_Fill, ...] = (
+    lambda record: record.server_id,
+    lambda record: record.source_server_id,
+    lambda record: record.source_epoch,
+    lambda record: record.count,
+)

@@ -1,0 +1,172 @@
+"""
+What a server makes of a table: its conflict function, its exceptions table, or why it refuses.
+
+This happens when the table is created, before any change arrives; a refused table does not exist.
+Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbers as recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from enum import Enum
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
+from conflict.rules.functions import (
+    FUNCTIONS,
+    PARSE_ERROR,
+    Argument,
+    ConflictFunction,
+    FunctionSpec,
+    parse_conflict_function,
+)
+from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
+from ndb_formats.schema.tables import Schema, Table
+
+__all__ = ["Refusal", "RefusalKind", "TableSetup", "is_exceptions_table", "refusal_of", "set_up"]
+
+CANT_CREATE_TABLE = 1005
+CONFLICT_FN_PARSE_ERROR = 1626
+BAD_SCHEMA = "Bad schema for mysql.ndb_replication table. Message: "  # of server warning 1625
+SHOWN_CHARACTERS = 64  # of a message inside warnings 1625 and 1626
+
+
+class RefusalKind(Enum):
+    """Why a table cannot be created."""
+
+    PARSE = "the text of its conflict function cannot be parsed"
+    NO_COLUMN = "its resolve column does not exist"
+    WRONG_TYPE = "its resolve column has a type that cannot be compared"
+    BLOB = "it has blob columns, which cannot be refreshed"
+    UPDATES_AS_WRITES = "its updates are logged as writes, which its function cannot judge"
+
+
+@attrs.frozen
+class Refusal:
+    """
+    A CREATE TABLE that fails.
+
+    Attributes:
+        kind: Why.
+        error: Server error number of the statement.
+        column: Column at fault, if one is.
+        message: The server's words, as its error log has them.
+    """
+
+    kind: RefusalKind
+    error: int
+    column: str | None
+    message: str
+
+    @property
+    def warning(self) -> str:
+        """The warning 1626 that SHOW WARNINGS gives, which is cut."""
+        return PARSE_ERROR + self.message.removeprefix(PARSE_ERROR)[:SHOWN_CHARACTERS]
+
+
+@attrs.frozen
+class TableSetup:
+    """
+    One table as one server runs it.
+
+    Attributes:
+        table: Its definition.
+        function: Conflict function that this server applies to it.
+        exceptions: Where rejected operations are written down.
+        refusal: Why the table does not exist here; None if it does.
+        warnings: What the server warned of.
+        format: How the server logs the table's changes.
+    """
+
+    table: Table
+    function: ConflictFunction | None = None
+    exceptions: ExceptionsTable | None = None
+    refusal: Refusal | None = None
+    warnings: tuple[str, ...] = ()
+    format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
+
+
+def is_exceptions_table(table: Table) -> bool:
+    """Whether a table is named as an exceptions table."""
+    return table.name.endswith(("$EX", "$ex"))
+
+
+def set_up(
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    server_id: int,
+    options: ServerOptions | None = None,
+    functions: Sequence[FunctionSpec] = FUNCTIONS,
+) -> dict[str, TableSetup]:
+    """
+    Return how a server sets up each table that is not an exceptions table, by ``database.table``.
+
+    Args:
+        schema: All tables, exceptions tables among them.
+        rows: Rows of ``mysql.ndb_replication`` on that server.
+        server_id: Its server id.
+        options: Its logging options, which count where a table's binlog type is 0; None is their defaults.
+        functions: The conflict functions that there are.
+    """
+    return {
+        table.full_name: _set_up_table(schema, rows, table, server_id, options, functions)
+        for table in schema.tables
+        if not is_exceptions_table(table)
+    }
+
+
+def _set_up_table(
+    schema: Schema,
+    rows: Sequence[ReplicationRow],
+    table: Table,
+    server_id: int,
+    options: ServerOptions | None,
+    functions: Sequence[FunctionSpec],
+) -> TableSetup:
+    row = best_match(rows, table.database, table.name, server_id)
+    if isinstance(row, AmbiguousMatch):
+        warning = BAD_SCHEMA + row.warning(table.database, table.name, server_id)
+        return TableSetup(table, warnings=(warning,), format=effective_format(None, options))
+    update_format = effective_format(None if row is None else row.binlog_type, options)
+    if row is None or row.conflict_fn is None:
+        return TableSetup(table, format=update_format)
+    try:
+        function = parse_conflict_function(row.conflict_fn, functions)
+    except ConfigurationError as error:
+        refusal = Refusal(RefusalKind.PARSE, CONFLICT_FN_PARSE_ERROR, None, str(error))
+        return TableSetup(table, refusal=refusal, format=update_format)
+    refusal_or_none = refusal_of(table, function, update_format)
+    if refusal_or_none is not None:
+        return TableSetup(table, refusal=refusal_or_none, format=update_format)
+    exceptions, warning_or_none = find_exceptions_table(schema, table)
+    warnings = () if warning_or_none is None else (warning_or_none,)
+    return TableSetup(table, function, exceptions, warnings=warnings, format=update_format)
+
+
+def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:
+    """Return why a server does not create a table with a function; None if it does."""
+    if function.spec.argument is Argument.COLUMN:
+        return _column_refusal(table, function.column or "")
+    if function.spec.reflects and update_format.as_write:
+        message = (
+            f"Table {table.full_name} configured to log updates as writes.  Not suitable for {function.spec.name}."
+        )
+        return Refusal(RefusalKind.UPDATES_AS_WRITES, CANT_CREATE_TABLE, None, message)
+    if any(column.is_blob for column in table.columns):
+        message = f"Table has Blob column(s), not suitable for {function.spec.name}."
+        return Refusal(RefusalKind.BLOB, CANT_CREATE_TABLE, None, message)
+    return None
+
+
+def _column_refusal(table: Table, name: str) -> Refusal | None:
+    column = table.find(name)
+    if column is None:
+        message = f"Could not find resolve column {name}."
+        return Refusal(RefusalKind.NO_COLUMN, CANT_CREATE_TABLE, name, message)
+    if column.type not in ("int", "bigint") or not column.unsigned:
+        message = f"Column '{name}' has wrong datatype"
+        return Refusal(RefusalKind.WRONG_TYPE, CANT_CREATE_TABLE, name, message)
+    return None

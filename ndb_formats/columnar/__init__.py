@@ -1,0 +1,3 @@
+"""
+Row events to Arrow, many rows at a time.
+"""

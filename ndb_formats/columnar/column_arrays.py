@@ -1,0 +1,228 @@
+"""
+One column of a batch: the places of its values to an Arrow array.
+
+The types are those of the table in `docs/formats.md`, "Column types"; the values are those that the column's codec
+gives. Common types go through compiled loops. What a loop finds out of the ordinary, and every other type, goes
+through the codec, once per distinct value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from ndb_formats.columnar.fast_columns import (
+    BYTES,
+    MAX_DECIMAL128,
+    STRINGS,
+    Buffers,
+    Bytes,
+    Cells,
+    Source,
+    bytes_reader,
+    copied,
+    fast_reader,
+)
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.constants import ColumnCode
+from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
+from ndb_formats.types.column_types import Codec, Meaning
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.json_diff import JsonChange
+from ndb_formats.types.values import Value
+from ndb_formats.types.vector import Vector
+
+__all__ = ["ColumnFaultError", "ColumnReader", "arrow_value"]
+
+_INTEGERS = {
+    ColumnCode.TINY: (pa.int8(), pa.uint8()),
+    ColumnCode.SHORT: (pa.int16(), pa.uint16()),
+    ColumnCode.INT24: (pa.int32(), pa.uint32()),
+    ColumnCode.LONG: (pa.int32(), pa.uint32()),
+    ColumnCode.LONGLONG: (pa.int64(), pa.uint64()),
+}
+_PLAIN = {
+    ColumnCode.FLOAT: pa.float32(),
+    ColumnCode.DOUBLE: pa.float64(),
+    ColumnCode.YEAR: pa.int16(),
+    ColumnCode.BIT: pa.uint64(),
+    ColumnCode.NULL: pa.null(),
+}
+_ENUM, _SET = pa.dictionary(pa.uint16(), pa.string()), pa.dictionary(pa.int32(), pa.string())
+_MAX_DECIMAL256 = 76
+_MAX_UNSIGNED = (1 << 64) - 1
+
+
+class ColumnFaultError(Exception):
+    """
+    A value has no place in Arrow: it cannot be decoded, or is text that is none.
+
+    Attributes:
+        row: Row of the first such value.
+    """
+
+    def __init__(self, row: int) -> None:
+        super().__init__(row)
+        self.row = row
+
+
+def arrow_value(value: Value) -> object:
+    """
+    Return what Arrow takes for a value.
+
+    Raises:
+        FormatError: A JSON value is no document.
+    """
+    if isinstance(value, JsonDocument | JsonChange):
+        return value.text
+    return value.data if isinstance(value, Geometry | Vector) else value
+
+
+@attrs.frozen(eq=False)
+class ColumnReader:
+    """
+    How one column of an image becomes an array.
+
+    Attributes:
+        codec: The column's codec.
+        type: The Arrow type.
+        decode: Bytes of a value to what Arrow takes, without a compiled loop.
+    """
+
+    codec: Codec
+    type: pa.DataType
+    decode: Callable[[bytes], object]
+    _fast: Callable[[Source], Buffers] | None
+    _dictionary: pa.Array | None = None
+
+    @classmethod
+    def of(cls, codec: Codec, *, text: bool, diff: bool = False) -> ColumnReader:
+        """
+        Return the reader of a column.
+
+        Args:
+            codec: Its codec.
+            text: Whether text is decoded; if not, it is the bytes that stand in the binlog.
+            diff: Whether the values are JSON diffs.
+
+        Raises:
+            UnsupportedError: Arrow has no type for it.
+        """
+        if diff:
+            return cls(codec, pa.string(), lambda data: JsonChange(data).text, None)
+        meaning = codec.meaning
+        assert meaning is not None
+        if not text and meaning.charset is not None and meaning.wire.code in STRINGS:
+            codec = attrs.evolve(codec, decode=bytes, meaning=attrs.evolve(meaning, charset=""))
+            return cls(codec, pa.binary(), bytes, bytes_reader(codec, 0))
+        dictionary = None
+        if meaning.wire.code is ColumnCode.ENUM and meaning.members:
+            dictionary = _text_array(("", *meaning.members))
+        return cls(
+            codec, _type_of(meaning), lambda data: arrow_value(codec.decode(data)), fast_reader(codec), dictionary
+        )
+
+    def array(self, data: Bytes, base: int, cells: Cells) -> pa.Array:
+        """
+        Return the values as an array.
+
+        Args:
+            data: What they stand in. Shape (bytes,), uint8.
+            base: What the cells count from.
+            cells: Where each value starts. Shape (rows,), uint32.
+
+        Raises:
+            ColumnFaultError: A value has no place in Arrow.
+        """
+        source = Source(data, base, cells)
+        if pa.types.is_null(self.type):
+            return pa.nulls(len(source))
+        buffers = None if self._fast is None else self._fast(source)
+        if buffers is None:
+            return self._by_value(source)
+        validity, missing = _validity(cells)
+        parts = [validity, *(pa.py_buffer(buffer) for buffer in buffers)]
+        if self._dictionary is None:
+            return pa.Array.from_buffers(self.type, len(source), parts, missing)
+        indices = pa.Array.from_buffers(self.type.index_type, len(source), parts, missing)
+        return pa.DictionaryArray.from_arrays(indices, self._dictionary)
+
+    def check(self, payload: bytes) -> object:
+        """
+        Return one value as Arrow takes it.
+
+        Raises:
+            FormatError: It cannot be decoded, or has no place in Arrow.
+        """
+        value = self.decode(payload)
+        if isinstance(value, str) and not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError:
+                message = (
+                    "bytes that are no text of its character set, which Arrow cannot keep; read it with text=False"
+                )
+                raise CorruptError(message) from None
+        if isinstance(value, int) and value > _MAX_UNSIGNED:
+            message = f"holds {value}, which does not fit 64 bits"
+            raise UnsupportedError(message)
+        return value
+
+    def _by_value(self, source: Source) -> pa.Array:
+        """Decode each distinct value once."""
+        offsets, plain, _ = copied(source, self.codec, 0)
+        validity, missing = _validity(source.cells)
+        parts = [validity, pa.py_buffer(offsets), pa.py_buffer(plain)]
+        encoded = pa.Array.from_buffers(pa.binary(), len(source), parts, missing).dictionary_encode()
+        kind = self.type.value_type if pa.types.is_dictionary(self.type) else self.type
+        decoded: list[object] = []
+        for number, payload in enumerate(encoded.dictionary.to_pylist()):
+            try:
+                decoded.append(self.check(payload))
+            except FormatError:
+                # Distinct values are numbered in the order in which they turn up.
+                raise ColumnFaultError(encoded.indices.index(number).as_py()) from None
+        distinct = pa.array(decoded, kind)
+        if pa.types.is_dictionary(self.type):
+            return pa.DictionaryArray.from_arrays(encoded.indices.cast(self.type.index_type), distinct)
+        return distinct.take(encoded.indices)
+
+
+def _type_of(meaning: Meaning) -> pa.DataType:
+    wire = meaning.wire
+    if wire.code in _INTEGERS:
+        return _INTEGERS[wire.code][meaning.unsigned]
+    if wire.code in _PLAIN:
+        return _PLAIN[wire.code]
+    if wire.code is ColumnCode.NEWDECIMAL:
+        if wire.length > _MAX_DECIMAL256:
+            message = f"Arrow has no DECIMAL({wire.length},{wire.scale})"
+            raise UnsupportedError(message)
+        kind = pa.decimal128 if wire.length <= MAX_DECIMAL128 else pa.decimal256
+        return kind(wire.length, wire.scale)
+    if wire.code is ColumnCode.ENUM:
+        return _ENUM if meaning.members else {1: pa.uint8(), 2: pa.uint16()}.get(wire.length, pa.uint64())
+    if wire.code is ColumnCode.SET:
+        return _SET if meaning.members else pa.uint64()
+    if wire.code in BYTES or (wire.code in STRINGS and meaning.charset is None):
+        return pa.binary()
+    return pa.string()
+
+
+def _text_array(texts: Sequence[str]) -> pa.Array:
+    try:
+        return pa.array(texts, pa.string())
+    except UnicodeEncodeError:
+        message = "members of an ENUM are no text of its character set"
+        raise UnsupportedError(message) from None
+
+
+def _validity(cells: Cells) -> tuple[pa.Buffer | None, int]:
+    missing = int(np.count_nonzero(cells == NULL_CELL))
+    if missing == 0:
+        return None, 0
+    return pa.py_buffer(np.packbits(cells != NULL_CELL, bitorder="little")), missing

@@ -1,0 +1,185 @@
+"""
+A first pass over a binlog: where its events stand, by their headers alone.
+
+The same answers as `binlog_reader.read_headers` and `read_events`, without an object per event: arrays over the
+mapped file. What cannot be read ends the pass, and the scalar reader says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from ndb_formats.binlog_reader import FIRST_POSITION, event_at, first_event, map_file
+from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, first_bad_checksum, walk_headers
+from ndb_formats.constants import EVENT_HEADER_SIZE
+from ndb_formats.errors import FormatError
+from ndb_formats.events.header import FormatDescription, decode_format_description
+
+__all__ = ["EventIndex", "index_events", "index_pieces", "map_bytes"]
+
+_FIRST_GUESS = 1 << 16
+_EVERYTHING = 1 << 62
+
+
+@attrs.frozen(eq=False)
+class EventIndex:
+    """
+    The events of a file, or of a piece of it, in order. All arrays have shape (events,).
+
+    Attributes:
+        file: Path of the file.
+        positions: Where each event starts. int64.
+        types: Type codes. uint8.
+        sizes: Bytes of each event, header and checksum included. uint32.
+        server_ids: Server on which each change was first made. uint32.
+        timestamps: Seconds since 1970. uint32.
+        trailer: Bytes of the checksum at the end of each event but Format_description; 0 where nobody looked.
+        error: Why nothing can be read behind the last event, as the scalar reader says it; None at a proper end.
+    """
+
+    file: str
+    positions: npt.NDArray[np.int64] = attrs.field(repr=False)
+    types: npt.NDArray[np.uint8] = attrs.field(repr=False)
+    sizes: npt.NDArray[np.uint32] = attrs.field(repr=False)
+    server_ids: npt.NDArray[np.uint32] = attrs.field(repr=False)
+    timestamps: npt.NDArray[np.uint32] = attrs.field(repr=False)
+    trailer: int = 0
+    error: FormatError | None = None
+
+    def __len__(self) -> int:
+        return len(self.positions)
+
+    @property
+    def end(self) -> int:
+        """Where the last event ends; 4 if there is none."""
+        return int(self.positions[-1]) + int(self.sizes[-1]) if len(self) else FIRST_POSITION
+
+    @property
+    def bodies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Where the body of each event starts and ends, the checksum left out."""
+        ends = self.positions + self.sizes.astype(np.int64) - self.trailer
+        return self.positions + EVENT_HEADER_SIZE, ends
+
+    def __getitem__(self, part: slice) -> EventIndex:
+        """Return some of the events, without the error."""
+        return attrs.evolve(self, error=None, **{name: getattr(self, name)[part] for name in _ARRAYS})
+
+
+_ARRAYS = ("positions", "types", "sizes", "server_ids", "timestamps")
+
+
+def map_bytes(path: str | Path) -> npt.NDArray[np.uint8]:
+    """Return the bytes of a file, mapped and not read. Shape (bytes,), read-only."""
+    return np.frombuffer(map_file(path), np.uint8)
+
+
+def index_events(path: str | Path) -> EventIndex:
+    """
+    Return the events of a whole file, as `read_headers` gives them; 21 bytes of memory per event.
+
+    Raises:
+        CorruptError: Not a binlog. What is wrong further on is the index's `error`.
+    """
+    name, data = str(path), map_bytes(path)
+    first_event(path, verify=None)
+    pieces = []
+    position, error = FIRST_POSITION, None
+    limit = _FIRST_GUESS
+    while position < len(data) and error is None:
+        arrays, position, reason = _walk(data, position, _EVERYTHING, 0, limit, _EVERYTHING, by_description=False)
+        pieces.append(arrays)
+        limit *= 2
+        if reason == AT_FAULT:
+            error = _reason(name, position, None, verify=False)
+    whole = [np.concatenate(parts) for parts in zip(*pieces, strict=True)] if pieces else _room(0)
+    return _index(name, whole, 0, error)
+
+
+def index_pieces(
+    path: str | Path,
+    *,
+    start: int = FIRST_POSITION,
+    stop: int | None = None,
+    verify: bool = True,
+    events: int = 1 << 18,
+    span: int = 1 << 26,
+) -> Iterator[EventIndex]:
+    """
+    Yield the events that `read_events` yields, in pieces of bounded size; the last piece has its error.
+
+    Args:
+        path: The binlog file.
+        start: Position of an event.
+        stop: Position to stop before; None for the end of the file.
+        verify: Whether to check checksums.
+        events: Most events of a piece.
+        span: Most bytes of a piece of more than one event.
+
+    Raises:
+        FormatError: The file cannot be read at all.
+    """
+    name, data = str(path), map_bytes(path)
+    first = first_event(path, verify=verify)
+    if first is None:
+        return
+    description = decode_format_description(first.body)
+    end = _EVERYTHING if stop is None else stop
+    position = FIRST_POSITION if start <= FIRST_POSITION else max(start, first.end)
+    while position < min(len(data), end):
+        trailer = description.checksum_size
+        # The first event is known to be right, and has no trailer that others would have to have.
+        least = 0 if position == FIRST_POSITION else trailer
+        arrays, position, reason = _walk(data, position, end, least, events, span, by_description=True)
+        error: FormatError | None = None
+        if verify and trailer:
+            good = first_bad_checksum(data, arrays[0], arrays[1], arrays[2])
+            if good < len(arrays[0]):
+                position, reason = int(arrays[0][good]), AT_FAULT
+                arrays = [array[:good] for array in arrays]
+        if reason == AT_FAULT:
+            error = _reason(name, position, description, verify=verify)
+        if reason == AT_DESCRIPTION and arrays[0][-1] != FIRST_POSITION:
+            # A relay log holds that of its source after its own.
+            try:
+                event = event_at(name, int(arrays[0][-1]), description, verify=verify)
+                description = decode_format_description(event.body)
+            except FormatError as fault:
+                error = fault
+                arrays = [array[:-1] for array in arrays]
+        yield _index(name, arrays, trailer, error)
+        if error is not None:
+            return
+
+
+def _index(name: str, arrays: list[npt.NDArray[Any]], trailer: int, error: FormatError | None) -> EventIndex:
+    positions, types, sizes, server_ids, timestamps = arrays
+    return EventIndex(name, positions, types, sizes, server_ids, timestamps, trailer, error)
+
+
+def _room(count: int) -> list[npt.NDArray[Any]]:
+    return [np.empty(count, kind) for kind in (np.int64, np.uint8, np.uint32, np.uint32, np.uint32)]
+
+
+def _walk(
+    data: npt.NDArray[np.uint8], position: int, stop: int, trailer: int, limit: int, span: int, *, by_description: bool
+) -> tuple[list[npt.NDArray[Any]], int, int]:
+    """Return the arrays of the next events, where the one behind them starts, and why they end."""
+    room = _room(limit)
+    count, position, reason = walk_headers(data, position, stop, trailer, by_description, span, *room)
+    return [array[:count] for array in room], position, reason
+
+
+def _reason(name: str, position: int, description: FormatDescription | None, *, verify: bool) -> FormatError:
+    """Return the error that the scalar reader raises at an event."""
+    try:
+        event = event_at(name, position, description, verify=verify)
+    except FormatError as error:
+        return error
+    message = f"the event at position {position} ({event.header.type_name}) is readable after all"
+    raise AssertionError(message)

@@ -1,0 +1,223 @@
+"""
+Temporal values to text, digit by digit into the data buffer of an Arrow array.
+
+Arguments as in `values`. Every function returns how many bytes it wrote, or -1 if a value is out of the ordinary: a
+year of five digits, a fraction of more digits than it has room for. Servers write none of these; the scalar codecs
+say what they are. Layouts: `ndb_formats.types.temporal`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ndb_formats.columnar.kernels.compiled import njit_uncounted
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.words import big_endian, little_endian, store16, store64
+
+__all__ = [
+    "MAX_PRECISION",
+    "MAX_TEXT",
+    "date_text",
+    "datetime_text",
+    "old_datetime_text",
+    "old_time_text",
+    "time_text",
+    "timestamp_text",
+]
+
+MAX_PRECISION = 6
+# The longest text: a date, a blank, a clock, a point and a fraction.
+MAX_TEXT = 19 + 1 + MAX_PRECISION
+MAX_YEAR = np.uint64(9999)
+POWERS = np.array([10**digits for digits in range(10)], np.uint64)
+ZERO, MINUS, COLON, POINT, BLANK = (ord(character) for character in "0-:. ")
+# Two digits of text in one word. All arithmetic is unsigned: signed division rounds down in Python, which costs.
+PAIRS = np.array([ZERO + number // 10 | (ZERO + number % 10) << 8 for number in range(100)], np.uint16)
+ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
+TEN_THOUSAND, MILLION = np.uint64(10_000), np.uint64(1_000_000)
+FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
+FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
+MONTHS = np.uint64(13)
+MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
+# Days that 32 bits of seconds reach, as text: year and month with their dashes in one word, the day in another.
+_CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
+_DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view([("month", "<u8"), ("day", "<u2")])
+DAYS, DAYS_OF_MONTHS = _DAYS["month"].copy(), _DAYS["day"].copy()
+OLD_DATETIME_LIMIT = np.uint64(10**14)
+
+
+@njit_uncounted(inline="always")
+def _date(out, to, year, month, day):
+    store16(out, to, PAIRS[year // HUNDRED])
+    store16(out, to + 2, PAIRS[year % HUNDRED])
+    out[to + 4] = MINUS
+    store16(out, to + 5, PAIRS[month])
+    out[to + 7] = MINUS
+    store16(out, to + 8, PAIRS[day])
+    return to + 10
+
+
+@njit_uncounted(inline="always")
+def _clock(out, to, hour, minute, second):
+    store16(out, to, PAIRS[hour])
+    out[to + 2] = COLON
+    store16(out, to + 3, PAIRS[minute])
+    out[to + 5] = COLON
+    store16(out, to + 6, PAIRS[second])
+    return to + 8
+
+
+@njit_uncounted(inline="always")
+def _hours(out, to, hour, minute, second):
+    """Write a clock of two to four digits of hours."""
+    if hour >= THOUSAND:
+        out[to] = np.uint64(ZERO) + hour // THOUSAND
+        to += 1
+    if hour >= HUNDRED:
+        out[to] = np.uint64(ZERO) + hour // HUNDRED % TEN
+        to += 1
+    return _clock(out, to, hour % HUNDRED, minute, second)
+
+
+@njit_uncounted(inline="always")
+def _fraction(out, to, stored, precision):
+    if precision == 0:
+        return to
+    digits = (precision + 1) // 2 * 2
+    if stored >= POWERS[digits]:
+        return np.int64(-1)
+    out[to] = POINT
+    # Pairs of digits from the last on; of an odd precision the last digit is overwritten or left behind.
+    for place in range(digits - 2, -1, -2):
+        store16(out, to + 1 + place, PAIRS[stored % HUNDRED])
+        stored //= HUNDRED
+    return to + 1 + precision
+
+
+@njit_uncounted()
+def date_text(data, base, cells, offsets, out):
+    """Write DATE values."""
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            packed = little_endian(data, base + np.int64(cells[row]), 3)
+            if packed >> NINE > MAX_YEAR:
+                return np.int64(-1)
+            to = _date(out, to, packed >> NINE, packed >> FIVE & np.uint64(15), packed & FIVE_BITS)
+        offsets[row + 1] = to
+    return to
+
+
+@njit_uncounted()
+def time_text(data, base, cells, precision, offsets, out):
+    """Write TIME values."""
+    size = (precision + 1) // 2
+    bits = np.uint64(8 * size)
+    zero = np.uint64(0x800000) << bits
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            packed = big_endian(data, base + np.int64(cells[row]), 3 + size)
+            if packed < zero:
+                packed = zero - packed
+                out[to] = MINUS
+                to += 1
+            else:
+                packed -= zero
+            whole = packed >> bits
+            to = _hours(out, to, whole >> HOURS & TEN_BITS, whole >> SIX & SIX_BITS, whole & SIX_BITS)
+            to = _fraction(out, to, packed & ((ONE << bits) - ONE), precision)
+            if to < 0:
+                return to
+        offsets[row + 1] = to
+    return to
+
+
+@njit_uncounted()
+def datetime_text(data, base, cells, precision, offsets, out):
+    """Write DATETIME values."""
+    size = (precision + 1) // 2
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            place = base + np.int64(cells[row])
+            packed = big_endian(data, place, 5)
+            # What lies below zero wraps around to a year far beyond the last.
+            months = (packed - np.uint64(0x8000000000)) >> np.uint64(22)
+            year = months // MONTHS
+            if year > MAX_YEAR:
+                return np.int64(-1)
+            to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
+            out[to] = BLANK
+            to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
+            to = _fraction(out, to, big_endian(data, place + 5, size), precision)
+            if to < 0:
+                return to
+        offsets[row + 1] = to
+    return to
+
+
+@njit_uncounted()
+def timestamp_text(data, base, cells, precision, old, offsets, out):
+    """Write TIMESTAMP values in UTC; `old` ones have their bytes the other way round."""
+    size = (precision + 1) // 2
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            place = base + np.int64(cells[row])
+            seconds = little_endian(data, place, 4) if old else big_endian(data, place, 4)
+            if seconds == np.uint64(0):
+                to = _date(out, to, seconds, seconds, seconds)
+            else:
+                day = np.int64(seconds // DAY)
+                store64(out, to, DAYS[day])
+                store16(out, to + 8, DAYS_OF_MONTHS[day])
+                to += 10
+            second = seconds % DAY
+            out[to] = BLANK
+            to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
+            to = _fraction(out, to, big_endian(data, place + 4, size), precision)
+            if to < 0:
+                return to
+        offsets[row + 1] = to
+    return to
+
+
+@njit_uncounted()
+def old_time_text(data, base, cells, offsets, out):
+    """Write TIME values of before MySQL 5.6."""
+    sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            packed = little_endian(data, base + np.int64(cells[row]), 3)
+            if packed & sign:
+                packed = range_ - packed
+                out[to] = MINUS
+                to += 1
+            to = _hours(out, to, packed // TEN_THOUSAND, packed // HUNDRED % HUNDRED, packed % HUNDRED)
+        offsets[row + 1] = to
+    return to
+
+
+@njit_uncounted()
+def old_datetime_text(data, base, cells, offsets, out):
+    """Write DATETIME values of before MySQL 5.6."""
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            packed = little_endian(data, base + np.int64(cells[row]), 8)
+            if packed >= OLD_DATETIME_LIMIT:
+                return np.int64(-1)
+            date, clock = packed // MILLION, packed % MILLION
+            to = _date(out, to, date // TEN_THOUSAND, date // HUNDRED % HUNDRED, date % HUNDRED)
+            out[to] = BLANK
+            to = _clock(out, to + 1, clock // TEN_THOUSAND, clock // HUNDRED % HUNDRED, clock % HUNDRED)
+        offsets[row + 1] = to
+    return to

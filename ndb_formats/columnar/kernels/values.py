@@ -1,0 +1,228 @@
+"""
+Values of a column to the buffers of an Arrow array: numbers, bytes and text.
+
+Every function takes the bytes of the stretch, the base that cells count from, and the column's cells (see `rows`), one
+per row. A NULL leaves zero or nothing in the buffers; the validity bitmap is made elsewhere.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ndb_formats.columnar.kernels.compiled import njit_uncounted
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.words import big_endian, little_endian, load16, load32, load64, store64
+
+__all__ = [
+    "copy_bytes",
+    "copy_single_byte_text",
+    "get_big_endian",
+    "get_little_endian",
+    "get_u8",
+    "get_u16",
+    "get_u32",
+    "get_u64",
+    "measure_bytes",
+    "measure_single_byte_text",
+    "valid_utf8",
+]
+
+SLACK = 8  # bytes behind the end of a buffer, so that whole words can be written
+HIGH_BITS = np.uint64(0x8080808080808080)
+MAX_OFFSET = 0x7FFFFFFF
+
+
+@njit_uncounted()
+def get_u8(data, base, cells, out):
+    """Copy numbers of one byte."""
+    for row in range(len(cells)):
+        out[row] = 0 if cells[row] == NULL_CELL else data[base + np.int64(cells[row])]
+
+
+@njit_uncounted()
+def get_u16(data, base, cells, out):
+    """Copy numbers of two bytes."""
+    for row in range(len(cells)):
+        out[row] = 0 if cells[row] == NULL_CELL else load16(data, base + np.int64(cells[row]))
+
+
+@njit_uncounted()
+def get_u32(data, base, cells, out):
+    """Copy numbers of four bytes."""
+    for row in range(len(cells)):
+        out[row] = 0 if cells[row] == NULL_CELL else load32(data, base + np.int64(cells[row]))
+
+
+@njit_uncounted()
+def get_u64(data, base, cells, out):
+    """Copy numbers of eight bytes."""
+    for row in range(len(cells)):
+        out[row] = np.uint64(0) if cells[row] == NULL_CELL else load64(data, base + np.int64(cells[row]))
+
+
+@njit_uncounted()
+def get_little_endian(data, base, cells, width, out):
+    """Copy unsigned numbers of up to eight bytes, the lowest first."""
+    for row in range(len(cells)):
+        out[row] = np.uint64(0) if cells[row] == NULL_CELL else little_endian(data, base + np.int64(cells[row]), width)
+
+
+@njit_uncounted()
+def get_big_endian(data, base, cells, width, out):
+    """Copy unsigned numbers of up to eight bytes, the highest first."""
+    for row in range(len(cells)):
+        out[row] = np.uint64(0) if cells[row] == NULL_CELL else big_endian(data, base + np.int64(cells[row]), width)
+
+
+@njit_uncounted(inline="always")
+def _length(data, place, prefix, width):
+    if prefix == 1:
+        return np.int64(data[place])
+    if prefix == 2:
+        return np.int64(load16(data, place))
+    return np.int64(width) if prefix < 0 else np.int64(little_endian(data, place, min(prefix, 5)))
+
+
+@njit_uncounted()
+def measure_bytes(data, base, cells, prefix, width, least, offsets):
+    """
+    Fill in the offsets of values that keep their bytes.
+
+    Args:
+        data: See the module.
+        base: See the module.
+        cells: See the module.
+        prefix: Bytes of the length before each value; -1 for values of a fixed width.
+        width: That width.
+        least: What shorter values are filled up to with zero bytes.
+        offsets: Filled in. Shape (rows + 1,), int32.
+
+    Returns:
+        Bytes of all values; what does not fit int32 is not in the offsets.
+    """
+    total = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            total += max(_length(data, base + np.int64(cells[row]), prefix, width), least)
+        offsets[row + 1] = min(total, MAX_OFFSET)
+    return total
+
+
+@njit_uncounted()
+def copy_bytes(data, base, cells, prefix, width, offsets, out):
+    """
+    Copy values that keep their bytes; return whether all of them are ASCII.
+
+    Args:
+        data: See the module.
+        base: See the module.
+        cells: See the module.
+        prefix: As for `measure_bytes`.
+        width: As for `measure_bytes`.
+        offsets: As `measure_bytes` left them.
+        out: Filled in; zero before. Shape (at least 8 more than all values,), uint8.
+    """
+    seen = np.uint64(0)
+    last = len(data) - 8
+    for row in range(len(cells)):
+        if cells[row] == NULL_CELL:
+            continue
+        place = base + np.int64(cells[row])
+        length = _length(data, place, prefix, width)
+        place += max(prefix, 0)
+        to = np.int64(offsets[row])
+        end = place + length
+        while place + 8 <= end:
+            word = load64(data, place)
+            seen |= word
+            store64(out, to, word)
+            place += 8
+            to += 8
+        rest = end - place
+        if rest:
+            word = load64(data, place) if place <= last else little_endian(data, place, rest)
+            word &= (np.uint64(1) << np.uint64(8 * rest)) - np.uint64(1)
+            seen |= word
+            store64(out, to, word)
+    return seen & HIGH_BITS == 0
+
+
+@njit_uncounted()
+def valid_utf8(text, offsets):
+    """Whether every value is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF, each whole in itself."""
+    for row in range(len(offsets) - 1):
+        place, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        while place < end:
+            first = text[place]
+            place += 1
+            if first < 0x80:
+                continue
+            if first < 0xC2 or first > 0xF4:
+                return False
+            more = 1 if first < 0xE0 else 2 if first < 0xF0 else 3
+            if place + more > end:
+                return False
+            low, high = 0x80, 0xBF
+            if first == 0xE0:
+                low = 0xA0
+            elif first == 0xED:
+                high = 0x9F
+            elif first == 0xF0:
+                low = 0x90
+            elif first == 0xF4:
+                high = 0x8F
+            if text[place] < low or text[place] > high:
+                return False
+            for byte in range(1, more):
+                if text[place + byte] & 0xC0 != 0x80:
+                    return False
+            place += more
+    return True
+
+
+@njit_uncounted()
+def measure_single_byte_text(text, offsets, sizes, new_offsets):
+    """
+    Fill in the offsets that text of a one-byte character set has in UTF-8.
+
+    Args:
+        text: Text as it was. Shape (bytes,), uint8.
+        offsets: Its offsets. Shape (rows + 1,), int32.
+        sizes: Bytes of each character in UTF-8; 0 for a byte that is no character. Shape (256,), uint8.
+        new_offsets: Filled in. Shape (rows + 1,), int32.
+
+    Returns:
+        Bytes of all values; -1 if a byte is no character.
+    """
+    total = np.int64(0)
+    new_offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        for place in range(offsets[row], offsets[row + 1]):
+            size = sizes[text[place]]
+            if size == 0:
+                return np.int64(-1)
+            total += np.int64(size)
+        new_offsets[row + 1] = min(total, MAX_OFFSET)
+    return total
+
+
+@njit_uncounted()
+def copy_single_byte_text(text, size, sizes, characters, out):
+    """
+    Write text of a one-byte character set as UTF-8.
+
+    Args:
+        text: Text as it was. Shape (at least size,), uint8.
+        size: Bytes of all its values.
+        sizes: As for `measure_single_byte_text`.
+        characters: UTF-8 of each byte, the first byte lowest. Shape (256,), uint32.
+        out: Filled in. Shape (at least 8 more than all values,), uint8.
+    """
+    to = np.int64(0)
+    for place in range(size):
+        byte = text[place]
+        character = characters[byte]
+        for number in range(sizes[byte]):
+            out[to + number] = character >> np.uint32(8 * number) & np.uint32(0xFF)
+        to += np.int64(sizes[byte])

@@ -1,0 +1,134 @@
+"""
+Keys of many rows at once: the bytes of `collation.key_of`.
+
+Columns that compare as their bytes are copied by compiled loops, and so is ASCII text; other text is weighed once per
+distinct value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ndb_formats.columnar.kernels.keys import add_parts, copy_slices, put_parts, slices_of, weigh_ascii
+from ndb_formats.schema.row_keys import is_text, weight_of
+from ndb_formats.schema.tables import Column
+from ndb_formats.types.column_types import Codec
+
+__all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
+
+# Character sets whose first half is ASCII.
+_LIKE_ASCII = frozenset({"ascii", "latin1", "utf8", "utf8mb3", "utf8mb4"})
+
+Bytes = npt.NDArray[np.uint8]
+Places = npt.NDArray[np.int64]
+
+
+@attrs.frozen(eq=False)
+class Slices:
+    """
+    Where the bytes of values stand.
+
+    Attributes:
+        data: What they stand in. Shape (bytes,), uint8.
+        starts: Where each one starts. Shape (rows,), int64.
+        lengths: How many bytes it has; -1 for NULL. Shape (rows,), int64.
+    """
+
+    data: Bytes
+    starts: Places
+    lengths: Places
+
+    def copied(self) -> pa.BinaryArray:
+        """Return them as an array."""
+        sizes = np.maximum(self.lengths, 0)
+        offsets = np.concatenate([[0], np.cumsum(sizes)])
+        out = np.empty(offsets[-1], np.uint8)
+        copy_slices(self.data, self.starts, sizes, offsets, out)
+        missing = self.lengths < 0
+        valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
+        buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
+        return pa.BinaryArray.from_buffers(pa.binary(), len(self.lengths), buffers)
+
+
+@attrs.frozen(eq=False)
+class KeyRows:
+    """
+    Keys of rows of one table.
+
+    Attributes:
+        table: Number of the table.
+        rows: Which rows they belong to. Shape (keys,), int64.
+        parts: Their columns, in key order.
+    """
+
+    table: int
+    rows: Places
+    parts: Sequence[Slices]
+
+
+def slices(codec: Codec, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) -> Slices:
+    """Return where the bytes of a column's values stand, without their lengths."""
+    starts, lengths = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
+    slices_of(data, base, cells, codec.width if codec.prefixed else -1, codec.width, starts, lengths)
+    return Slices(data, starts, lengths)
+
+
+def key_parts(column: Column, values: Slices) -> Slices:
+    """
+    Return what the values of a key column compare as.
+
+    Raises:
+        FormatError: A text cannot be decoded.
+    """
+    if not is_text(column):
+        return values
+    collation = column.collation or ""
+    trimmed, lowered = "_0900_" not in collation, collation.endswith("_ci")
+    sizes = np.maximum(values.lengths, 0)
+    starts, lengths, out = np.cumsum(sizes) - sizes, values.lengths.copy(), np.empty(sizes.sum(), np.uint8)
+    done = np.zeros(len(sizes), np.bool_)
+    if column.charset in _LIKE_ASCII:
+        special = collation == "latin1_swedish_ci"
+        weigh_ascii(values.data, values.starts, lowered, trimmed, special, starts, out, lengths, done)
+    rest = np.flatnonzero(~done)
+    if not len(rest):
+        return Slices(out, starts, lengths)
+    encoded = Slices(values.data, values.starts[rest], values.lengths[rest]).copied().dictionary_encode()
+    weights = [weight_of(payload, column) for payload in encoded.dictionary.to_pylist()]
+    which = encoded.indices.fill_null(len(weights)).to_numpy()
+    # NULL is the last of them.
+    weight_sizes = np.array([*map(len, weights), -1], np.int64)
+    starts[rest] = len(out) + (np.cumsum(weight_sizes) - weight_sizes)[which]
+    lengths[rest] = weight_sizes[which]
+    return Slices(np.concatenate([out, np.frombuffer(b"".join(weights), np.uint8)]), starts, lengths)
+
+
+def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
+    """
+    Return the keys of rows, the number of the table in two bytes before each.
+
+    Args:
+        keys: Of every row, table by table.
+        rows: How many rows there are.
+
+    Returns:
+        All keys one after the other, and where each starts and the last one ends.
+    """
+    sizes = np.full(rows, 2, np.int64)
+    for each in keys:
+        for part in each.parts:
+            add_parts(part.lengths, each.rows, sizes)
+    offsets = np.concatenate([[0], np.cumsum(sizes)])
+    out = np.empty(offsets[-1], np.uint8)
+    places = offsets[:-1] + 2
+    for each in keys:
+        starts = offsets[each.rows]
+        out[starts], out[starts + 1] = each.table & 0xFF, each.table >> 8
+        for part in each.parts:
+            put_parts(part.data, part.starts, part.lengths, each.rows, places, out)
+    return out, offsets

@@ -1,0 +1,336 @@
+"""
+What the row walker knows of tables: which kinds of rows there are, and how wide their columns are.
+
+It grows while a file is read: the walker stops at a Table_map event or a kind of rows event that it has not met, and
+goes on when it has been added here. Everything the walker reads is an array.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
+from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, Kind, Slot, Spec
+from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
+from ndb_formats.cursor import Cursor
+from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
+from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
+from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["BatchShape", "Columns", "ImageColumn", "TableRegister", "reader_of", "table_id_of", "wanted_columns"]
+
+Columns = Collection[str] | Mapping[str, Collection[str]] | None
+_TABLE_ID = 6
+_NONE = -1
+_UPDATES = frozenset({EventType.UPDATE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT, EventType.PARTIAL_UPDATE_ROWS_EVENT})
+_FIRST_V2 = EventType.WRITE_ROWS_EVENT
+
+
+def wanted_columns(columns: Columns, table: str) -> Callable[[str], bool]:
+    """Return which columns of a table are wanted, by name; see `ndb_formats.columnar.batches.read_batches`."""
+    if isinstance(columns, Mapping):
+        columns = columns.get(table)
+    if columns is None:
+        return lambda name: True
+    return frozenset(columns).__contains__
+
+
+@attrs.frozen(eq=False)
+class ImageColumn:
+    """
+    One wanted column of an image.
+
+    Attributes:
+        layout: Its table.
+        ordinal: Its position in the table.
+        text: Whether text is decoded.
+        diff: Whether its values are JSON diffs.
+    """
+
+    layout: RowLayout
+    ordinal: int
+    text: bool
+    diff: bool
+    _reader: list[ColumnReader] = attrs.field(factory=list)
+
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.layout.names[self.ordinal]
+
+    def array(self, data: npt.NDArray[np.uint8], base: int, cells: npt.NDArray[np.uint32]) -> pa.Array:
+        """
+        Return values of it; see `ColumnReader.array`.
+
+        Raises:
+            ColumnFaultError: A value has no place in Arrow; if the whole column has none, that is the first.
+        """
+        if not self._reader:
+            try:
+                self._reader.append(reader_of(self.layout, self.ordinal, text=self.text, diff=self.diff))
+            except FormatError:
+                raise ColumnFaultError(0) from None
+        return self._reader[0].array(data, base, cells)
+
+
+@attrs.frozen(eq=False)
+class BatchShape:
+    """
+    What the rows of a batch have in common.
+
+    Attributes:
+        table_map: Their table.
+        layout: How its rows are read.
+        operation: What they do.
+        before: Positions of the columns of the before image; None for a write.
+        after: Positions of the columns of the after image; None for a delete.
+        diffs: Positions of those columns of the after image that hold a JSON diff.
+        before_columns: The wanted ones of the before image.
+        after_columns: The wanted ones of the after image.
+    """
+
+    table_map: TableMap
+    layout: RowLayout
+    operation: Operation
+    before: tuple[int, ...] | None
+    after: tuple[int, ...] | None
+    diffs: tuple[int, ...]
+    before_columns: tuple[ImageColumn, ...]
+    after_columns: tuple[ImageColumn, ...]
+
+    @property
+    def width(self) -> int:
+        """Cells of a row."""
+        return len(self.before_columns) + len(self.after_columns)
+
+
+class _Growing:
+    """An array that grows."""
+
+    def __init__(self, width: int | None, kind: type) -> None:
+        """Make one of rows of `width` numbers, or of numbers."""
+        self._array = np.empty((16, *(() if width is None else (width,))), kind)
+        self.count = 0
+
+    def add(self, *rows: Sequence[int] | bytes) -> int:
+        """Add rows, or numbers, and return where they start."""
+        start = self.count
+        for row in rows:
+            new = np.frombuffer(row, np.uint8) if isinstance(row, bytes) else np.array([row], self._array.dtype)
+            while self.count + len(new) > len(self._array):
+                self._array = np.concatenate([self._array, np.empty_like(self._array)])
+            self._array[self.count : self.count + len(new)] = new
+            self.count += len(new)
+        return start
+
+    @property
+    def array(self) -> npt.NDArray[Any]:
+        """All of it, longer than what is in it."""
+        return self._array
+
+
+class TableRegister:
+    """
+    The tables, kinds and columns met so far.
+
+    A *slot* is a table as one Table_map event describes it, a *kind* what the walker tells rows events apart by, a
+    batch what its rows are put into: several kinds can be one batch.
+    """
+
+    def __init__(self, schema: Schema, wanted: Callable[[str], bool], columns: Columns, *, text: bool) -> None:
+        self._schema = schema
+        self._wanted = wanted
+        self._columns_wanted = columns
+        self._text = text
+        self.shapes: list[BatchShape] = []
+        self._batches: dict[tuple[object, ...], int] = {}
+        self._maps: list[TableMap] = []
+        self._layouts: dict[int, RowLayout] = {}
+        self._slot_of_body: dict[bytes, int] = {}
+        self._slot_of_id: dict[int, int] = {}
+        self._hash_ids = np.zeros(16, np.uint64)
+        self._hash_slots = np.full(16, _NONE, np.int64)
+        self._slots, self._kinds, self._columns = (_Growing(len(parts), np.int64) for parts in (Slot, Kind, Spec))
+        self._bodies, self._keys = _Growing(None, np.uint8), _Growing(None, np.uint8)
+        self._last_kinds: dict[int, int] = {}
+
+    @property
+    def tables(self) -> tuple[npt.NDArray[Any], ...]:
+        """What `walk_rows` takes as `tables`."""
+        return self._hash_ids, self._hash_slots, self._slots.array, self._bodies.array
+
+    @property
+    def kinds(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+        """What `walk_rows` takes as `kinds`, `keys` and `columns`."""
+        return self._kinds.array, self._keys.array, self._columns.array
+
+    @property
+    def maps(self) -> dict[int, TableMap]:
+        """The last Table_map event of each table id."""
+        return {number: attrs.evolve(self._maps[slot], table_id=number) for number, slot in self._slot_of_id.items()}
+
+    def add_table(self, body: bytes) -> None:
+        """
+        Take a Table_map event.
+
+        Raises:
+            FormatError: It cannot be read.
+        """
+        table_map = decode_table_map(body)
+        slot = self._slot_of_body.get(body[_TABLE_ID:])
+        if slot is None:
+            mode = MODE_ROWS if self._wanted(table_map.full_name) else 0
+            mode |= MODE_EPOCH if table_map.full_name == APPLY_STATUS else 0
+            slot = self._slots.add((self._bodies.add(body[_TABLE_ID:]), len(body) - _TABLE_ID, _NONE, mode))
+            self._maps.append(table_map)
+            self._slot_of_body[body[_TABLE_ID:]] = slot
+        self._slot_of_id[table_map.table_id] = slot
+        if 2 * len(self._slot_of_id) > len(self._hash_ids):
+            self._hash_ids = np.zeros(4 * len(self._hash_ids), np.uint64)
+            self._hash_slots = np.full(len(self._hash_ids), _NONE, np.int64)
+            for number, known in self._slot_of_id.items():
+                self._hash(number, known)
+        self._hash(table_map.table_id, slot)
+
+    def _hash(self, number: int, slot: int) -> None:
+        mask = len(self._hash_ids) - 1
+        place = number & mask
+        while self._hash_slots[place] != _NONE and self._hash_ids[place] != number:
+            place = place + 1 & mask
+        self._hash_ids[place], self._hash_slots[place] = number, slot
+
+    def add_kind(self, code: int, body: bytes, diff_mask: int) -> None:
+        """
+        Take a rows event of a kind that is not known.
+
+        Args:
+            code: Its type.
+            body: Its body.
+            diff_mask: Which of the table's JSON columns are diffs, from the lowest bit on.
+
+        Raises:
+            FormatError: It cannot be read.
+        """
+        event = decode_rows_event(EventType(code), body)
+        slot = self._slot_of_id[event.table_id]
+        if slot not in self._layouts:
+            table_map = self._maps[slot]
+            self._layouts[slot] = layout_of(table_map, self._schema.find(table_map.database, table_map.table))
+        layout = self._layouts[slot]
+        if event.column_count != len(layout.codecs):
+            message = f"has {event.column_count} columns, its Table_map {len(layout.codecs)}"
+            raise CorruptError(message, table=layout.table)
+        documents = [place for place, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
+        diffs = tuple(place for number, place in enumerate(documents) if diff_mask >> number & 1)
+        key = _key_of(EventType(code), body)
+        batch = self._batch(slot, layout, event, diffs)
+        row = {
+            Kind.NEXT: _NONE,
+            Kind.TYPE: code,
+            Kind.KEY_AT: self._keys.add(key),
+            Kind.KEY_SIZE: len(key),
+            Kind.DIFFS: diff_mask,
+            Kind.SPEC: self._add_columns(layout, event, diffs, self.shapes[batch]),
+            Kind.BEFORE: _NONE if event.before is None else len(event.before),
+            Kind.AFTER: _NONE if event.after is None else len(event.after),
+            Kind.WIDTH: self.shapes[batch].width,
+            Kind.DOCUMENTS: len(documents),
+            Kind.BATCH: batch,
+            Kind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None),
+        }
+        kind = self._kinds.add([row[part] for part in Kind])
+        if slot in self._last_kinds:
+            self._kinds.array[self._last_kinds[slot], Kind.NEXT] = kind
+        else:
+            self._slots.array[slot, Slot.KIND] = kind
+        self._last_kinds[slot] = kind
+
+    def _batch(self, slot: int, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...]) -> int:
+        diffs = tuple(place for place in diffs if place in (event.after or ()))
+        identity = (slot, event.operation, event.before, event.after, diffs)
+        if identity not in self._batches:
+            self._batches[identity] = len(self.shapes)
+            shape = BatchShape(
+                self._maps[slot],
+                layout,
+                event.operation,
+                event.before,
+                event.after,
+                diffs,
+                tuple(self._image_columns(layout, event.before or (), ())),
+                tuple(self._image_columns(layout, event.after or (), diffs)),
+            )
+            self.shapes.append(shape)
+        return self._batches[identity]
+
+    def _image_columns(
+        self, layout: RowLayout, present: Iterable[int], diffs: tuple[int, ...]
+    ) -> Iterable[ImageColumn]:
+        wanted = wanted_columns(self._columns_wanted, layout.table)
+        return (
+            ImageColumn(layout, ordinal, self._text, ordinal in diffs)
+            for ordinal in present
+            if wanted(layout.names[ordinal])
+        )
+
+    def _add_columns(
+        self, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...], shape: BatchShape | None
+    ) -> int:
+        """Add the columns of both images; without a shape, with cells only for what names an epoch."""
+        first = self._columns.count
+        cell = 0
+        for image, present in enumerate((event.before, event.after)):
+            chosen = set()
+            if shape is not None:
+                chosen = {column.ordinal for column in (shape.before_columns, shape.after_columns)[image]}
+            elif image and present is not None:
+                chosen = set(present[1:3])
+            for ordinal in present or ():
+                codec = DIFF_CODEC if image and ordinal in diffs else layout.codecs[ordinal]
+                wanted = ordinal in chosen
+                self._columns.add((codec.width if codec.prefixed else _NONE, codec.width, cell if wanted else _NONE))
+                cell += wanted
+        return first
+
+
+def reader_of(layout: RowLayout, ordinal: int, *, text: bool, diff: bool) -> ColumnReader:
+    """
+    Return the reader of a column of a table.
+
+    Raises:
+        FormatError: Arrow has no place for it; the error names table and column.
+    """
+    name = layout.names[ordinal]
+    try:
+        name.encode("utf-8")
+        return ColumnReader.of(layout.codecs[ordinal], text=text, diff=diff)
+    except UnicodeEncodeError:
+        message = "the name of a column is no text"
+        raise CorruptError(message, table=layout.table, column=f"@{ordinal + 1}") from None
+    except FormatError as error:
+        raise error.located(table=layout.table, column=name) from None
+
+
+def table_id_of(body: bytes) -> int:
+    """Return the table id that a Table_map or rows event starts with."""
+    return Cursor(body).uint(_TABLE_ID)
+
+
+def _key_of(kind: EventType, body: bytes) -> bytes:
+    """Return what tells kinds of the same type apart: the column count and the bitmaps."""
+    cursor = Cursor(body)
+    cursor.skip(8)
+    if kind >= _FIRST_V2:
+        cursor.skip(cursor.uint(2) - 2)
+    start = cursor.offset
+    count = cursor.packed()
+    cursor.skip((2 if kind in _UPDATES else 1) * ((count + 7) // 8))
+    return body[start : cursor.offset]

@@ -1,0 +1,264 @@
+"""
+A row image: which columns a rows event carries of a row, and their values.
+
+    null bits   one per column that is present, then
+    values      of the columns that are present and not NULL, in column order
+
+An image keeps its bytes. Values are decoded when they are asked for, so a column of a type that
+cannot be decoded disturbs nobody who does not want it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from ndb_formats.constants import ColumnCode
+from ndb_formats.cursor import Cursor
+from ndb_formats.errors import CorruptError, FormatError, SchemaError
+from ndb_formats.events.table_map import TableMap
+from ndb_formats.events.table_metadata import decode_table_metadata
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.charsets import decode_text
+from ndb_formats.types.column_types import Codec, WireType, charset_of, codec_of
+from ndb_formats.types.json_diff import JsonChange
+from ndb_formats.types.values import ABSENT, Absent, MaybeValue, Value
+
+__all__ = ["RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
+
+
+# A JSON diff: four bytes of length, whatever the column's own prefix is.
+DIFF_CODEC = Codec(4, True, bytes, bytes)
+
+
+@attrs.frozen
+class RowLayout:
+    """
+    How the rows of one table are read.
+
+    Attributes:
+        table: ``database.table``.
+        names: Column names, ``@1`` and so on where neither the event nor a schema gives them.
+        types: Wire type of each column.
+        codecs: Codec of each column.
+    """
+
+    table: str
+    names: tuple[str, ...]
+    types: tuple[WireType, ...]
+    codecs: tuple[Codec, ...] = attrs.field(repr=False, eq=False)
+
+
+@attrs.frozen
+class RowImage:
+    """
+    One image.
+
+    Attributes:
+        layout: How to read it.
+        present: Positions of the columns it carries, ascending.
+        payloads: Bytes of each of those; None is NULL.
+        partial: Those whose bytes are a JSON diff, not a value (after images of partial updates only).
+        spare_nulls: The null bits that stand for no column; servers differ in what they leave there.
+    """
+
+    layout: RowLayout = attrs.field(repr=False)
+    present: tuple[int, ...]
+    payloads: tuple[bytes | None, ...]
+    partial: tuple[int, ...] = ()
+    spare_nulls: int = attrs.field(default=0, repr=False, eq=False)
+
+    def raw(self, ordinal: int) -> bytes | Absent | None:
+        """Return a column's bytes; None is NULL, `ABSENT` a column that is not in the image."""
+        try:
+            return self.payloads[self.present.index(ordinal)]
+        except ValueError:
+            return ABSENT
+
+    def value(self, ordinal: int) -> MaybeValue:
+        """
+        Return a column's value; None is NULL, `ABSENT` a column that is not in the image.
+
+        Raises:
+            FormatError: The value cannot be decoded; the error names table and column.
+        """
+        if ordinal not in self.present:
+            return ABSENT
+        return self._decode(ordinal, self.payloads[self.present.index(ordinal)])
+
+    def values(self) -> dict[int, Value]:
+        """Return the values of the columns that are present, by position."""
+        return {
+            ordinal: self._decode(ordinal, payload)
+            for ordinal, payload in zip(self.present, self.payloads, strict=True)
+        }
+
+    def by_name(self) -> dict[str, Value]:
+        """Return the values of the columns that are present, by name."""
+        return {self.layout.names[ordinal]: value for ordinal, value in self.values().items()}
+
+    def _decode(self, ordinal: int, payload: bytes | None) -> Value:
+        if payload is None:
+            return None
+        if ordinal in self.partial:
+            return JsonChange(payload)
+        try:
+            return self.layout.codecs[ordinal].decode(payload)
+        except FormatError as error:
+            raise error.located(table=self.layout.table, column=self.layout.names[ordinal]) from None
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+
+def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...], partial: tuple[int, ...] = ()) -> RowImage:
+    """
+    Step over one image and return it.
+
+    Args:
+        cursor: Stands at the image's null bits.
+        layout: The table's layout.
+        present: Positions of the columns that the event's bitmap names.
+        partial: Those of which the image holds a JSON diff.
+
+    Raises:
+        TruncatedError: The image is longer than the event.
+    """
+    nulls = int.from_bytes(cursor.take((len(present) + 7) // 8), "little")
+    payloads: list[bytes | None] = []
+    for place, ordinal in enumerate(present):
+        if nulls >> place & 1:
+            payloads.append(None)
+            continue
+        try:
+            taker = DIFF_CODEC if ordinal in partial else layout.codecs[ordinal]
+            payloads.append(taker.take(cursor))
+        except FormatError as error:
+            raise error.located(table=layout.table, column=layout.names[ordinal]) from None
+    return RowImage(layout, present, tuple(payloads), partial, nulls >> len(present))
+
+
+def put_image(image: RowImage) -> bytes:
+    """Return the bytes of an image as they stand in a rows event; the inverse of `take_image`."""
+    nulls = sum(1 << place for place, payload in enumerate(image.payloads) if payload is None)
+    nulls |= image.spare_nulls << len(image.present)
+    values = (
+        (DIFF_CODEC if ordinal in image.partial else image.layout.codecs[ordinal]).put(payload)
+        for ordinal, payload in zip(image.present, image.payloads, strict=True)
+        if payload is not None
+    )
+    return nulls.to_bytes((len(image.present) + 7) // 8, "little") + b"".join(values)
+
+
+def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
+    """
+    Join what the binlog says of a table with what its definition says.
+
+    Args:
+        table_map: The binlog's word, which decides how many bytes everything takes.
+        table: The definition: names, signs, character sets, members. Without it the event's own
+            metadata is used, as far as it goes.
+
+    Raises:
+        SchemaError: The definition has other columns than the binlog.
+        CorruptError: The event's metadata names fewer columns than it has.
+        UnsupportedError: The layout of a column type is not known.
+    """
+    if table is None:
+        return _layout_of_event(table_map)
+    return layout_of_types(table, table_map.types)
+
+
+def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
+    """
+    Join a table's definition with the wire types that a binlog gives its columns.
+
+    Raises:
+        SchemaError: The definition has other columns.
+    """
+    if len(table.columns) != len(types):
+        message = (
+            f"its definition has {len(table.columns)} columns and the binlog {len(types)}; "
+            "give the definition that was in force when the binlog was written"
+        )
+        raise SchemaError(message, table=table.full_name)
+    codecs = []
+    for column, wire in zip(table.columns, types, strict=True):
+        if wire.code not in _CODES_OF_TYPE.get(column.type, (wire.code,)):
+            message = f"the definition says {column.sql_type}, the binlog {wire.code.name}"
+            raise SchemaError(message, table=table.full_name, column=column.name)
+        codecs.append(codec_of(wire, unsigned=column.unsigned, charset=column.charset, members=column.members))
+    return RowLayout(table.full_name, tuple(column.name for column in table.columns), types, tuple(codecs))
+
+
+def _layout_of_event(table_map: TableMap) -> RowLayout:
+    count = len(table_map.types)
+    unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
+    collations: Sequence[int | None] = table_map.collations or (None,) * count
+    names = table_map.names or tuple(f"@{place + 1}" for place in range(count))
+    if len(names) < count:
+        message = f"has {count} columns, and its metadata names {len(names)}"
+        raise CorruptError(message, table=table_map.full_name)
+    members = _members(table_map)
+    codecs = tuple(
+        codec_of(
+            wire,
+            unsigned=unsigned[place],
+            charset=None if (collation := collations[place]) is None else charset_of(collation),
+            members=members.get(place, ()),
+        )
+        for place, wire in enumerate(table_map.types)
+    )
+    return RowLayout(table_map.full_name, names, table_map.types, codecs)
+
+
+def _members(table_map: TableMap) -> dict[int, tuple[str, ...]]:
+    """Return the members of ENUM and SET columns, by position, where the event tells them."""
+    metadata = decode_table_metadata(table_map.metadata)
+    texts = {
+        ColumnCode.ENUM: iter(metadata.enum_str_value or ()),
+        ColumnCode.SET: iter(metadata.set_str_value or ()),
+    }
+    places = [place for place, wire in enumerate(table_map.types) if wire.code in texts]
+    collations: Sequence[int] = metadata.enum_and_set_column_charset or ()
+    if metadata.enum_and_set_default_charset is not None:
+        collations = metadata.enum_and_set_default_charset.of(len(places))
+    members = {}
+    for place, collation in zip(places, collations, strict=False):
+        charset = charset_of(collation) or "latin1"
+        names = next(texts[table_map.types[place].code], ())
+        members[place] = tuple(decode_text(name, charset) for name in names)
+    return members
+
+
+_STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)
+_BLOB_CODES = (ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB)
+# Type codes under which a declared type can travel.
+_CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
+    "tinyint": (ColumnCode.TINY,),
+    "smallint": (ColumnCode.SHORT,),
+    "mediumint": (ColumnCode.INT24,),
+    "int": (ColumnCode.LONG,),
+    "bigint": (ColumnCode.LONGLONG,),
+    "float": (ColumnCode.FLOAT, ColumnCode.DOUBLE),
+    "double": (ColumnCode.DOUBLE,),
+    "decimal": (ColumnCode.NEWDECIMAL,),
+    "bit": (ColumnCode.BIT,),
+    "year": (ColumnCode.YEAR,),
+    "date": (ColumnCode.DATE, ColumnCode.NEWDATE),
+    "time": (ColumnCode.TIME, ColumnCode.TIME2),
+    "datetime": (ColumnCode.DATETIME, ColumnCode.DATETIME2),
+    "timestamp": (ColumnCode.TIMESTAMP, ColumnCode.TIMESTAMP2),
+    "char": _STRING_CODES,
+    "varchar": _STRING_CODES,
+    "binary": _STRING_CODES,
+    "varbinary": _STRING_CODES,
+    "enum": (ColumnCode.ENUM,),
+    "set": (ColumnCode.SET,),
+    "json": (ColumnCode.JSON,),
+    "geometry": (ColumnCode.GEOMETRY,),
+    "vector": (ColumnCode.VECTOR,),
+    **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob"), _BLOB_CODES),
+    **dict.fromkeys(("tinytext", "text", "mediumtext", "longtext"), _BLOB_CODES),
+}

@@ -1,0 +1,217 @@
+"""
+The images that a change of a row would be logged with, under any format, without a server.
+
+NDB tables are logged by their binlog type and other tables by ``binlog_row_image``; each ignores what rules the
+other, and `Images.ignores` says so.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import attrs
+
+from ndb_formats.errors import SchemaError
+from ndb_formats.events.row_image import RowImage, RowLayout
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.event_columns import EventColumns, stored_columns
+from ndb_formats.rules.row_image_rules import RowImageRule, image_columns
+from ndb_formats.rules.update_format import (
+    BINLOG_TYPES,
+    UpdateFormat,
+    effective_format,
+    is_ndb,
+    key_change,
+    ndb_columns,
+)
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.row_keys import key_of
+from ndb_formats.schema.tables import Table
+from ndb_formats.types.values import ABSENT, Absent, Value
+
+__all__ = ["Images", "LoggedImages", "Logging", "Row", "format_table", "images"]
+
+# A row is given as an image that holds all its columns, or as values by position.
+Row = RowImage | Mapping[int, Value]
+
+
+@attrs.frozen
+class Logging:
+    """
+    What a server is told of logging rows; which of the two counts is for the table's engine to say.
+
+    Attributes:
+        update_format: The format of NDB tables.
+        row_image: ``binlog_row_image``, for all other tables.
+    """
+
+    update_format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
+    row_image: RowImageRule = RowImageRule.FULL
+
+
+@attrs.frozen
+class LoggedImages:
+    """One row event: the operation as logged and its images; None is an image that the operation has not."""
+
+    operation: Operation
+    before: RowImage | None
+    after: RowImage | None
+
+
+@attrs.frozen
+class Images:
+    """
+    What one change of one row is logged as.
+
+    Attributes:
+        events: The events in order: none if it is not logged, two if it gives the row another key under NDB.
+        ruled_by: The setting that decided, ``binlog_type`` or ``binlog_row_image``.
+        ignores: The setting that has no effect on this table, and why.
+    """
+
+    events: tuple[LoggedImages, ...]
+    ruled_by: str
+    ignores: str
+
+
+_BY_TYPE = ("binlog_type", "binlog_row_image has no effect on NDB tables")
+_BY_ROW_IMAGE = ("binlog_row_image", "binlog_type and the ndb_log options have no effect on tables of other engines")
+
+
+def images(
+    table: Table,
+    layout: RowLayout,
+    before: Row | None,
+    after: Row | None,
+    written: Collection[int],
+    logging: Logging,
+) -> Images:
+    """
+    Return the images that a change is logged with.
+
+    Args:
+        table: The table; its engine decides which rule counts.
+        layout: How its rows are encoded.
+        before: The whole row before it; None for an insert.
+        after: The whole row after it; None for a delete.
+        written: Positions of the columns that the statement names (insert) or sets (update).
+        logging: The server's settings.
+
+    Raises:
+        SchemaError: There is no row at all, or a row lacks a column that is logged.
+    """
+    rows = _encoded(layout, before), _encoded(layout, after)
+    if rows == (None, None):
+        message = "a change needs the row before it or the row after it"
+        raise SchemaError(message, table=table.full_name)
+    if is_ndb(table):
+        columns, rule = _ndb_events(table, *rows, written, logging.update_format), _BY_TYPE
+    else:
+        columns, rule = _other_events(table, *rows, written, logging.row_image), _BY_ROW_IMAGE
+    events = tuple(
+        LoggedImages(event.operation, _image(layout, rows[0], event.before), _image(layout, rows[1], event.after))
+        for event in columns
+    )
+    return Images(events, *rule)
+
+
+_Payloads = Mapping[int, bytes | None]
+
+
+def _encoded(layout: RowLayout, row: Row | None) -> _Payloads | None:
+    if row is None:
+        return None
+    if isinstance(row, RowImage):
+        return dict(zip(row.present, row.payloads, strict=True))
+    return {place: None if value is None else layout.codecs[place].encode(value) for place, value in row.items()}
+
+
+def _image(layout: RowLayout, row: _Payloads | None, present: tuple[int, ...] | None) -> RowImage | None:
+    if present is None:
+        return None
+    payloads = [_payload(layout, row or {}, place) for place in present]
+    return RowImage(layout, present, tuple(payloads))
+
+
+def _payload(layout: RowLayout, row: _Payloads, place: int) -> bytes | None:
+    payload: bytes | Absent | None = row.get(place, ABSENT)
+    if payload is ABSENT:
+        message = "the row has no value of this column, and it is logged"
+        raise SchemaError(message, table=layout.table, column=layout.names[place])
+    return payload
+
+
+def _operation(before: _Payloads | None, after: _Payloads | None) -> Operation:
+    if before is None:
+        return Operation.WRITE_ROW
+    return Operation.DELETE_ROW if after is None else Operation.UPDATE_ROW
+
+
+def _ndb_events(
+    table: Table, before: _Payloads | None, after: _Payloads | None, written: Collection[int], rule: UpdateFormat
+) -> tuple[EventColumns, ...]:
+    if before is not None and after is not None:
+        if not written:
+            return ()  # SET c = c, which the server finds out before it asks NDB
+        old, new = ([row.get(place) for place in table.key_ordinals] for row in (before, after))
+        if old != new:
+            key = [table.columns[place] for place in table.key_ordinals]
+            if key_of(key, old) != key_of(key, new):
+                return key_change(rule, table)
+            written = stored_columns(table)
+    event = ndb_columns(rule, table, _operation(before, after), written)
+    return () if event is None else (event,)
+
+
+def _other_events(
+    table: Table, before: _Payloads | None, after: _Payloads | None, written: Collection[int], rule: RowImageRule
+) -> tuple[EventColumns, ...]:
+    if before == after:
+        return ()  # other engines compare the rows and log no update that changes nothing
+    return (image_columns(rule, table, _operation(before, after), written),)
+
+
+# -----------------------------------------------------------------------------------------------------------
+# The table of formats
+# -----------------------------------------------------------------------------------------------------------
+
+_EXAMPLE = parse_create_table(
+    "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), note TEXT) ENGINE=NDB"
+)
+_INSERTED, _UPDATED = ("id", "name"), ("price",)
+_STATEMENTS = (
+    (Operation.WRITE_ROW, "INSERT INTO item (id, name)", _INSERTED),
+    (Operation.UPDATE_ROW, "UPDATE item SET price", _UPDATED),
+    (Operation.DELETE_ROW, "DELETE FROM item", ()),
+)
+
+
+def format_table() -> str:
+    """Return what each format logs of three statements on one small table, as a Markdown table."""
+    head = ["format", *(f"`{statement}`" for _, statement, _ in _STATEMENTS)]
+    lines = [head, ["---"] * len(head)]
+    for row in BINLOG_TYPES:
+        if row.names:
+            rule = effective_format(row.number)
+            events = [ndb_columns(rule, _EXAMPLE, kind, _places(names)) for kind, _, names in _STATEMENTS]
+            lines.append([f"{row.number} {row.name}", *(_cell(event) for event in events)])
+    other = attrs.evolve(_EXAMPLE, engine="INNODB")
+    for image in RowImageRule:
+        columns = [image_columns(image, other, kind, _places(names)) for kind, _, names in _STATEMENTS]
+        lines.append([f"binlog_row_image={image.value}", *(_cell(event) for event in columns)])
+    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def _places(names: tuple[str, ...]) -> list[int]:
+    return [_EXAMPLE.ordinal(name) for name in names]
+
+
+def _cell(event: EventColumns | None) -> str:
+    if event is None:
+        return "nothing"
+    parts = [
+        f"{label} {', '.join(_EXAMPLE.columns[place].name for place in places)}"
+        for label, places in (("BI", event.before), ("AI", event.after))
+        if places is not None
+    ]
+    return f"{event.operation.name}: {'; '.join(parts)}"

@@ -1,0 +1,3 @@
+"""
+Tables: from CREATE TABLE text, their keys, their defaults.
+"""

@@ -1,0 +1,52 @@
+"""
+What a column holds when nobody gave it a value.
+"""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from ndb_formats.schema.tables import Column
+from ndb_formats.types.geometry import Geometry
+from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.values import ABSENT, Value
+from ndb_formats.types.vector import Vector
+
+__all__ = ["default_value", "zero_value"]
+
+_INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
+_EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
+_ZERO_TEXTS = {
+    "date": "0000-00-00",
+    "time": "00:00:00",
+    "datetime": "0000-00-00 00:00:00",
+    "timestamp": "0000-00-00 00:00:00",
+}
+
+
+def default_value(column: Column) -> Value:
+    """Return the declared constant default, in the column's type; NULL if none was declared."""
+    default = column.default
+    if default is ABSENT or default is None:
+        return None
+    if not isinstance(default, str):
+        return default
+    if column.type in _INTEGERS:
+        return int(default)
+    if column.type == "decimal":
+        return Decimal(default).quantize(Decimal(1).scaleb(-(column.scale or 0)))
+    return float(default) if column.type in ("float", "double") else default
+
+
+def zero_value(column: Column) -> Value:
+    """Return the implicit zero of a type: 0, an empty text, the zero date; JSON without bytes is null."""
+    if column.type in _ZERO_TEXTS:
+        fraction = f".{'0' * column.length}" if column.length and column.type != "date" else ""
+        return _ZERO_TEXTS[column.type] + fraction
+    if column.charset is not None:
+        return ""
+    if column.type in _INTEGERS:
+        return 0
+    if column.type == "decimal":
+        return Decimal(0).scaleb(-(column.scale or 0))
+    return 0.0 if column.type in ("float", "double") else _EMPTY.get(column.type, b"")

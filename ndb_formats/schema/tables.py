@@ -1,0 +1,149 @@
+"""
+What a table is: columns, keys, and which columns identify a row.
+
+Values only; `create_table` makes them from SQL, `table_map` tells what a binlog says of them.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from ndb_formats.errors import SchemaError
+from ndb_formats.types.values import ABSENT, MaybeValue
+
+__all__ = ["Column", "Schema", "Table"]
+
+TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
+BLOB_TYPES = frozenset(
+    {
+        "tinyblob", "blob", "mediumblob", "longblob",
+        "tinytext", "text", "mediumtext", "longtext",
+        "json", "geometry", "vector",
+    }
+)  # fmt: skip
+
+
+@attrs.frozen
+class Column:
+    """
+    One column as declared.
+
+    Attributes:
+        name: Its name, in the case it was declared in.
+        type: Base type in MySQL's canonical lower-case spelling, without arguments (``int``, ``varchar``).
+        length: Declared length, precision or fraction digits, if any.
+        scale: Digits after the point of DECIMAL, FLOAT and DOUBLE, if declared.
+        unsigned: Declared UNSIGNED.
+        charset: Character set of text, ENUM and SET columns; None for all other types.
+        collation: Collation, where it was declared.
+        members: Strings of an ENUM or SET.
+        nullable: May hold NULL.
+        default: Declared constant default as text or bytes; None is DEFAULT NULL; ABSENT is none declared.
+        generated: ``stored`` or ``virtual`` for a generated column.
+        depends_on: Names of the columns that a generated column's expression mentions.
+        auto_increment: Declared AUTO_INCREMENT.
+        computed_default: The declared default is no constant: an expression, or CURRENT_TIMESTAMP.
+        on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
+    """
+
+    name: str
+    type: str
+    length: int | None = None
+    scale: int | None = None
+    unsigned: bool = False
+    charset: str | None = None
+    collation: str | None = None
+    members: tuple[str, ...] = ()
+    nullable: bool = True
+    default: MaybeValue = ABSENT
+    generated: str | None = None
+    depends_on: tuple[str, ...] = ()
+    auto_increment: bool = False
+    computed_default: bool = False
+    on_update: bool = False
+
+    @property
+    def must_be_given(self) -> bool:
+        """Whether a data node refuses a new row without it: it knows constant defaults, but no expressions."""
+        return not self.nullable and self.default is ABSENT and self.generated != "virtual"
+
+    @property
+    def is_blob(self) -> bool:
+        """Whether NDB keeps it as a blob, in parts outside the row."""
+        return self.type in BLOB_TYPES
+
+    @property
+    def sql_type(self) -> str:
+        """The type as MySQL's `information_schema.COLUMNS.COLUMN_TYPE` spells it."""
+        arguments = ""
+        if self.members:
+            arguments = "(" + ",".join("'" + member.replace("'", "''") + "'" for member in self.members) + ")"
+        elif self.length is not None and self.scale is not None:
+            arguments = f"({self.length},{self.scale})"
+        elif self.length is not None:
+            arguments = f"({self.length})"
+        return f"{self.type}{arguments}{' unsigned' if self.unsigned else ''}"
+
+
+@attrs.frozen
+class Table:
+    """
+    One table as declared.
+
+    Attributes:
+        database: Database name.
+        name: Table name.
+        columns: Columns in order.
+        primary_key: Names of its primary key columns in key order; empty if it has none.
+        unique_keys: Names of the columns of each further unique key.
+        engine: Storage engine as declared, upper case, or None.
+    """
+
+    database: str
+    name: str
+    columns: tuple[Column, ...]
+    primary_key: tuple[str, ...] = ()
+    unique_keys: tuple[tuple[str, ...], ...] = ()
+    engine: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        """``database.table``."""
+        return f"{self.database}.{self.name}"
+
+    @property
+    def key_ordinals(self) -> tuple[int, ...]:
+        """Positions of the primary key columns, counted from 0, in key order."""
+        return tuple(self.ordinal(name) for name in self.primary_key)
+
+    def find(self, name: str) -> Column | None:
+        """Return the column of exactly that name (column names here are case-sensitive, as NDB's are)."""
+        return next((column for column in self.columns if column.name == name), None)
+
+    def ordinal(self, name: str) -> int:
+        """
+        Return the position of a column, counted from 0.
+
+        Raises:
+            SchemaError: There is no such column.
+        """
+        for position, column in enumerate(self.columns):
+            if column.name == name:
+                return position
+        names = ", ".join(column.name for column in self.columns)
+        message = f"no such column; the table has {names}"
+        raise SchemaError(message, table=self.full_name, column=name)
+
+
+@attrs.frozen
+class Schema:
+    """A set of tables, found by database and name."""
+
+    tables: tuple[Table, ...] = ()
+
+    def find(self, database: str, name: str) -> Table | None:
+        """Return the table of that name, or None."""
+        return next((table for table in self.tables if table.database == database and table.name == name), None)
+
+    def __add__(self, other: Schema) -> Schema:
+        return Schema(self.tables + other.tables)

@@ -1,0 +1,3 @@
+"""
+Events as text, with the habits of mysqlbinlog.
+"""

@@ -1,0 +1,3 @@
+"""
+Column types: one codec each, and character sets.
+"""

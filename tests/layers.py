@@ -1,0 +1,51 @@
+"""Which folder may import which: the order of each package's folders, lowest first."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+# A folder, or a module beside them, imports from itself and from what stands before it.
+LAYERS = {
+    "ndb_formats": (
+        *("errors", "constants", "cursor", "types", "schema", "events", "rules"),
+        *("binlog_reader", "binlog_writer", "selection", "row_reader", "row_records", "columnar", "text", "__init__"),
+    ),
+    "conflict": (
+        *("errors", "rules", "config", "history", "compatibility", "grid", "results", "ingestion"),
+        *("reference", "columnar", "jobs", "pipeline", "conformance", "cli", "__init__", "__main__"),
+    ),
+}
+
+
+def modules(package: str) -> list[Path]:
+    """Return the modules of a package."""
+    return sorted((ROOT / package).rglob("*.py"))
+
+
+def imported(path: Path) -> set[str]:
+    """Return the full names of all modules that a file imports, at any depth."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path} imports by a relative name"
+            names.add(node.module or "")
+    return names
+
+
+def layer(module: str) -> str:
+    """Return the folder, or the module beside the folders, that a module belongs to."""
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def upward_imports(package: str) -> Iterator[str]:
+    """Yield every import from a folder that stands above the importing one."""
+    order = LAYERS[package]
+    for path in modules(package):
+        here = path.relative_to(ROOT / package).parts[0].removesuffix(".py")
+        for name in imported(path):
+            if name.split(".")[0] == package and order.index(layer(name)) > order.index(here):
+                yield f"{path.relative_to(ROOT)} imports {name}"
