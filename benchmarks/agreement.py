@@ -20,7 +20,7 @@ from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.results.applied_changes import applied_changes
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
-from conflict.results.layout import TAKEN, taken_path
+from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path
 from conflict.results.model import Resolution
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Verdict
@@ -40,7 +40,9 @@ def contents(out: Folder, run: Configuration, summary: RunSummary, applied: Appl
     figures = {name: value for name, value in summary.to_json().items() if name not in NOT_COMPARED}
     found: dict[str, Any] = {"summary": figures, "counters": summary.counters, "applied": applied}
     for cluster in run.clusters:
-        found[f"taken by {cluster.name}"] = out.read_table(taken_path(cluster.name), TAKEN).to_pylist()
+        found[f"taken by {cluster.name}"] = out.read_table(
+            applied_epochs_path(cluster.name), APPLIED_EPOCHS
+        ).to_pylist()
         path = f"outcomes/applier={cluster.name}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes of {cluster.name}"] = Counter(tuple(row.items()) for row in outcomes)

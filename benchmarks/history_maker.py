@@ -34,8 +34,8 @@ from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, RunFacts, table_definitions, table_numbers
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, keys_part, never_null, part
+from conflict.grid.manifest import Manifest, SegmentFacts, table_definitions, table_numbers
+from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -128,7 +128,7 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
         with ProcessPoolExecutor(processes, get_context("spawn")) as pool:
             list(pool.map(write, parts))
     plan = plan_of(shape)
-    folder.write_table("takes.parquet", pa.concat_tables(_takes(plan, applier) for applier in (0, 1)))
+    folder.write_table("schedule.parquet", pa.concat_tables(_applies(plan, applier) for applier in (0, 1)))
     manifest = _manifest(plan)
     folder.write_json("history.json", manifest.to_json())
     return manifest
@@ -136,18 +136,18 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
 
 def _edges(shape: Shape) -> list[int]:
     """Return the first slot of each run, and the end."""
-    return [run * shape.slots // shape.runs for run in range(shape.runs + 1)]
+    return [run * shape.slots // shape.segments for run in range(shape.segments + 1)]
 
 
 def _manifest(plan: Plan) -> Manifest:
     shape = plan.shape
     edges = _edges(shape)
-    files = {name: tuple(f"{name}.binlog.{run:06d}" for run in range(1, shape.runs + 1)) for name in CLUSTERS}
+    files = {name: tuple(f"{name}.binlog.{run:06d}" for run in range(1, shape.segments + 1)) for name in CLUSTERS}
     facts = {}
     for name, clock in zip(CLUSTERS, plan.clocks, strict=True):
         ends = clock.starts[edges].tolist()
         facts[name] = tuple(
-            RunFacts(
+            SegmentFacts(
                 file=files[name][run],
                 start=4,
                 stop=4 + EVENT_BYTES * (ends[run + 1] - ends[run]),
@@ -155,7 +155,7 @@ def _manifest(plan: Plan) -> Manifest:
                 last_epoch=int(clock.epochs[edges[run + 1] - 1]),
                 changes=ends[run + 1] - ends[run],
             )
-            for run in range(shape.runs)
+            for run in range(shape.segments)
         )
     return Manifest(
         buckets=shape.buckets,
@@ -163,7 +163,7 @@ def _manifest(plan: Plan) -> Manifest:
         clusters={name: server_id(number) for number, name in enumerate(CLUSTERS)},
         tables=table_definitions(table_numbers(configuration("NDB$EPOCH"))),
         files=files,
-        runs=facts,
+        segments=facts,
         types={TABLE: TYPES},
         resolve_columns={TABLE: RESOLVE} if shape.binlog_type == 7 else {},
         errors={},
@@ -175,19 +175,19 @@ def _manifest(plan: Plan) -> Manifest:
     )
 
 
-def _take_places(own: Clock, source: Clock) -> tuple[Array, Array, Array]:
+def _apply_places(own: Clock, source: Clock) -> tuple[Array, Array, Array]:
     """Return the slots of the source that are taken, and slot and group of the applier's epoch."""
-    foreign = np.flatnonzero(source.taken < own.shape.slots)
-    slot = source.taken[foreign]
+    foreign = np.flatnonzero(source.applied < own.shape.slots)
+    slot = source.applied[foreign]
     return foreign, slot, own.place[slot] + foreign - own.seen(source, after=False)[slot] - 1
 
 
-def _takes(plan: Plan, applier: int) -> pa.Table:
+def _applies(plan: Plan, applier: int) -> pa.Table:
     """Return the takes of an applier: each in its place, and after what its epoch carries news of."""
     own, source = plan.clocks[applier], plan.clocks[1 - applier]
-    foreign, slot, group = _take_places(own, source)
+    foreign, slot, group = _apply_places(own, source)
     news = source.seen(own, after=True)[foreign]
-    last = own.transactions + own.takes(source) - 1
+    last = own.transactions + own.applies(source) - 1
     some = news >= 0
     columns = (
         [CLUSTERS[applier]] * len(foreign),
@@ -200,8 +200,8 @@ def _takes(plan: Plan, applier: int) -> pa.Table:
         np.where(some, own.epochs[news], np.uint64(0)),
         np.where(some, last[news], -1),
     )
-    arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, TAKES, strict=True)]
-    return pa.table(arrays, schema=TAKES)
+    arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
+    return pa.table(arrays, schema=SCHEDULE)
 
 
 def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> None:
@@ -214,13 +214,13 @@ def _write_buckets(shape: Shape, folder: Folder, first: int, *, count: int) -> N
             before, after = _sets(shape, side)
             changes = _changes(plan, cluster, bucket, before, after)
             table = never_null(pa.table(changes, schema=CHANGES))
-            _write_runs(folder, "changes", cluster, bucket.number, table, cuts)
+            _write_segments(folder, "changes", cluster, bucket.number, table, cuts)
             keys = bucket.ids[side.place]
             images = [_images(keys, side.before, before), _images(keys, side.value, after)]
-            _write_runs(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES), cuts)
+            _write_segments(folder, "images", cluster, bucket.number, pa.table(images, schema=IMAGES), cuts)
             consequences, cuts = _consequences(plan, cluster, bucket)
             table = pa.table(consequences, schema=CONSEQUENCES)
-            _write_runs(folder, "consequences", cluster, bucket.number, table, cuts)
+            _write_segments(folder, "consequences", cluster, bucket.number, table, cuts)
 
 
 def _write_keys(folder: Folder, bucket: MadeBucket) -> None:
@@ -252,7 +252,7 @@ def _binary(offsets: Array, data: Array, missing: Array | None) -> pa.Array:
     return pa.Array.from_buffers(pa.binary(), len(offsets) - 1, buffers, nulls)
 
 
-def _write_runs(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table, cuts: list[int]) -> None:
+def _write_segments(folder: Folder, kind: str, cluster: int, bucket: int, table: pa.Table, cuts: list[int]) -> None:
     for run, (start, stop) in enumerate(pairwise(cuts)):
         if start < stop:
             path = part(kind, CLUSTERS[cluster], run, bucket)
@@ -281,8 +281,8 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
     """Return the columns of `CHANGES`, with the columns that the images carry."""
     side, clock = bucket.sides[cluster], plan.clocks[cluster]
     count, slot, edges = len(side.slot), side.slot, np.array(_edges(plan.shape))
-    takes = clock.takes(plan.clocks[1 - cluster])
-    group = side.transaction + np.where(side.transaction >= clock.place[slot], takes[slot], 0)
+    applies = clock.applies(plan.clocks[1 - cluster])
+    group = side.transaction + np.where(side.transaction >= clock.place[slot], applies[slot], 0)
     compared = RESOLVE if plan.shape.binlog_type == 7 else None
     none = np.zeros(count, np.uint64)
     run = np.searchsorted(edges, slot, "right") - 1
@@ -315,16 +315,16 @@ def _images(keys: Array, values: Array, sets: Array) -> pa.Array:
 def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[Any], list[int]]:
     """Return the columns of `CONSEQUENCES` of what an applier did of the other's changes, and where runs end."""
     own, source, side = plan.clocks[applier], plan.clocks[1 - applier], bucket.sides[1 - applier]
-    foreign, slots, groups = _take_places(own, source)
-    place, taken, effect = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
+    foreign, slots, groups = _apply_places(own, source)
+    place, applied, effect = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
     columns = [
         bucket.numbers[place],
         np.zeros(len(place), np.int16),
-        own.epochs[slots[taken]],
-        groups[taken].astype(np.int32),
+        own.epochs[slots[applied]],
+        groups[applied].astype(np.int32),
         effect,
     ]
-    return columns, np.searchsorted(slots[taken], _edges(plan.shape)).tolist()
+    return columns, np.searchsorted(slots[applied], _edges(plan.shape)).tolist()
 
 
 def main() -> None:

@@ -13,8 +13,8 @@ from conflict.config.configuration import Configuration
 from conflict.grid.event_shapes import parts_of
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, table_numbers
-from conflict.grid.schemas import CHANGES, IMAGES, KEYS, TAKES, keys_part, part
-from conflict.history.model import Cluster, History, Origin, RowChange, Take, Transaction
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.history.model import Cluster, EpochApply, History, Origin, RowChange, Transaction
 from conflict.history.schedule import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -29,10 +29,10 @@ def read_history(folder: Folder, configuration: Configuration) -> History:
     manifest = Manifest.from_json(folder.read_json("history.json"))
     numbers = table_numbers(configuration)
     layouts = manifest.layouts(numbers)
-    takes: dict[str, list[Take]] = {name: [] for name in manifest.clusters}
-    for row in folder.read_table("takes.parquet", TAKES).to_pylist():
+    applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
+    for row in folder.read_table("schedule.parquet", SCHEDULE).to_pylist():
         arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
-        takes[row.pop("applier")].append(Take(**row, arrived=arrived))
+        applies[row.pop("applier")].append(EpochApply(**row, arrived=arrived))
     clusters = []
     for cluster in configuration.clusters:
         changes = sorted(_changes(folder, manifest, cluster.name, layouts), key=lambda item: item[0])
@@ -40,7 +40,7 @@ def read_history(folder: Folder, configuration: Configuration) -> History:
             Transaction(epoch, group, tuple(change for _, change in items))
             for (epoch, group), items in groupby(changes, key=lambda item: (item[0][0], item[0][1]))
         ]
-        timeline = timeline_of(transactions, takes[cluster.name])
+        timeline = timeline_of(transactions, applies[cluster.name])
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
     return History(tuple(clusters), {layout.table: layout for layout in layouts if layout is not None})
 
@@ -52,7 +52,7 @@ def _changes(
     for bucket in range(manifest.buckets):
         parts = [keys_part(bucket, batch) for batch in range(manifest.batches)]
         identities = folder.read_tables(parts, KEYS).column("identity").to_pylist()
-        runs = range(len(manifest.runs[cluster]))
+        runs = range(len(manifest.segments[cluster]))
         rows, images = (
             folder.read_tables((part(kind, cluster, run, bucket) for run in runs), schema).to_pylist()
             for kind, schema in (("changes", CHANGES), ("images", IMAGES))

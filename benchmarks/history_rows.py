@@ -187,7 +187,7 @@ def make_rows(members: Array, times: Times, seed: int, gap: int, keys: Keys) -> 
         The resolve column after and before each, the latter as the cluster then saw the row, and 0 for a write; it
         decides all other columns; shape (changes, 2), uint64. Whether there were enough keys.
     """
-    (first, sums, guide), (before, after, takes_at, pace) = keys, times
+    (first, sums, guide), (before, after, applies_at, pace) = keys, times
     count = len(members)
     state, rows = np.full((first[2], 5), -1, np.int32), np.empty((count, 3), np.int32)
     values, there = np.zeros((count, 2), np.uint64), np.zeros(3, np.int64)
@@ -195,7 +195,7 @@ def make_rows(members: Array, times: Times, seed: int, gap: int, keys: Keys) -> 
     for row in range(count):
         here, slot, kind = members[row, CLUSTER], members[row, SLOT], members[row, KIND]
         home, place, operation = 1 - here, -1, UPDATE
-        seen = after[here, slot] if members[row, TRANSACTION] >= takes_at[here, slot] else before[here, slot]
+        seen = after[here, slot] if members[row, TRANSACTION] >= applies_at[here, slot] else before[here, slot]
         chance = mixed(np.uint64(seed) + np.uint64(row))
         if kind == AWAY and there[home]:
             place = first[home] + choose(first, sums, guide, home, unit(chance)) % there[home]

@@ -55,7 +55,7 @@ class Shape:
         window: Fewest and most slots between an epoch and its take.
         binlog_type: 7 (all columns in both images), 8 (the key, changed columns) or 9 (the key, all columns).
         buckets: None is one per 5 million row changes, at least 4, and an even number: two cores share them alike.
-        runs: Runs of epochs per cluster.
+        segments: Segments of epochs per cluster.
     """
 
     changes: int = attrs.field(validator=attrs.validators.ge(2000))
@@ -71,7 +71,7 @@ class Shape:
     window: tuple[int, int] = (1, 3)
     binlog_type: int = attrs.field(default=7, validator=attrs.validators.in_((7, 8, 9)))
     buckets: int = attrs.field(default=None, converter=attrs.converters.default_if_none(0))
-    runs: int = 4
+    segments: int = 4
 
     def __attrs_post_init__(self) -> None:
         for name, usual in (("keys", self.changes // 10), ("buckets", max(4, 2 * -(-self.changes // 10_000_000)))):
@@ -83,7 +83,7 @@ class Shape:
     @property
     def slots(self) -> int:
         """How many epochs each cluster logs."""
-        return max(self.changes // (2 * self.changes_per_epoch), self.runs)
+        return max(self.changes // (2 * self.changes_per_epoch), self.segments)
 
     def chance(self, *purpose: int) -> np.random.Generator:
         """Return a source of chance for one purpose."""
@@ -105,7 +105,7 @@ class Clock:
         shape: Of the History.
         cluster: Its number.
         starts: Number of the first change of each epoch, and their total. Shape (slots + 1,).
-        taken: Slot in which the other cluster takes each epoch; `Shape.slots` or more if it does not. Shape (slots,).
+        applied: Slot in which the other cluster takes each epoch; `Shape.slots` or more if it does not. Shape (slots,).
         patterns: Transaction of each change of an epoch, by pattern. Shape (patterns, changes).
         singles: Whether that transaction changes one row alone. Shape (patterns, changes).
     """
@@ -113,7 +113,7 @@ class Clock:
     shape: Shape
     cluster: int
     starts: Int64
-    taken: Int64
+    applied: Int64
     patterns: Int32
     singles: npt.NDArray[np.bool_]
 
@@ -125,9 +125,9 @@ class Clock:
         ends = np.floor(np.cumsum(weights) / weights.sum() * total + 0.5).astype(np.int64)
         starts = np.concatenate([[0], ends])
         delays = shape.chance(cluster, 1).integers(*shape.window, shape.slots, endpoint=True)
-        taken = np.maximum.accumulate(np.arange(shape.slots) + delays)
+        applied = np.maximum.accumulate(np.arange(shape.slots) + delays)
         patterns, singles = _patterns(shape.chance(cluster, 2), int(np.diff(starts).max()))
-        return cls(shape, cluster, starts, taken, patterns, singles)
+        return cls(shape, cluster, starts, applied, patterns, singles)
 
     @cached_property
     def pattern(self) -> Int64:
@@ -152,9 +152,9 @@ class Clock:
 
     def seen(self, other: Clock, *, after: bool) -> Int64:
         """Return the last slot of the other cluster that is taken before or after the takes of each epoch."""
-        return np.searchsorted(other.taken, np.arange(self.shape.slots), "right" if after else "left") - 1
+        return np.searchsorted(other.applied, np.arange(self.shape.slots), "right" if after else "left") - 1
 
-    def takes(self, other: Clock) -> Int64:
+    def applies(self, other: Clock) -> Int64:
         """Return how many epochs of the other cluster are taken in each epoch. Shape (slots,)."""
         return self.seen(other, after=True) - self.seen(other, after=False)
 

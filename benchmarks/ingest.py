@@ -19,8 +19,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.writer import KeyTask, number_keys
 from conflict.ingestion import segment_task as run_task
-from conflict.ingestion.segment_task import RunTask, load_record, read_run
-from conflict.ingestion.segments import plan_runs
+from conflict.ingestion.segment_task import SegmentTask, load_record, read_segment
+from conflict.ingestion.segments import plan_segments
 from ndb_formats.schema.create_table import parse_schema
 
 TABLES = parse_schema(SCHEMA, database="bench")
@@ -30,9 +30,9 @@ BUCKETS = 4
 
 def _read(file: Path, history: Folder) -> int:
     """Read every run of a file; return how many there are."""
-    runs = plan_runs([file]).runs
+    runs = plan_segments([file]).segments
     for run in runs:
-        read_run(RunTask("A", SERVER, (str(file),), run, TABLES, NUMBERS, BUCKETS, history))
+        read_segment(SegmentTask("A", SERVER, (str(file),), run, TABLES, NUMBERS, BUCKETS, history))
     return len(runs)
 
 

@@ -71,7 +71,7 @@ def statistics_of(shape: Shape, measured: Measured) -> dict[str, Any]:
     plan = plan_of(shape)
     tables = (table for site in measured.answer["summary"]["tables"].values() for table in site.values())
     transactions = sum(int(clock.transactions.sum()) for clock in plan.clocks)
-    judged = int(plan.clocks[1].transactions[plan.clocks[1].taken < shape.slots].sum())
+    judged = int(plan.clocks[1].transactions[plan.clocks[1].applied < shape.slots].sum())
     in_conflict = measured.answer["counters"]["A"].get("Ndb_conflict_trans_reject_count", 0)
     return {
         **attrs.asdict(shape),
@@ -91,10 +91,10 @@ def decided(measured: Measured) -> int:
     return sum(table.get(name, 0) for table in tables for name in verdicts) - logged
 
 
-def taken(shape: Shape) -> int:
+def applied(shape: Shape) -> int:
     """Return how many changes of both clusters stand in epochs that are taken."""
     clocks = plan_of(shape).clocks
-    return sum(int(clock.starts[(clock.taken < shape.slots).sum()]) for clock in clocks)
+    return sum(int(clock.starts[(clock.applied < shape.slots).sum()]) for clock in clocks)
 
 
 @attrs.frozen
@@ -182,7 +182,7 @@ def measured(function: str, spark: Session, arguments: argparse.Namespace, scrat
             works["peer"], facts = peer.run, peer.facts
         runs = in_turns(works, arguments.repeat, again=arguments.repeat)
     all_of_it = job.measured(runs["job"])
-    assert decided(all_of_it) == taken(shape)
+    assert decided(all_of_it) == applied(shape)
     timing = reference(function, arguments.reference_changes, arguments.reference_runs, scratch)
     return Result(
         function,

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from benchmarks.history_maker import usual_binlog_type
 from benchmarks.history_shape import Shape
-from benchmarks.resolve import MILLION, MIX, decided, history_of, statistics_of, taken, warm_up
+from benchmarks.resolve import MILLION, MIX, applied, decided, history_of, statistics_of, warm_up
 from benchmarks.sessions import Job, Measured, Session, session
 from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
 
@@ -122,7 +122,7 @@ def measured(function: str, sessions: Sequence[Session], arguments: argparse.Nam
     for name, (shape, spark, _) in jobs.items():
         if name != _name(shape, spark, False):
             job, without = found[name], found[_name(shape, spark, False)]
-            assert decided(job) == taken(shape)
+            assert decided(job) == applied(shape)
             limit = limit_of(history_of(shape, scratch), job.written, spark.cores, scratch)
             shape_document = statistics_of(shape, job)
             points.append(Point(function, shape.changes, spark.cores, job, without, limit, shape_document))

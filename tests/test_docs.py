@@ -26,7 +26,7 @@ from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
-from conflict.results.layout import OUTCOMES, TAKEN, UNDECIDED
+from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
 from conflict.rules.counters import COUNTERS
 from conflict.rules.functions import FUNCTIONS, parse_conflict_function
 from conflict.rules.replication_table import ReplicationRow
@@ -277,9 +277,9 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 
 def test_outcome_columns() -> None:
-    """The tables of takes, outcomes and open decisions are `TAKEN`, `OUTCOMES` and `UNDECIDED`."""
-    taken, outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
-    assert [row[:2] for row in taken] == arrow_columns(TAKEN)
+    """The tables of takes, outcomes and open decisions are `APPLIED_EPOCHS`, `OUTCOMES` and `UNDECIDED`."""
+    applied, outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
+    assert [row[:2] for row in applied] == arrow_columns(APPLIED_EPOCHS)
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
 
@@ -291,7 +291,7 @@ def test_batch_columns() -> None:
 
 def test_history_columns() -> None:
     """The tables of the History are the schemas of the grid and of the epochs."""
-    schemas = (grid.TAKES, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES, EPOCHS)
+    schemas = (grid.SCHEDULE, grid.KEYS, grid.CHANGES, grid.IMAGES, grid.CONSEQUENCES, EPOCHS)
     found = tables("jobs.md", "column", "type", "meaning")
     for schema, rows in zip(schemas, found, strict=False):
         assert [row[:2] for row in rows] == arrow_columns(schema)

@@ -141,12 +141,12 @@ def ingest(
             loaded.configuration, Folder(str(out.absolute())), partial(hints_of_run_file, loaded), progress
         )
     manifest = ingested.manifest
-    done = f"Read {_runs(ingested.read)};" if ingested.read else f"Nothing new; {_runs(ingested.there)}"
+    done = f"Read {_segments(ingested.read)};" if ingested.read else f"Nothing new; {_segments(ingested.there)}"
     there = f" {ingested.there:,}" if ingested.read else ""
     console.print(f"{done}{there} were there already.")
-    for name, runs in manifest.runs.items():
-        epochs = f"epochs {runs[0].first_epoch} to {runs[-1].last_epoch}" if runs else "no epochs"
-        console.print(f"{name}: {sum(run.changes for run in runs):,} row changes of its own, {epochs}")
+    for name, segments in manifest.segments.items():
+        epochs = f"epochs {segments[0].first_epoch} to {segments[-1].last_epoch}" if segments else "no epochs"
+        console.print(f"{name}: {sum(segment.changes for segment in segments):,} row changes of its own, {epochs}")
     console.print(f"The History is in [bold]{escape(str(out))}[/bold].")
     for name, error in manifest.errors.items():
         messages.print(
@@ -205,8 +205,8 @@ def _must_be_new(out: Path) -> None:
         raise typer.BadParameter(message)
 
 
-def _runs(count: int) -> str:
-    return f"{count:,} run{'' if count == 1 else 's'} of epochs"
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'' if count == 1 else 's'}"
 
 
 def _must_be_new_or_history(out: Path) -> None:

@@ -82,7 +82,7 @@ def _outcomes(run: Run) -> Table:
     )
     for cluster, name, each in _counts(run):
         others = [each.get(verdict, 0) for verdict in rare]
-        figures = (_taken(each), each["applied"], *others, each["rejected"], each["refreshes"])
+        figures = (_applied(each), each["applied"], *others, each["rejected"], each["refreshes"])
         table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
     return table
 
@@ -105,11 +105,11 @@ def _counts(run: Run) -> list[tuple[str, str, dict[str, int]]]:
         (cluster, name, each)
         for cluster, tables in run.summary.tables.items()
         for name, each in tables.items()
-        if _taken(each)
+        if _applied(each)
     ]
 
 
-def _taken(each: Mapping[str, int]) -> int:
+def _applied(each: Mapping[str, int]) -> int:
     return sum(each.get(verdict.name.lower(), 0) for verdict in Verdict)
 
 
@@ -207,7 +207,7 @@ def _print_open_questions(console: Console, run: Run) -> None:
 
 def explain_settled(settled: Settled) -> str:
     """Say what a binlog leaves open, and what was concluded from what it shows."""
-    if settled.reading is Reading.NOT_TAKEN:
+    if settled.reading is Reading.NOT_APPLIED:
         return (
             f"whether {settled.cluster} took epoch {settled.foreign_epoch} of the other cluster, the first without a "
             "trace at the end. It would have changed rows, and the binlog shows none of that, so it was not taken."

@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.columnar.kernels.apply_order import known_before, order
-from conflict.columnar.kernels.arrays import Bool, Int32, TakeArrays, UInt64, read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, UInt64, read_only
 from conflict.errors import HistoryError
-from conflict.history.model import Cluster, Take
+from conflict.history.model import Cluster, EpochApply
 
-__all__ = ["Taken", "order_takes", "plan_takes"]
+__all__ = ["ApplierEpochs", "order_applies", "plan_applies"]
 
 _TYPES = {
     "foreign_epoch": np.uint64,
@@ -37,9 +37,9 @@ _TYPES = {
 
 
 @attrs.frozen(eq=False)
-class Taken:
+class ApplierEpochs:
     """
-    The takes of one applier in order; see `TakeArrays` for the columns. Shape (takes,).
+    The takes of one applier in order; see `EpochApplies` for the columns. Shape (takes,).
     """
 
     foreign_epoch: UInt64
@@ -65,26 +65,26 @@ class Taken:
                 *(item.judged is not None, *(item.judged or (0, -1))),
             )
             for item in cluster.timeline
-            if isinstance(item, Take)
+            if isinstance(item, EpochApply)
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
         return cls(*(np.array(column, kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
 
     @classmethod
     def of_table(cls, table: pa.Table, applier: str) -> Self:
-        """Return the takes of an applier out of `conflict.grid.folder.TAKES`; none is judged before it commits."""
+        """Return the takes of an applier out of `conflict.grid.folder.SCHEDULE`; none is judged before it commits."""
         mine = table.filter(pc.equal(table.column("applier"), applier))
         count = len(mine)
         known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
         nothing = {"judged": np.zeros(count), "judged_epoch": np.zeros(count), "judged_group": np.full(count, -1)}
         return cls(**{name: np.asarray(column, _TYPES[name]) for name, column in (known | nothing).items()})
 
-    def first(self, kept: int | None) -> Taken:
+    def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` takes alone; None is all of them."""
-        return Taken(*(getattr(self, name)[:kept] for name in _TYPES))
+        return ApplierEpochs(*(getattr(self, name)[:kept] for name in _TYPES))
 
 
-def plan_takes(clusters: Sequence[Cluster]) -> TakeArrays:
+def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
     """
     Order the takes of two clusters of a History in memory.
 
@@ -94,17 +94,19 @@ def plan_takes(clusters: Sequence[Cluster]) -> TakeArrays:
     Raises:
         HistoryError: The schedule is circular.
     """
-    return order_takes([Taken.of_cluster(cluster) for cluster in clusters], [cluster.name for cluster in clusters])
+    return order_applies(
+        [ApplierEpochs.of_cluster(cluster) for cluster in clusters], [cluster.name for cluster in clusters]
+    )
 
 
-def order_takes(taken: Sequence[Taken], names: Sequence[str]) -> TakeArrays:
+def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:
     """
     Order the takes of both appliers, causes before effects, each one's own order kept.
 
     An epoch can be taken once all takes that its cluster committed in it have been made.
 
     Args:
-        taken: Per cluster, its takes.
+        applied: Per cluster, its takes.
         names: Names of the clusters.
 
     Raises:
@@ -113,11 +115,11 @@ def order_takes(taken: Sequence[Taken], names: Sequence[str]) -> TakeArrays:
     epochs, foreign, traced, begins = (
         tuple(read_only(array) for array in arrays)
         for arrays in (
-            [each.epoch for each in taken],
-            [each.foreign_epoch for each in taken],
-            [each.traced for each in taken],
+            [each.epoch for each in applied],
+            [each.foreign_epoch for each in applied],
+            [each.traced for each in applied],
             # What is judged before it commits stands in the way from then on.
-            [np.where(each.judged, each.judged_epoch, each.epoch) for each in taken],
+            [np.where(each.judged, each.judged_epoch, each.epoch) for each in applied],
         )
     )
     applier, number, stuck = order(begins, foreign)
@@ -125,10 +127,10 @@ def order_takes(taken: Sequence[Taken], names: Sequence[str]) -> TakeArrays:
         at = len(applier) - int((applier != stuck).sum())
         message = (
             f"the schedule is circular: cluster {names[stuck]} takes epoch "
-            f"{taken[stuck].foreign_epoch[at]} before it can have been made"
+            f"{applied[stuck].foreign_epoch[at]} before it can have been made"
         )
         raise HistoryError(message)
     known = known_before(applier, number, epochs, foreign, traced)
-    place = number + applier.astype(np.int64) * len(taken[0])
-    columns = {name: np.concatenate([getattr(each, name) for each in taken])[place] for name in _TYPES}
-    return TakeArrays(applier=applier, number=number, max_replicated_epoch=known, **columns)
+    place = number + applier.astype(np.int64) * len(applied[0])
+    columns = {name: np.concatenate([getattr(each, name) for each in applied])[place] for name in _TYPES}
+    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, **columns)

@@ -245,7 +245,7 @@ def load_bucket(
     """
 
     def paths(kind: str, cluster: str) -> list[str]:
-        return [part(kind, cluster, run, number) for run in range(len(manifest.runs[cluster]))]
+        return [part(kind, cluster, run, number) for run in range(len(manifest.segments[cluster]))]
 
     def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
         last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None

@@ -8,7 +8,7 @@ from functools import cached_property
 
 from conflict.columnar.appliers import Site, masks_of
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, Conflicts, Int32, TakeArrays, read_only
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, read_only
 from conflict.columnar.kernels.bounds import Bounds, bounds_of
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import FinalRows, trace_images
@@ -27,7 +27,7 @@ class BucketResult:
     Attributes:
         bucket: The bucket.
         sites: Both sites, in the order of the clusters.
-        takes: All takes in order.
+        applies: All takes in order.
         conflicts: The transactions in conflict.
         folded: What was decided.
         watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
@@ -37,13 +37,13 @@ class BucketResult:
         self,
         bucket: Bucket,
         sites: tuple[Site, ...],
-        takes: TakeArrays,
+        applies: EpochApplies,
         conflicts: Conflicts,
         folded: Folded,
         *,
         watched: Bool | None = None,
     ) -> None:
-        self.bucket, self.sites, self.takes = bucket, sites, takes
+        self.bucket, self.sites, self.applies = bucket, sites, applies
         self.conflicts, self.folded, self.watched = conflicts, folded, watched
 
     @cached_property
@@ -52,7 +52,7 @@ class BucketResult:
         bucket, folded = self.bucket, self.folded
         sets, images = bucket.column_sets
         return trace_images(
-            self.takes,
+            self.applies,
             bucket.rows,
             images,
             sets,
@@ -65,12 +65,12 @@ class BucketResult:
         )
 
     @cached_property
-    def taken(self) -> tuple[Int32, Int32]:
+    def applied(self) -> tuple[Int32, Int32]:
         """The takes that decisions were made in, and the first decision of each, and how many there are."""
-        takes, starts = stretches_of(read_only(self.folded.decisions.take))
-        return takes, starts
+        applies, starts = stretches_of(read_only(self.folded.decisions.apply))
+        return applies, starts
 
     @cached_property
     def bounds(self) -> Bounds:
         """Which rows belong to which take."""
-        return bounds_of(self.takes, self.bucket.rows)
+        return bounds_of(self.applies, self.bucket.rows)

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conflict.columnar.appliers import Site, function_arrays, user_functions
-from conflict.columnar.kernels.arrays import BucketRows, Conflicts, Int16, TakeArrays
+from conflict.columnar.kernels.arrays import BucketRows, Conflicts, EpochApplies, Int16
 from conflict.columnar.kernels.fold import Folded, fold
 from conflict.columnar.kernels.interpreted import Decide, interpreted_fold
 from conflict.rules.decision import Cause, Verdict, stored_precision
@@ -27,7 +27,7 @@ def fold_bucket(
     rows: Sequence[BucketRows],
     key_table: Int16,
     sites: Sequence[Site],
-    takes: TakeArrays,
+    applies: EpochApplies,
     conflicts: Conflicts,
     *,
     candidates: bool = False,
@@ -39,7 +39,7 @@ def fold_bucket(
         rows: Of both clusters, all those of some keys.
         key_table: Table number of each key. Shape (keys,).
         sites: Both sites.
-        takes: All takes in order.
+        applies: All takes in order.
         conflicts: The transactions in conflict.
         candidates: Whether it is wanted what may have been decided besides what was (see `Folded`).
 
@@ -48,7 +48,7 @@ def fold_bucket(
     """
     users = user_functions(sites)
     decide = interpreted_fold({number: _rule(function) for number, function in users.items()}) if users else fold
-    return decide(takes, rows, function_arrays(sites), conflicts, key_table, candidates=candidates)
+    return decide(applies, rows, function_arrays(sites), conflicts, key_table, candidates=candidates)
 
 
 def _rule(function: ConflictFunction) -> Decide:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.kernels.arrays import BucketRows, Decisions, Int64, Logged, TakeArrays
+from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Int64, Logged
 
 __all__ = ["PLACES", "order_of", "places_of"]
 
@@ -22,7 +22,7 @@ _STEP = 4
 
 
 def places_of(
-    chosen: Int64, decisions: Decisions, logged: Logged, takes: TakeArrays, rows: Sequence[BucketRows]
+    chosen: Int64, decisions: Decisions, logged: Logged, applies: EpochApplies, rows: Sequence[BucketRows]
 ) -> pa.ListArray:
     """
     Return the places of the operations of some decisions.
@@ -31,13 +31,13 @@ def places_of(
         chosen: Numbers of the decisions. Shape (operations,).
         decisions: All decisions of a bucket.
         logged: What its appliers logged.
-        takes: All takes.
+        applies: All takes.
         rows: What the clusters did themselves.
     """
     owners, steps = [np.zeros(0, np.int64)], [np.zeros((0, _STEP), np.int64)]
     owner, decision = np.arange(len(chosen)), chosen
     while len(decision):
-        source, applier = decisions.source[decision], takes.applier[decisions.take[decision]]
+        source, applier = decisions.source[decision], applies.applier[decisions.apply[decision]]
         step = np.empty((len(decision), _STEP), np.int64)
         for side in (0, 1):
             own = (source >= 0) & (applier == 1 - side)
@@ -45,8 +45,8 @@ def places_of(
             step[own] = _columns(rows[side].group[row], 0, rows[side].ordinal[row], -1)
         caused = source < 0
         entry = -1 - source[caused]
-        made_in = logged.take[entry]
-        step[caused] = _columns(takes.group[made_in], 1, made_in, logged.refresh[entry])
+        made_in = logged.apply[entry]
+        step[caused] = _columns(applies.group[made_in], 1, made_in, logged.refresh[entry])
         owners.append(owner)
         steps.append(step)
         owner, decision = owner[caused], logged.decision[entry]

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from conflict.columnar.appliers import Site, applied_function
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int64, Logged, Presence, TakeArrays, each_read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, Presence, each_read_only
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.operations import place_of, unusable_rows
@@ -53,7 +53,7 @@ class Unusable:
     An operation that stops an applier; the earliest comes first.
 
     Attributes:
-        take: Number of the take among those of the applier.
+        apply: Number of the take among those of the applier.
         phase: When it does: all operations are judged before transactions are rejected.
         place: Its place in the foreign epoch (see `place_of`).
         table: Number of its table.
@@ -64,7 +64,7 @@ class Unusable:
         row: Number of the row in the event.
     """
 
-    take: int
+    apply: int
     phase: Phase
     place: tuple[int, ...]
     table: int
@@ -174,35 +174,35 @@ def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
     return np.asarray(rules.refused[table] | rules.no_role[table] | lacking)
 
 
-def first_unusable(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays) -> dict[str, Unusable]:
+def first_unusable(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies) -> dict[str, Unusable]:
     """
     Return, per applying site, the first row operation of the other one that stops it.
 
     Args:
         bucket: A bucket; its images are not needed.
         sites: Both sites.
-        takes: All takes.
+        applies: All takes.
     """
     found = {}
     for number, site in enumerate(sites):
         rows = bucket.rows[1 - number]
         bad = _unusable_rows(bucket, number, _rules(site))
         if len(bad):
-            epochs, first = np.unique(takes.foreign_epoch[takes.applier == number], return_index=True)
+            epochs, first = np.unique(applies.foreign_epoch[applies.applier == number], return_index=True)
             bad = bad[np.isin(rows.epoch[bad], epochs)]
         if len(bad):
-            take = first[np.searchsorted(epochs, rows.epoch[bad])]
-            earliest = take == take.min()
+            apply = first[np.searchsorted(epochs, rows.epoch[bad])]
+            earliest = apply == apply.min()
             found[site.name] = min(
-                _unusable_row(bucket, number, int(row), int(take.min())) for row in bad[earliest].tolist()
+                _unusable_row(bucket, number, int(row), int(apply.min())) for row in bad[earliest].tolist()
             )
     return found
 
 
-def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable:
+def _unusable_row(bucket: Bucket, applier: int, row: int, apply: int) -> Unusable:
     change = bucket.changes[1 - applier].row(row)
     return Unusable(
-        take,
+        apply,
         phase=Phase.JUDGE,
         place=(change["group"], 0, change["ordinal"]),
         table=change["table"],
@@ -214,30 +214,32 @@ def _unusable_row(bucket: Bucket, applier: int, row: int, take: int) -> Unusable
     )
 
 
-def unusable_decisions(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, folded: Folded) -> dict[str, Unusable]:
+def unusable_decisions(
+    bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, folded: Folded
+) -> dict[str, Unusable]:
     """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
     found = {}
     for number, site in enumerate(sites):
         rules = _rules(site)
         judged = np.concatenate(
             [
-                _on_rows(bucket, number, rules, takes, folded),
-                _on_entries(number, rules, takes, folded, bucket.key_table),
+                _on_rows(bucket, number, rules, applies, folded),
+                _on_entries(number, rules, applies, folded, bucket.key_table),
             ]
         )
-        rejected = _on_blobs(number, rules, takes, folded, bucket.key_table)
+        rejected = _on_blobs(number, rules, applies, folded, bucket.key_table)
         candidates = [
-            (int(folded.decisions.take[places.min()]), phase, int(places.min()))
+            (int(folded.decisions.apply[places.min()]), phase, int(places.min()))
             for phase, places in ((Phase.JUDGE, judged), (Phase.REJECT, rejected))
             if len(places)
         ]
         if candidates:
             _, phase, decision = min(candidates)
-            found[site.name] = unusable_decision(bucket, takes, folded, decision, phase)
+            found[site.name] = unusable_decision(bucket, applies, folded, decision, phase)
     return found
 
 
-def now_unusable(sites: Sequence[Site], takes: TakeArrays, folded: Folded, key_table: Int16) -> bool:
+def now_unusable(sites: Sequence[Site], applies: EpochApplies, folded: Folded, key_table: Int16) -> bool:
     """
     Return whether an operation stops an applier that the transactions in conflict alone could make unusable.
 
@@ -245,56 +247,56 @@ def now_unusable(sites: Sequence[Site], takes: TakeArrays, folded: Folded, key_t
     """
     for number, site in enumerate(sites):
         rules = _rules(site)
-        if len(_on_entries(number, rules, takes, folded, key_table)):
+        if len(_on_entries(number, rules, applies, folded, key_table)):
             return True
-        if len(_on_blobs(number, rules, takes, folded, key_table)):
+        if len(_on_blobs(number, rules, applies, folded, key_table)):
             return True
     return False
 
 
-def _on_rows(bucket: Bucket, number: int, rules: _Rules, takes: TakeArrays, folded: Folded) -> Int64:
+def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, folded: Folded) -> Int64:
     """Return the decisions on rows that an applier cannot handle."""
     rows = _unusable_rows(bucket, number, rules)
     if not len(rows):
         return rows
-    taken = np.flatnonzero((takes.applier[folded.decisions.take] == number) & (folded.decisions.source >= 0))
-    return taken[np.isin(folded.decisions.source[taken], rows)]
+    applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source >= 0))
+    return applied[np.isin(folded.decisions.source[applied], rows)]
 
 
-def _on_entries(number: int, rules: _Rules, takes: TakeArrays, folded: Folded, key_table: Int16) -> Int64:
+def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions on what the other applier logged that an applier cannot handle."""
     unusable = _unusable_entries(folded.logged, key_table[folded.logged.key], rules)
     if not unusable.any():
         return np.zeros(0, np.int64)
-    taken = np.flatnonzero((takes.applier[folded.decisions.take] == number) & (folded.decisions.source < 0))
-    return taken[unusable[-1 - folded.decisions.source[taken]]]
+    applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source < 0))
+    return applied[unusable[-1 - folded.decisions.source[applied]]]
 
 
-def _on_blobs(number: int, rules: _Rules, takes: TakeArrays, folded: Folded, key_table: Int16) -> Int64:
+def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions that reject rows with blobs together with their transaction."""
     if not rules.blobs.any():
         return np.zeros(0, np.int64)
     decisions = folded.decisions
     rejected = np.flatnonzero(decisions.cause == Cause.TRANS_IN_CONFLICT)
-    mine = rejected[takes.applier[decisions.take[rejected]] == number]
+    mine = rejected[applies.applier[decisions.apply[rejected]] == number]
     return np.asarray(mine[rules.blobs[key_table[decisions.key[mine]]]])
 
 
-def unusable_decision(bucket: Bucket, takes: TakeArrays, folded: Folded, decision: int, phase: Phase) -> Unusable:
+def unusable_decision(bucket: Bucket, applies: EpochApplies, folded: Folded, decision: int, phase: Phase) -> Unusable:
     """Return a decision as the one that stops its applier."""
     decisions = folded.decisions
-    take, source = int(decisions.take[decision]), int(decisions.source[decision])
-    number = int(takes.number[take])
+    apply, source = int(decisions.apply[decision]), int(decisions.source[decision])
+    number = int(applies.number[apply])
     if source >= 0:
-        found = _unusable_row(bucket, int(takes.applier[take]), source, number)
+        found = _unusable_row(bucket, int(applies.applier[apply]), source, number)
         return attrs.evolve(found, phase=phase)
     return Unusable(
         number,
         phase=phase,
-        place=place_of(decision, decisions, folded.logged, takes, bucket.rows),
+        place=place_of(decision, decisions, folded.logged, applies, bucket.rows),
         table=int(bucket.key_table[decisions.key[decision]]),
         operation=int(decisions.operation[decision]),
-        foreign_epoch=int(takes.foreign_epoch[take]),
+        foreign_epoch=int(applies.foreign_epoch[apply]),
         file=-1,
         position=0,
         row=0,

@@ -25,11 +25,11 @@
 
     [schedule]                     # optional: what the binlogs do not show
     steps = "scenario.json"        # steps of a recording, or:
-    [[schedule.takes]]             # cluster A took this epoch of the other one after its own epoch
+    [[schedule.applied]]           # cluster A applied this epoch of the other one after its own epoch
     applier = "A"
     epoch = 4294967297
     after_epoch = 4294967300
-    [[schedule.stopped]]           # cluster A's applier took nothing after this epoch of the other one
+    [[schedule.stopped]]           # cluster A's applier applied nothing after this epoch of the other one
     applier = "A"
     after_epoch = 4294967299
 """
@@ -179,8 +179,8 @@ def _replication_rows(path: Path, given: Any) -> tuple[ReplicationRow, ...]:
 
 
 def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
-    _no_others(path, "[schedule]", table, {"steps", "takes", "stopped"})
-    for name, needed in (("takes", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
+    _no_others(path, "[schedule]", table, {"steps", "applied", "stopped"})
+    for name, needed in (("applied", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
         for entry in table.get(name, ()):
             _no_others(path, f"[[schedule.{name}]]", entry, {"applier", *needed})
             if entry.get("applier") not in clusters:

@@ -28,9 +28,9 @@ EPOCHS = pa.schema(
 )
 
 
-def epochs_part(cluster: str, run: int) -> str:
+def epochs_part(cluster: str, segment: int) -> str:
     """Return the path of the epochs of one run below the History."""
-    return f"epochs/cluster={cluster}/run={run:05d}.parquet"
+    return f"epochs/cluster={cluster}/segment={segment:05d}.parquet"
 
 
 def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
@@ -52,9 +52,9 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
     )
 
 
-def read_summaries(history: Folder, cluster: str, runs: int) -> list[Summary]:
+def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
     """Return the summaries of a cluster's runs, in order."""
-    table = history.read_tables((epochs_part(cluster, run) for run in range(runs)), EPOCHS).combine_chunks()
+    table = history.read_tables((epochs_part(cluster, segment) for segment in range(segments)), EPOCHS).combine_chunks()
     transactions = _slices(table, "transactions")
     applied = zip(*(_slices(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
     return [

@@ -22,7 +22,7 @@ from ndb_formats.types.column_types import WireType
 __all__ = [
     "MANIFEST",
     "Manifest",
-    "RunFacts",
+    "SegmentFacts",
     "Subject",
     "load_manifest",
     "resolve_columns",
@@ -32,12 +32,12 @@ __all__ = [
     "types_to_json",
 ]
 
-FORMAT = 5
+FORMAT = 6
 MANIFEST = "history.json"
 
 
 @attrs.frozen
-class RunFacts:
+class SegmentFacts:
     """
     One run of epochs.
 
@@ -111,7 +111,7 @@ class Manifest(Subject):
     Attributes:
         batches: How many times binlogs were ingested.
         files: Binlog files per cluster, by number.
-        runs: Runs per cluster, in order.
+        segments: Runs per cluster, in order.
         types: Wire types of the columns of each table.
         errors: Per cluster, why its binlogs could not be read to the end.
         left_out: Per cluster, row operations read of an epoch that was cut off.
@@ -123,7 +123,7 @@ class Manifest(Subject):
 
     batches: int
     files: dict[str, tuple[str, ...]]
-    runs: dict[str, tuple[RunFacts, ...]]
+    segments: dict[str, tuple[SegmentFacts, ...]]
     types: dict[str, tuple[WireType, ...]] = attrs.field(repr=False)
     errors: dict[str, str]
     left_out: dict[str, int]
@@ -151,7 +151,9 @@ class Manifest(Subject):
         facts = {name: value for name, value in document.items() if name != "format"}
         for name in ("files", "tables"):
             facts[name] = {key: tuple(values) for key, values in facts[name].items()}
-        facts["runs"] = {name: tuple(RunFacts(**run) for run in runs) for name, runs in facts["runs"].items()}
+        facts["segments"] = {
+            name: tuple(SegmentFacts(**segment) for segment in segments) for name, segments in facts["segments"].items()
+        }
         facts["types"] = types_from_json(facts["types"])
         return cls(**facts)
 

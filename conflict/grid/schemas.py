@@ -2,11 +2,11 @@
 A History on disk: Parquet by run of epochs and by key bucket.
 
     history.json                                           clusters, runs, tables, what could not be read
-    takes.parquet                                          when each cluster took which epoch
+    schedule.parquet                                       when each cluster took which epoch
     keys/bucket=00000/batch=00000.parquet                  dense key number -> table, identity, text
-    changes/cluster=A/run=00000/bucket=00000.parquet       narrow columns that decide, rows in order
-    images/cluster=A/run=00000/bucket=00000.parquet        before and after image of the same rows
-    consequences/cluster=A/run=00000/bucket=00000.parquet  what the binlog shows of its applier's work
+    changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
+    images/cluster=A/segment=00000/bucket=00000.parquet        before and after image of the same rows
+    consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of its applier's work
 
 A run is a stretch of consecutive epochs of one cluster's binlog, a batch what was ingested at one time.
 Rows of `changes` and `images` stand at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which
@@ -22,9 +22,9 @@ __all__ = [
     "CONSEQUENCES",
     "IMAGES",
     "KEYS",
+    "SCHEDULE",
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
-    "TAKES",
     "keys_part",
     "never_null",
     "part",
@@ -67,7 +67,7 @@ STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
-TAKES = pa.schema(
+SCHEDULE = pa.schema(
     [
         ("applier", pa.string()),
         ("source", pa.string()),
@@ -82,9 +82,9 @@ TAKES = pa.schema(
 )
 
 
-def part(kind: str, cluster: str, run: int, bucket: int) -> str:
+def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
     """Return the path of one part below the History."""
-    return f"{kind}/cluster={cluster}/run={run:05d}/bucket={bucket:05d}.parquet"
+    return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
 
 
 def never_null(table: pa.Table) -> pa.Table:

@@ -14,25 +14,25 @@ import pyarrow as pa
 
 from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import PartBuilder, TableNumbers
-from conflict.grid.manifest import MANIFEST, Manifest, RunFacts, table_definitions
+from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, table_definitions
 from conflict.grid.schemas import (
     CHANGES,
     CONSEQUENCES,
     KEYS,
+    SCHEDULE,
     STAGED_CHANGES,
     STAGED_CONSEQUENCES,
-    TAKES,
     keys_part,
     never_null,
     part,
 )
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import History, Take, Transaction
+from conflict.history.model import EpochApply, History, Transaction
 from ndb_formats.columnar.key_texts import key_texts
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["KeyTask", "number_keys", "takes_table", "write_history", "write_parts"]
+__all__ = ["KeyTask", "number_keys", "schedule_table", "write_history", "write_parts"]
 
 
 @attrs.frozen
@@ -44,7 +44,7 @@ class KeyTask:
         history: Folder of the History.
         bucket: The bucket.
         batch: How many times keys were numbered before.
-        runs: Numbers of the new runs of each cluster.
+        segments: Numbers of the new runs of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the runs mention.
     """
@@ -52,7 +52,7 @@ class KeyTask:
     history: Folder
     bucket: int
     batch: int
-    runs: Mapping[str, Sequence[int]]
+    segments: Mapping[str, Sequence[int]]
     numbers: TableNumbers
     types: Mapping[str, tuple[WireType, ...]]
 
@@ -65,7 +65,7 @@ def number_keys(task: KeyTask) -> None:
     a task that was killed can run again.
     """
     history, bucket = task.history, task.bucket
-    places = [(cluster, run, bucket) for cluster, runs in task.runs.items() for run in runs]
+    places = [(cluster, segment, bucket) for cluster, segments in task.segments.items() for segment in segments]
     kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
     parts = [
         (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
@@ -116,18 +116,29 @@ def _key_texts(
     return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))
 
 
-def takes_table(takes: Sequence[tuple[str, Take]]) -> pa.Table:
-    """Return the takes of both appliers as `TAKES`."""
+def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
+    """Return the takes of both appliers as `SCHEDULE`."""
     rows = [
-        (applier, take.source, take.foreign_epoch, take.epoch, take.group, take.traced, take.restarted, *take.arrived)
-        for applier, take in takes
+        (
+            applier,
+            apply.source,
+            apply.foreign_epoch,
+            apply.epoch,
+            apply.group,
+            apply.traced,
+            apply.restarted,
+            *apply.arrived,
+        )
+        for applier, apply in applies
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * len(TAKES)
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
+    columns = list(zip(*rows, strict=True)) or [()] * len(SCHEDULE)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)], schema=SCHEDULE
+    )
 
 
 def write_history(
-    history: History, numbers: TableNumbers, folder: Folder, *, buckets: int = 1, epochs_per_run: int = 2**31
+    history: History, numbers: TableNumbers, folder: Folder, *, buckets: int = 1, epochs_per_segment: int = 2**31
 ) -> Manifest:
     """
     Write a History that was made in memory.
@@ -137,62 +148,62 @@ def write_history(
         numbers: Its tables.
         folder: Where it goes.
         buckets: Into how many buckets keys are divided.
-        epochs_per_run: How many epochs stand in one run.
+        epochs_per_segment: How many epochs stand in one run.
     """
-    facts: dict[str, tuple[RunFacts, ...]] = {}
-    takes: list[tuple[str, Take]] = []
+    facts: dict[str, tuple[SegmentFacts, ...]] = {}
+    applies: list[tuple[str, EpochApply]] = []
     for cluster in history.clusters:
         transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
-        takes += [(cluster.name, item) for item in cluster.timeline if isinstance(item, Take)]
+        applies += [(cluster.name, item) for item in cluster.timeline if isinstance(item, EpochApply)]
         epochs = [list(group) for _, group in groupby(transactions, key=lambda transaction: transaction.epoch)]
-        runs = [epochs[start : start + epochs_per_run] for start in range(0, len(epochs), epochs_per_run)]
+        segments = [epochs[start : start + epochs_per_segment] for start in range(0, len(epochs), epochs_per_segment)]
         facts[cluster.name] = tuple(
-            _write_run(folder, cluster.name, number, run, PartBuilder(numbers, buckets, ()))
-            for number, run in enumerate(runs)
+            _write_segment(folder, cluster.name, number, segment, PartBuilder(numbers, buckets, ()))
+            for number, segment in enumerate(segments)
         )
     types = {name: layout.types for name, layout in history.layouts.items()}
-    runs_of = {name: range(len(runs)) for name, runs in facts.items()}
+    runs_of = {name: range(len(segments)) for name, segments in facts.items()}
     for bucket in range(buckets):
         number_keys(KeyTask(folder, bucket, 0, runs_of, numbers, types))
     folder.delete("staged")
-    folder.write_table("takes.parquet", takes_table(takes))
+    folder.write_table("schedule.parquet", schedule_table(applies))
     manifest = Manifest(
         buckets=buckets,
         batches=1,
         clusters={cluster.name: cluster.server_id for cluster in history.clusters},
         tables=table_definitions(numbers),
         files={cluster.name: () for cluster in history.clusters},
-        runs=facts,
+        segments=facts,
         types=types,
         resolve_columns=dict(numbers.resolve_columns),
         errors={},
         left_out={},
         assumed=history.assumed,
-        last_epochs={name: runs[-1].last_epoch if runs else 0 for name, runs in facts.items()},
+        last_epochs={name: segments[-1].last_epoch if segments else 0 for name, segments in facts.items()},
         epochs_left_out={},
-        changes=sum(run.changes for runs in facts.values() for run in runs),
+        changes=sum(segment.changes for segments in facts.values() for segment in segments),
     )
     folder.write_json(MANIFEST, manifest.to_json())
     return manifest
 
 
-def _write_run(
+def _write_segment(
     folder: Folder, cluster: str, number: int, epochs: Sequence[Sequence[Transaction]], builder: PartBuilder
-) -> RunFacts:
+) -> SegmentFacts:
     changes = 0
     for epoch in epochs:
         builder.add(BinlogEpoch(epoch[0].epoch, tuple(epoch), (), ()))
         changes += sum(len(transaction.changes) for transaction in epoch)
     write_parts(folder, cluster, number, builder.tables())
-    return RunFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
+    return SegmentFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
 
 
 def write_parts(
-    folder: Folder, cluster: str, run: int, parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
+    folder: Folder, cluster: str, segment: int, parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
 ) -> None:
     """Write the parts of one run, keys still as bytes."""
     for bucket, staged, images, consequences in parts:
-        place = (cluster, run, bucket)
+        place = (cluster, segment, bucket)
         folder.write_table(part("staged/changes", *place), staged)
         folder.write_table(part("staged/consequences", *place), consequences)
         folder.write_table(part("images", *place), images)

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.history.model import Cluster, History, Take, Timeline, Transaction
+from conflict.history.model import Cluster, EpochApply, History, Timeline, Transaction
 
 __all__ = ["Item", "Judging", "interleave"]
 
@@ -18,32 +18,32 @@ __all__ = ["Item", "Judging", "interleave"]
 class Judging:
     """The moment at which an applier looks for transactions in conflict, some time before it commits."""
 
-    take: Take
+    apply: EpochApply
 
     @property
     def source(self) -> str:
         """Name of the cluster whose epoch it is."""
-        return self.take.source
+        return self.apply.source
 
     @property
     def foreign_epoch(self) -> int:
         """That cluster's epoch."""
-        return self.take.foreign_epoch
+        return self.apply.foreign_epoch
 
     @property
     def epoch(self) -> int:
         """Own epoch in which it stands."""
-        return self.take.judged[0] if self.take.judged else self.take.epoch
+        return self.apply.judged[0] if self.apply.judged else self.apply.epoch
 
 
-Item = Transaction | Take | Judging
+Item = Transaction | EpochApply | Judging
 
 
 def _with_judging(timeline: Timeline) -> list[Item]:
     """Return a timeline with the moments that its takes name put in."""
     items: list[Item] = []
     for item in timeline:
-        if isinstance(item, Take) and item.judged is not None:
+        if isinstance(item, EpochApply) and item.judged is not None:
             place = len(items)
             while place and (items[place - 1].epoch, getattr(items[place - 1], "group", -1)) > item.judged:
                 place -= 1
@@ -69,7 +69,7 @@ def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
             timeline = timelines[cluster.name]
             while places[cluster.name] < len(timeline):
                 item = timeline[places[cluster.name]]
-                if isinstance(item, Take | Judging) and not _logged(
+                if isinstance(item, EpochApply | Judging) and not _logged(
                     timelines[item.source], places[item.source], item.foreign_epoch
                 ):
                     break

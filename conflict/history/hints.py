@@ -26,13 +26,13 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
     if "steps" in run_file.schedule:
         return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
-    for take in run_file.schedule.get("takes", ()):
-        place = (take["after_epoch"], _LAST_GROUP)
-        hints[take["applier"]][take["epoch"]] = Hint(earliest=place, latest=place)
+    for apply in run_file.schedule.get("applied", ()):
+        place = (apply["after_epoch"], _LAST_GROUP)
+        hints[apply["applier"]][apply["epoch"]] = Hint(earliest=place, latest=place)
     for stop in run_file.schedule.get("stopped", ()):
         peer = run_file.configuration.peer(stop["applier"]).name
         later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
-        hints[stop["applier"]].update({number: Hint(taken=False) for number in later})
+        hints[stop["applier"]].update({number: Hint(applied=False) for number in later})
     return {name: [each] for name, each in hints.items()}
 
 

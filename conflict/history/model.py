@@ -16,7 +16,7 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Cluster", "History", "Origin", "RowChange", "Take", "Timeline", "Transaction"]
+__all__ = ["Cluster", "EpochApply", "History", "Origin", "RowChange", "Timeline", "Transaction"]
 
 NO_FLAGS = ConflictFlag(0)
 
@@ -73,7 +73,7 @@ class Transaction:
 
 
 @attrs.frozen
-class Take:
+class EpochApply:
     """
     The applier took one foreign epoch.
 
@@ -101,7 +101,7 @@ class Take:
     arrived: tuple[int, int] = (0, -1)
 
 
-Timeline = tuple[Transaction | Take, ...]
+Timeline = tuple[Transaction | EpochApply, ...]
 
 
 @attrs.frozen
@@ -146,6 +146,6 @@ class History:
         return next(cluster for cluster in self.clusters if cluster.name != name)
 
 
-def changes_of(timeline: Sequence[Transaction | Take]) -> list[RowChange]:
+def changes_of(timeline: Sequence[Transaction | EpochApply]) -> list[RowChange]:
     """Return all row changes of a timeline in order."""
     return [change for item in timeline if isinstance(item, Transaction) for change in item.changes]

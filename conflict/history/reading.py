@@ -10,13 +10,13 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Cluster, History, Take, Transaction
-from conflict.history.schedule import Hints, Summary, consistent_cut, place_takes, summarize, timeline_of
+from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.schedule import Hints, Summary, consistent_cut, place_applies, summarize, timeline_of
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "Reading", "history_of", "read_cluster", "takes_of", "usable_epochs"]
+__all__ = ["ClusterHints", "Reading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -63,13 +63,13 @@ def history_of(
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
-        takes, assumed[cluster.name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
+        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, takes), cluster.role))
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applies), cluster.role))
         layouts.update(readings[cluster.name].layouts)
     return History(tuple(clusters), layouts, assumed)
 
@@ -80,17 +80,17 @@ def usable_epochs(configuration: Configuration, readings: Mapping[str, Reading])
     return consistent_cut(summaries, configuration.server_ids)
 
 
-def takes_of(
+def schedule_of(
     configuration: Configuration,
     cluster: ClusterConfiguration,
     summaries: Mapping[str, list[Summary]],
     hints: ClusterHints | None,
     *,
     cut: bool,
-) -> tuple[list[Take], int]:
+) -> tuple[list[EpochApply], int]:
     """Return when a cluster took the other's epochs, and how many places were assumed."""
     peer = configuration.peer(cluster.name)
-    return place_takes(
+    return place_applies(
         summaries[cluster.name],
         summaries[peer.name],
         source_name=peer.name,

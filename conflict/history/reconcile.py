@@ -16,7 +16,7 @@ import attrs
 
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, History, Take, Transaction
+from conflict.history.model import Cluster, EpochApply, History, Transaction
 
 __all__ = ["MAX_CONTRADICTIONS", "Contradiction", "Reading", "Settled", "contradictions", "settle"]
 
@@ -56,7 +56,7 @@ class Contradiction:
 class Reading(StrEnum):
     """What was concluded."""
 
-    NOT_TAKEN = "not taken"
+    NOT_APPLIED = "not taken"
     JUDGED_EARLIER = "judged earlier"
 
 
@@ -100,7 +100,7 @@ def settle(clusters: Sequence[Cluster], find: Find) -> tuple[list[Cluster], list
     current, settled = list(clusters), list[Settled]()
     found = find(current)
     while 0 < len(found) <= MAX_CONTRADICTIONS:
-        step = _not_taken(current, found, find) or _judged_earlier(current, found, find)
+        step = _not_applied(current, found, find) or _judged_earlier(current, found, find)
         if step is None:
             break
         current, found = step.clusters, step.found
@@ -117,27 +117,27 @@ class _Step:
     found: list[Contradiction]
 
 
-def _not_taken(clusters: Sequence[Cluster], found: Sequence[Contradiction], find: Find) -> _Step | None:
+def _not_applied(clusters: Sequence[Cluster], found: Sequence[Contradiction], find: Find) -> _Step | None:
     """An applier that took epochs at the end without a trace cannot have changed anything by it."""
     ends = {cluster.name: _without_trace(cluster) for cluster in clusters}
-    places = {(name, take.epoch, take.group) for name, takes in ends.items() for take in takes}
+    places = {(name, apply.epoch, apply.group) for name, applies in ends.items() for apply in applies}
     if not all(each.place in places for each in found):
         return None
     first = found[0]
-    dropped = next(take for take in ends[first.cluster] if (take.epoch, take.group) == (first.epoch, first.group))
+    dropped = next(apply for apply in ends[first.cluster] if (apply.epoch, apply.group) == (first.epoch, first.group))
     kept = [_up_to(cluster, dropped) if cluster.name == first.cluster else cluster for cluster in clusters]
-    answer = Settled(first.cluster, dropped.foreign_epoch, Reading.NOT_TAKEN, 2, first.rows)
+    answer = Settled(first.cluster, dropped.foreign_epoch, Reading.NOT_APPLIED, 2, first.rows)
     return _Step(answer, kept, find(kept))
 
 
-def _without_trace(cluster: Cluster) -> list[Take]:
+def _without_trace(cluster: Cluster) -> list[EpochApply]:
     """Return the takes after the last one that left a trace."""
-    takes = [item for item in cluster.timeline if isinstance(item, Take)]
-    last = max((place for place, take in enumerate(takes) if take.traced), default=-1)
-    return takes[last + 1 :]
+    applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
+    last = max((place for place, apply in enumerate(applies) if apply.traced), default=-1)
+    return applies[last + 1 :]
 
 
-def _up_to(cluster: Cluster, dropped: Take) -> Cluster:
+def _up_to(cluster: Cluster, dropped: EpochApply) -> Cluster:
     """Return the cluster without a take and all takes after it."""
     place = cluster.timeline.index(dropped)
     kept = [item for item in cluster.timeline[place:] if isinstance(item, Transaction)]
@@ -149,29 +149,31 @@ def _judged_earlier(clusters: Sequence[Cluster], found: Sequence[Contradiction],
     first = found[0]
     candidates = first.changed_at[-MAX_CANDIDATES:]
     for epoch, group in reversed(candidates):
-        changed, take = _with_judged(clusters, first, (epoch, group - 1))
-        if take is None or take.judged is not None:
+        changed, apply = _with_judged(clusters, first, (epoch, group - 1))
+        if apply is None or apply.judged is not None:
             return None
         left = find(changed)
         if first.place not in {each.place for each in left}:
             count = len(candidates) + 1
-            answer = Settled(first.cluster, take.foreign_epoch, Reading.JUDGED_EARLIER, count, first.rows)
+            answer = Settled(first.cluster, apply.foreign_epoch, Reading.JUDGED_EARLIER, count, first.rows)
             return _Step(answer, changed, left)
     return None
 
 
 def _with_judged(
     clusters: Sequence[Cluster], where: Contradiction, judged: tuple[int, int]
-) -> tuple[list[Cluster], Take | None]:
+) -> tuple[list[Cluster], EpochApply | None]:
     """Return the clusters with the take at a place judged earlier, and that take as it was."""
     found = None
     changed = []
     for cluster in clusters:
         timeline = list(cluster.timeline)
         for place, item in enumerate(timeline):
-            here = isinstance(item, Take) and item.traced and (item.epoch, item.group) == (where.epoch, where.group)
+            here = (
+                isinstance(item, EpochApply) and item.traced and (item.epoch, item.group) == (where.epoch, where.group)
+            )
             if cluster.name == where.cluster and here:
-                assert isinstance(item, Take)
+                assert isinstance(item, EpochApply)
                 found, timeline[place] = item, attrs.evolve(item, judged=judged)
         changed.append(attrs.evolve(cluster, timeline=tuple(timeline)))
     return changed, found
@@ -196,7 +198,7 @@ def contradictions(
     order = {
         (cluster.name, item.epoch, item.group): place
         for place, (cluster, item) in enumerate(interleave(History(tuple(clusters), {})))
-        if isinstance(item, Take)
+        if isinstance(item, EpochApply)
     }
     return sorted(found, key=lambda each: (order.get(each.place, len(order)), each))
 
@@ -206,20 +208,20 @@ def _compare(cluster: Cluster, effects: Effects, shown: Effects) -> Iterator[Con
         mine, theirs = effects.get((epoch, group), {}), shown.get((epoch, group), {})
         rows = {row for row in mine.keys() | theirs.keys() if mine.get(row) != theirs.get(row)}
         if rows:
-            changed_at = tuple(_changes_since_last_take(cluster, (epoch, group), rows))
+            changed_at = tuple(_changes_since_last_apply(cluster, (epoch, group), rows))
             yield Contradiction(cluster.name, epoch, group, len(rows), changed_at)
 
 
-def _changes_since_last_take(
+def _changes_since_last_apply(
     cluster: Cluster, place: tuple[int, int], rows: Iterable[tuple[str, bytes]]
 ) -> list[tuple[int, int]]:
     """Return where the cluster itself changed one of some rows between the take before a place and that place."""
     wanted, found = set(rows), list[tuple[int, int]]()
     for item in cluster.timeline:
         if (item.epoch, item.group) >= place:
-            arrived = item.arrived if isinstance(item, Take) else (0, -1)
+            arrived = item.arrived if isinstance(item, EpochApply) else (0, -1)
             return [each for each in found if each > arrived]
-        if isinstance(item, Take):
+        if isinstance(item, EpochApply):
             found.clear()
         elif any((change.table, change.key) in wanted for change in item.changes):
             found.append((item.epoch, item.group))

@@ -19,9 +19,9 @@ import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import Take, Timeline, Transaction
+from conflict.history.model import EpochApply, Timeline, Transaction
 
-__all__ = ["Hint", "Hints", "Position", "Summary", "consistent_cut", "place_takes", "summarize", "timeline_of"]
+__all__ = ["Hint", "Hints", "Position", "Summary", "consistent_cut", "place_applies", "summarize", "timeline_of"]
 
 # (own epoch, group): "after that group of that epoch". Nothing comes before START.
 Position = tuple[int, int]
@@ -55,13 +55,13 @@ class Hint:
     Attributes:
         earliest: Not before this position.
         latest: Before the first transaction after this position; None if not known.
-        taken: False if it was not taken at all.
+        applied: False if it was not taken at all.
         run: Number of the applier's run, from its start to its stop, that took it.
     """
 
     earliest: Position = START
     latest: Position | None = None
-    taken: bool = True
+    applied: bool = True
     run: int = 0
 
 
@@ -122,7 +122,7 @@ def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, 
                     raise HistoryError(message)
 
 
-def place_takes(
+def place_applies(
     applier: Sequence[Summary],
     source: Sequence[Summary],
     *,
@@ -131,7 +131,7 @@ def place_takes(
     applier_id: int,
     hints: Hints = (),
     cut: bool = False,
-) -> tuple[list[Take], int]:
+) -> tuple[list[EpochApply], int]:
     """
     Return when the applier took each epoch of the source, in order.
 
@@ -163,8 +163,8 @@ def place_takes(
     stretches = _stretches(_traces(applier, source_id), hints)
     for place, stretch in enumerate(stretches):
         following = [min(later.traces.values()) for later in stretches[place + 1 :] if later.traces]
-        places.take_stretch(stretch, numbers, following[0] if following else END)
-    return places.takes, places.assumed
+        places.apply_stretch(stretch, numbers, following[0] if following else END)
+    return places.applies, places.assumed
 
 
 @attrs.define
@@ -192,7 +192,7 @@ def _stretches(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_St
     for epoch, position in traces:
         known = stretches[place].hints.get(epoch)
         later = place + 1 < len(hints)
-        if later and known is not None and not known.taken:
+        if later and known is not None and not known.applied:
             place += 1
         elif stretches[place].traces and epoch <= max(stretches[place].traces):
             place += 1
@@ -213,12 +213,12 @@ class _Places:
     causal: dict[int, Position]
     source_name: str
     cut: bool
-    takes: list[Take] = attrs.field(factory=list)
+    applies: list[EpochApply] = attrs.field(factory=list)
     assumed: int = 0
     _previous: Position = START
     _run: int | None = None
 
-    def take_stretch(self, stretch: _Stretch, source: Sequence[int], following: Position) -> None:
+    def apply_stretch(self, stretch: _Stretch, source: Sequence[int], following: Position) -> None:
         """Place the takes of a stretch, which ends before the position `following`."""
         epochs = stretch.epochs(source)
         next_trace = _next_traces(epochs, stretch.traces, following)
@@ -226,10 +226,10 @@ class _Places:
             trace = stretch.traces.get(epoch)
             hint = stretch.hints.get(epoch, Hint())
             if trace is not None:
-                self._put(Take(*trace, self.source_name, epoch), trace, hint)
+                self._put(EpochApply(*trace, self.source_name, epoch), trace, hint)
             elif following <= self.causal.get(epoch, START):
                 continue  # it was made after the replica had been set back
-            elif hint.taken and not (self.cut and next_trace[epoch] == END):
+            elif hint.applied and not (self.cut and next_trace[epoch] == END):
                 self._assume(epoch, hint, next_trace[epoch])
 
     def _assume(self, epoch: int, hint: Hint, latest: Position) -> None:
@@ -238,13 +238,13 @@ class _Places:
         earliest = min(earliest, _before(latest))
         bound = latest if hint.latest is None else min(latest, (hint.latest[0], hint.latest[1] + 1))
         self.assumed += _any_between(self.transactions, earliest, bound)
-        take = Take(*_owner(earliest, self.ends), self.source_name, epoch, traced=False)
-        self._put(take, earliest, hint)
+        apply = EpochApply(*_owner(earliest, self.ends), self.source_name, epoch, traced=False)
+        self._put(apply, earliest, hint)
 
-    def _put(self, take: Take, position: Position, hint: Hint) -> None:
+    def _put(self, apply: EpochApply, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
-        arrived = max(self.causal.get(take.foreign_epoch, START), hint.earliest)
-        self.takes.append(attrs.evolve(take, restarted=restarted, arrived=arrived))
+        arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
+        self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
         self._previous, self._run = position, hint.run
 
 
@@ -306,10 +306,10 @@ def _any_between(transactions: Sequence[Position], earliest: Position, latest: P
     return place < len(transactions) and transactions[place] < latest
 
 
-def timeline_of(transactions: Sequence[Transaction], takes: Sequence[Take]) -> Timeline:
+def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochApply]) -> Timeline:
     """Merge a cluster's transactions and takes into the order in which they happened."""
-    items: list[tuple[tuple[int, int, int, int], Transaction | Take]] = [
+    items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply]] = [
         ((item.epoch, item.group, 0, 0), item) for item in transactions
     ]
-    items += [((item.epoch, item.group, 0 if item.traced else 1, order), item) for order, item in enumerate(takes)]
+    items += [((item.epoch, item.group, 0 if item.traced else 1, order), item) for order, item in enumerate(applies)]
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))

@@ -116,10 +116,10 @@ def _hint(
     """Return when an epoch was taken between the two steps of a stretch."""
     begin, end = stretch
     runs = enumerate(walk.running[side])
-    taken = next(((run, start) for run, (start, stop) in runs if begin <= start < end and commit_step < stop), None)
-    if taken is None:
-        return Hint(taken=False)
-    run, start = taken
+    applied = next(((run, start) for run, (start, stop) in runs if begin <= start < end and commit_step < stop), None)
+    if applied is None:
+        return Hint(applied=False)
+    run, start = applied
     arrival = max(commit_step, start)
     waited = next((number for number in walk.waits[side] if number > arrival), None)
     earliest = max((place for number, place in positions if number < arrival), default=(0, -1))

@@ -18,8 +18,8 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, RunFacts, Subject, table_definitions, table_numbers
-from conflict.ingestion.segments import Run, plan_runs
+from conflict.grid.manifest import Manifest, SegmentFacts, Subject, table_definitions, table_numbers
+from conflict.ingestion.segments import Segment, plan_segments
 
 __all__ = ["PLAN", "Plan", "default_buckets", "digest_of", "load_plan", "plan_ingest", "refuse_differences"]
 
@@ -39,19 +39,19 @@ class Plan(Subject):
     Attributes:
         batch: How many times binlogs were ingested before.
         files: Binlog files per cluster, by number, those that were read before among them.
-        runs: Runs to read, per cluster; numbered after those that were read before.
+        segments: Runs to read, per cluster; numbered after those that were read before.
     """
 
     batch: int
     files: dict[str, tuple[str, ...]]
-    runs: dict[str, tuple[Run, ...]]
+    segments: dict[str, tuple[Segment, ...]]
 
     def to_json(self) -> dict[str, Any]:
         """Return the document."""
         document = attrs.asdict(self, recurse=True)
-        for runs in document["runs"].values():
-            for run in runs:
-                run["file"] = str(run["file"])
+        for segments in document["segments"].values():
+            for segment in segments:
+                segment["file"] = str(segment["file"])
         return document
 
     @classmethod
@@ -59,9 +59,12 @@ class Plan(Subject):
         """Read the document."""
         for name in ("files", "tables"):
             document[name] = {key: tuple(values) for key, values in document[name].items()}
-        document["runs"] = {
-            name: tuple(Run(run["number"], Path(run["file"]), run["start"], run["stop"]) for run in runs)
-            for name, runs in document["runs"].items()
+        document["segments"] = {
+            name: tuple(
+                Segment(segment["number"], Path(segment["file"]), segment["start"], segment["stop"])
+                for segment in segments
+            )
+            for name, segments in document["segments"].items()
         }
         return cls(**document)
 
@@ -87,7 +90,7 @@ def refuse_differences(subject: Subject, configuration: Configuration, history: 
         raise HistoryError(message)
 
 
-def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: int | None, run_bytes: int) -> Plan:
+def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:
     """
     Plan what is to be read.
 
@@ -95,7 +98,7 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
         configuration: The run.
         held: What the History holds already; None for a new one.
         buckets: Into how many buckets keys are divided; None leaves it to the size of the binlogs.
-        run_bytes: About how many bytes of binlog a run has.
+        segment_bytes: About how many bytes of binlog a run has.
 
     Raises:
         HistoryError: The files are not those that were read before, with more behind them, or the number of buckets is
@@ -105,9 +108,9 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
     if held is not None and buckets not in {None, held.buckets}:
         message = f"the History has {held.buckets} buckets, and cannot go on with {buckets}; leave the number out"
         raise HistoryError(message)
-    files, runs = {}, {}
+    files, segments = {}, {}
     for cluster in configuration.clusters:
-        files[cluster.name], runs[cluster.name] = _plan_cluster(cluster, held, run_bytes)
+        files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes)
     return Plan(
         buckets=(buckets or default_buckets(configuration)) if held is None else held.buckets,
         clusters=configuration.server_ids,
@@ -115,7 +118,7 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
         resolve_columns=dict(numbers.resolve_columns),
         batch=0 if held is None else held.batches,
         files=files,
-        runs=runs,
+        segments=segments,
     )
 
 
@@ -126,28 +129,28 @@ def default_buckets(configuration: Configuration) -> int:
 
 
 def _plan_cluster(
-    cluster: ClusterConfiguration, held: Manifest | None, run_bytes: int
-) -> tuple[tuple[str, ...], tuple[Run, ...]]:
+    cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int
+) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
     """Return the files of a cluster by number, and the runs to read."""
     given = [str(file) for file in cluster.files]
-    runs: Sequence[RunFacts] = () if held is None else held.runs[cluster.name]
-    if held is None or not runs:
-        return tuple(given), plan_runs(cluster.files, run_bytes).runs
+    segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
+    if held is None or not segments:
+        return tuple(given), plan_segments(cluster.files, segment_bytes).segments
     known = held.files[cluster.name]
-    known = known[: known.index(runs[-1].file) + 1]
+    known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
-    for facts in {run.file: run for run in runs}.values():  # the last run of each file
+    for facts in {segment.file: segment for segment in segments}.values():  # the last run of each file
         if facts.file in given and Path(facts.file).exists():
             _refuse_changed(facts)
-    last, more = runs[-1], list(cluster.files[place + 1 :])
+    last, more = segments[-1], list(cluster.files[place + 1 :])
     grown = Path(last.file).exists() and os.path.getsize(last.file) > last.stop
-    planned = plan_runs(
+    planned = plan_segments(
         [Path(last.file), *more] if grown else more,
-        run_bytes,
+        segment_bytes,
         start=last.stop if grown else 0,
-        first_number=len(runs),
+        first_number=len(segments),
     )
-    return (*known, *(str(file) for file in more)), planned.runs
+    return (*known, *(str(file) for file in more)), planned.segments
 
 
 def _continuation(cluster: str, known: Sequence[str], given: Sequence[str]) -> int:
@@ -164,7 +167,7 @@ def _continuation(cluster: str, known: Sequence[str], given: Sequence[str]) -> i
     return place
 
 
-def _refuse_changed(facts: RunFacts) -> None:
+def _refuse_changed(facts: SegmentFacts) -> None:
     file, size = Path(facts.file), os.path.getsize(facts.file)
     if size < facts.stop:
         problem = f"has {size} bytes, but {facts.stop} of it were read before"

@@ -21,16 +21,16 @@ from conflict.grid.event_shapes import shape_of
 from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.ingestion.kernels.epochs import count_grouped, group_events, order_rows
-from conflict.ingestion.segment_rows import Events, Rows, RunWalk, Shapes, UnreadableError
-from conflict.ingestion.segments import Run
+from conflict.ingestion.segment_rows import Events, Rows, SegmentWalk, Shapes, UnreadableError
+from conflict.ingestion.segments import Segment
+from ndb_formats.columnar.event_chunks import read_chunks
 from ndb_formats.columnar.kernels.keys import copy_slices
-from ndb_formats.columnar.segments import read_stretches
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["RunColumns", "read_columns"]
+__all__ = ["SegmentColumns", "read_columns"]
 
 _EVENTS, _SPAN = 1 << 18, 1 << 26
 _MAX_OFFSET = 0x7FFFFFFF
@@ -58,7 +58,7 @@ class _Ordered:
 
 
 @attrs.frozen(eq=False)
-class RunColumns:
+class SegmentColumns:
     """
     A run that was read.
 
@@ -188,13 +188,13 @@ def _words(shapes: Shapes, shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
 
 
 def read_columns(
-    run: Run, server_id: int, schema: Schema, numbers: TableNumbers, buckets: int, file: int
-) -> RunColumns | None:
+    segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers, buckets: int, file: int
+) -> SegmentColumns | None:
     """
     Read a run.
 
     Args:
-        run: The stretch of the binlog.
+        segment: The stretch of the binlog.
         server_id: The cluster's own.
         schema: The tables to read.
         numbers: Their numbers.
@@ -204,9 +204,11 @@ def read_columns(
     Returns:
         What is in it; None where only the scalar reader can say what is wrong.
     """
-    walk, error = RunWalk(schema, numbers, buckets), None
+    walk, error = SegmentWalk(schema, numbers, buckets), None
     try:
-        stretches = read_stretches(run.file, start=run.start, stop=run.stop, verify=True, events=_EVENTS, span=_SPAN)
+        stretches = read_chunks(
+            segment.file, start=segment.start, stop=segment.stop, verify=True, events=_EVENTS, span=_SPAN
+        )
         for stretch in stretches:
             walk.add(stretch)
             error = stretch.error
@@ -217,7 +219,7 @@ def read_columns(
         return None
 
 
-def _columns(walk: RunWalk, server_id: int, buckets: int, file: int, error: FormatError | None) -> RunColumns:
+def _columns(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: FormatError | None) -> SegmentColumns:
     events, rows, status = walk.events, walk.rows, walk.status
     bounds = np.searchsorted(status.event, np.arange(len(events.roles) + 1))
     room = max(2 * int(count_grouped(events.roles, bounds)), _LEAST_ROOM)
@@ -249,7 +251,7 @@ def _columns(walk: RunWalk, server_id: int, buckets: int, file: int, error: Form
         rows.event, rows.bucket, epoch_of, group_of, own, first_group, own_rows, ordinals, places
     )
     begins = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(places, axis=1)], axis=1)
-    return RunColumns(
+    return SegmentColumns(
         _epochs_table(number, first_group, own_rows, applied_counts, [each[:applied_count] for each in applied]),
         int(events.stops[last]) if last >= 0 else 0,
         error,

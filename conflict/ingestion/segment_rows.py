@@ -16,18 +16,18 @@ import pyarrow.compute as pc
 from conflict.grid.key_buckets import TableNumbers
 from conflict.ingestion.kernels.epochs import read_numbers, roles_of
 from ndb_formats.columnar.column_arrays import ColumnFaultError
+from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.keys import buckets_of
 from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
 from ndb_formats.columnar.keys import KeyRows, key_parts, put_keys, slices
 from ndb_formats.columnar.row_walk import RowWalk
-from ndb_formats.columnar.segments import Stretch
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["Events", "Rows", "RunWalk", "Shapes", "StatusRows", "UnreadableError"]
+__all__ = ["Events", "Rows", "SegmentWalk", "Shapes", "StatusRows", "UnreadableError"]
 
 _ROWS = 1 << 16
 _SERVER_ID, _EPOCH, _LOG_NAME = range(3)
@@ -191,7 +191,7 @@ class Shapes:
         return self.numbers.number(table.full_name)
 
 
-class RunWalk:
+class SegmentWalk:
     """
     Collects what is found in a run, stretch by stretch.
 
@@ -229,7 +229,7 @@ class RunWalk:
         nothing = np.zeros(0, np.int64), np.zeros(0, np.int32), np.zeros(0, np.uint64), np.zeros(0, np.uint64)
         return StatusRows.joined([StatusRows(*nothing, np.zeros(0, np.bool_)), *self._status]).sorted()
 
-    def add(self, stretch: Stretch) -> None:
+    def add(self, stretch: EventChunk) -> None:
         """
         Walk over a stretch.
 
@@ -266,7 +266,7 @@ class RunWalk:
         )
         self._first += count
 
-    def _take(self, stretch: Stretch, count: int) -> None:
+    def _take(self, stretch: EventChunk, count: int) -> None:
         """Keep what was found of some rows."""
         shapes = self._walk.register.shapes
         for shape in shapes[len(self.shapes.table) :]:
@@ -311,7 +311,7 @@ class RunWalk:
             )
         )
 
-    def _keys(self, place: int, shape: BatchShape, stretch: Stretch, cells: Cells, rows: Int64) -> KeyRows:
+    def _keys(self, place: int, shape: BatchShape, stretch: EventChunk, cells: Cells, rows: Int64) -> KeyRows:
         number = self.shapes.table[place]
         table = self.shapes.numbers.tables[number]
         columns = shape.before_columns if shape.before is not None else shape.after_columns
@@ -326,7 +326,7 @@ class RunWalk:
         return KeyRows(number, rows, parts)
 
     def _values(
-        self, shape: BatchShape, stretch: Stretch, cells: Cells, rows: Int64, values: tuple[UInt64, UInt64]
+        self, shape: BatchShape, stretch: EventChunk, cells: Cells, rows: Int64, values: tuple[UInt64, UInt64]
     ) -> None:
         """Fill in what conflict functions compare."""
         resolve = self.shapes.numbers.resolve_ordinal(shape.layout.table)
@@ -339,7 +339,7 @@ class RunWalk:
                 if column.ordinal == resolve:
                     out[rows] = _compared(column, stretch, cell)
 
-    def _add_status(self, shape: BatchShape, stretch: Stretch, cells: Cells, event: Int64, number: Int32) -> None:
+    def _add_status(self, shape: BatchShape, stretch: EventChunk, cells: Cells, event: Int64, number: Int32) -> None:
         if shape.after is None:
             return
         if len(shape.after) <= _LOG_NAME:
@@ -361,7 +361,7 @@ def _wanted_columns(table: Table, numbers: TableNumbers) -> list[str]:
     return [*table.primary_key, *([] if resolve is None else [table.columns[resolve].name])]
 
 
-def _compared(column: ImageColumn, stretch: Stretch, cells: Cells) -> UInt64:
+def _compared(column: ImageColumn, stretch: EventChunk, cells: Cells) -> UInt64:
     """Return values as they are compared: what is no number, NULL or negative counts as 0."""
     array = column.array(stretch.data, stretch.base, cells)
     if not pa.types.is_integer(array.type):

@@ -13,26 +13,26 @@ import pyarrow.compute as pc
 from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import PartBuilder, TableNumbers
-from conflict.grid.manifest import RunFacts, types_from_json, types_to_json
+from conflict.grid.manifest import SegmentFacts, types_from_json, types_to_json
 from conflict.grid.writer import write_parts
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.schedule import summarize
 from conflict.ingestion.plan import digest_of
 from conflict.ingestion.segment_columns import read_columns
 from conflict.ingestion.segment_rows import UnreadableError
-from conflict.ingestion.segments import Run
+from conflict.ingestion.segments import Segment
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["STAGED", "RunRecord", "RunTask", "load_record", "read_run", "record_path"]
+__all__ = ["STAGED", "SegmentRecord", "SegmentTask", "load_record", "read_segment", "record_path"]
 
 # What waits to be finished, and is deleted then.
 STAGED = "staged"
 
 
 @attrs.frozen
-class RunTask:
+class SegmentTask:
     """
     One run to read.
 
@@ -40,7 +40,7 @@ class RunTask:
         cluster: Name of its cluster.
         server_id: That cluster's server id.
         files: The cluster's files, by number.
-        run: Which stretch of which file.
+        segment: Which stretch of which file.
         schema: The tables to read.
         numbers: Their numbers.
         buckets: Into how many buckets keys are divided.
@@ -50,7 +50,7 @@ class RunTask:
     cluster: str
     server_id: int
     files: tuple[str, ...]
-    run: Run
+    segment: Segment
     schema: Schema
     numbers: TableNumbers
     buckets: int
@@ -58,7 +58,7 @@ class RunTask:
 
 
 @attrs.frozen
-class RunRecord:
+class SegmentRecord:
     """
     What became of a run.
 
@@ -69,7 +69,7 @@ class RunRecord:
         left_out: Row operations read of an epoch that was cut off.
     """
 
-    facts: RunFacts
+    facts: SegmentFacts
     types: dict[str, tuple[WireType, ...]]
     error: str | None
     left_out: int
@@ -81,42 +81,42 @@ class RunRecord:
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Self:
         """Read the document."""
-        facts, types = RunFacts(**document["facts"]), types_from_json(document["types"])
+        facts, types = SegmentFacts(**document["facts"]), types_from_json(document["types"])
         return cls(facts, types, document["error"], document["left_out"])
 
 
-def record_path(cluster: str, run: int) -> str:
+def record_path(cluster: str, segment: int) -> str:
     """Return the path of the record of one run below the History."""
-    return f"{STAGED}/runs/cluster={cluster}/run={run:05d}.json"
+    return f"{STAGED}/segments/cluster={cluster}/segment={segment:05d}.json"
 
 
-def load_record(history: Folder, cluster: str, run: int) -> RunRecord:
+def load_record(history: Folder, cluster: str, segment: int) -> SegmentRecord:
     """Return what became of a run that is done."""
-    return RunRecord.from_json(history.read_json(record_path(cluster, run)))
+    return SegmentRecord.from_json(history.read_json(record_path(cluster, segment)))
 
 
-def read_run(task: RunTask) -> None:
+def read_segment(task: SegmentTask) -> None:
     """Read a run and write its parts; last of all, its record."""
     try:
         found = _by_columns(task) or _row_by_row(task)
     except UnreadableError:
         found = _row_by_row(task)
-    run, epochs = task.run, found.epochs
-    task.history.write_table(epochs_part(task.cluster, run.number), epochs)
-    stop = max(found.settled, run.start)
+    segment, epochs = task.segment, found.epochs
+    task.history.write_table(epochs_part(task.cluster, segment.number), epochs)
+    stop = max(found.settled, segment.start)
     numbers = epochs.column("number")
-    facts = RunFacts(
-        file=str(run.file),
-        start=run.start,
+    facts = SegmentFacts(
+        file=str(segment.file),
+        start=segment.start,
         stop=stop,
         first_epoch=numbers[0].as_py() if len(epochs) else 0,
         last_epoch=numbers[-1].as_py() if len(epochs) else 0,
         changes=pc.sum(epochs.column("changes")).as_py() or 0,
-        digest=digest_of(run.file, stop),
+        digest=digest_of(segment.file, stop),
     )
     error = None if found.error is None else str(found.error)
-    record = RunRecord(facts, found.types, error, found.left_out if error else 0)
-    task.history.write_json(record_path(task.cluster, run.number), record.to_json())
+    record = SegmentRecord(facts, found.types, error, found.left_out if error else 0)
+    task.history.write_json(record_path(task.cluster, segment.number), record.to_json())
 
 
 @attrs.frozen
@@ -126,7 +126,7 @@ class _Found:
 
     Attributes:
         epochs: Its epochs as `EPOCHS`.
-        types: As in `RunRecord`.
+        types: As in `SegmentRecord`.
         settled: Where the last event ends after which no transaction was open; 0 if there was none.
         error: Why it could not be read to its end; None if it could.
         left_out: Rows of an epoch that is not complete.
@@ -139,33 +139,33 @@ class _Found:
     left_out: int
 
 
-def _by_columns(task: RunTask) -> _Found | None:
+def _by_columns(task: SegmentTask) -> _Found | None:
     """
     Read a run in columns and write its rows; None where something in it is wrong.
 
     Raises:
         UnreadableError: Its rows are too many.
     """
-    file = task.files.index(str(task.run.file))
-    found = read_columns(task.run, task.server_id, task.schema, task.numbers, task.buckets, file)
+    file = task.files.index(str(task.segment.file))
+    found = read_columns(task.segment, task.server_id, task.schema, task.numbers, task.buckets, file)
     if found is None:
         return None
-    write_parts(task.history, task.cluster, task.run.number, found.tables())
+    write_parts(task.history, task.cluster, task.segment.number, found.tables())
     return _Found(found.epochs, found.shapes.types, found.settled, found.error, found.left_out)
 
 
-def _row_by_row(task: RunTask) -> _Found:
+def _row_by_row(task: SegmentTask) -> _Found:
     """Read a run with the scalar reader, which says what is wrong, and write its rows."""
-    run = task.run
+    segment = task.segment
     reader = EpochReader(task.server_id, task.schema)
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None
     try:
-        for epoch in read_epochs([run.file], reader, {str(run.file): (run.start, run.stop)}):
+        for epoch in read_epochs([segment.file], reader, {str(segment.file): (segment.start, segment.stop)}):
             builder.add(epoch)
             summaries.append(summarize(epoch))
     except FormatError as fault:
         error = fault
-    write_parts(task.history, task.cluster, run.number, builder.tables())
+    write_parts(task.history, task.cluster, segment.number, builder.tables())
     types = {name: layout.types for name, layout in reader.layouts.items()}
     return _Found(epochs_table(summaries), types, reader.settled, error, reader.rows_pending)

@@ -19,9 +19,9 @@ from ndb_formats.columnar.event_index import index_events
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
-__all__ = ["DEFAULT_RUN_BYTES", "Run", "RunPlan", "plan_runs"]
+__all__ = ["DEFAULT_SEGMENT_BYTES", "Segment", "SegmentPlan", "plan_segments"]
 
-DEFAULT_RUN_BYTES = 32 * 1024 * 1024
+DEFAULT_SEGMENT_BYTES = 32 * 1024 * 1024
 _TRANSACTION_STARTS = np.array(
     [
         EventType.GTID_LOG_EVENT,
@@ -34,7 +34,7 @@ _TRANSACTION_STARTS = np.array(
 
 
 @attrs.frozen
-class Run:
+class Segment:
     """
     A stretch of one file.
 
@@ -52,43 +52,45 @@ class Run:
 
 
 @attrs.frozen
-class RunPlan:
+class SegmentPlan:
     """
     The runs of one cluster.
 
     Attributes:
-        runs: In order.
+        segments: In order.
         error: Why the headers could not be followed to the end; None if they could.
     """
 
-    runs: tuple[Run, ...]
+    segments: tuple[Segment, ...]
     error: FormatError | None
 
 
-def plan_runs(
-    files: Sequence[Path], run_bytes: int = DEFAULT_RUN_BYTES, *, start: int = 0, first_number: int = 0
-) -> RunPlan:
+def plan_segments(
+    files: Sequence[Path], segment_bytes: int = DEFAULT_SEGMENT_BYTES, *, start: int = 0, first_number: int = 0
+) -> SegmentPlan:
     """
-    Split a cluster's files into runs of about `run_bytes` bytes.
+    Split a cluster's files into runs of about `segment_bytes` bytes.
 
     A file that cannot be followed to its end is split up to the fault, and no later file is read.
 
     Args:
         files: In the order in which they were written.
-        run_bytes: About how many bytes of binlog a run has.
+        segment_bytes: About how many bytes of binlog a run has.
         start: Where to begin in the first file; what comes before was read at another time.
         first_number: Number of the first run.
     """
-    runs: list[Run] = []
+    segments: list[Segment] = []
     for number, file in enumerate(files):
-        places, error = _split(file, run_bytes, 0 if number else start)
-        runs += [Run(first_number + len(runs) + place, file, *pair) for place, pair in enumerate(pairwise(places))]
+        places, error = _split(file, segment_bytes, 0 if number else start)
+        segments += [
+            Segment(first_number + len(segments) + place, file, *pair) for place, pair in enumerate(pairwise(places))
+        ]
         if error is not None:
-            return RunPlan(tuple(runs), error)
-    return RunPlan(tuple(runs), None)
+            return SegmentPlan(tuple(segments), error)
+    return SegmentPlan(tuple(segments), None)
 
 
-def _split(file: Path, run_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
+def _split(file: Path, segment_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
     """Return where the runs of a file start, and where the last one ends; and why headers could not be followed."""
     try:
         index = index_events(file)
@@ -97,7 +99,7 @@ def _split(file: Path, run_bytes: int, start: int) -> tuple[list[int], FormatErr
     positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
     # Without GTID events there is no safe place to split, so the file is one run.
     starts = [start] if start or not len(positions) else [int(positions[0])]
-    while (place := int(np.searchsorted(positions, starts[-1] + run_bytes))) < len(positions):
+    while (place := int(np.searchsorted(positions, starts[-1] + segment_bytes))) < len(positions):
         starts.append(int(positions[place]))
     # The task that reads the last run meets a fault itself.
     end = index.end if len(index) else 0

@@ -32,7 +32,7 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from conflict.errors import ConfigurationError
-from conflict.ingestion.segments import plan_runs
+from conflict.ingestion.segments import plan_segments
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.records import records_of
 from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
@@ -97,9 +97,9 @@ class _Reader(DataSourceReader):
     def partitions(self) -> Sequence[_Stretch]:
         """Split the files into runs of epochs. A file with a fault keeps it for the task that meets it."""
         return [
-            _Stretch(str(run.file), run.start, run.stop)
+            _Stretch(str(segment.file), segment.start, segment.stop)
             for file in self._options.files
-            for run in plan_runs([Path(file)]).runs
+            for segment in plan_segments([Path(file)]).segments
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -4,7 +4,7 @@ Binlogs to a History on disk: the epoch-partitioned ingest job.
 1. The driver follows event headers, splits what is new of every file into runs of epochs, and writes the plan down.
 2. One task per run reads its epochs and writes them by key bucket, keys still as bytes.
 3. One task per bucket gives new keys dense numbers, in the order in which they appear.
-4. The driver derives the schedule from the summaries of all epochs, and writes `takes.parquet` and `history.json`.
+4. The driver derives the schedule from the summaries of all epochs, and writes `schedule.parquet` and `history.json`.
 
 What was written before is never written again, so a History can be added to. A task says last that it is done, and the
 plan is deleted last of all, so an ingest that was killed goes on where it was.
@@ -23,14 +23,14 @@ from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError, HistoryError
 from conflict.grid.epoch_files import epochs_part, read_summaries
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import MANIFEST, Manifest, RunFacts, load_manifest, table_numbers
+from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, load_manifest, table_numbers
 from conflict.grid.schemas import keys_part
-from conflict.grid.writer import KeyTask, number_keys, takes_table
-from conflict.history.reading import ClusterHints, takes_of
+from conflict.grid.writer import KeyTask, number_keys, schedule_table
+from conflict.history.reading import ClusterHints, schedule_of
 from conflict.history.schedule import Summary, consistent_cut
 from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences
-from conflict.ingestion.segment_task import STAGED, RunRecord, RunTask, load_record, read_run, record_path
-from conflict.ingestion.segments import DEFAULT_RUN_BYTES
+from conflict.ingestion.segment_task import STAGED, SegmentRecord, SegmentTask, load_record, read_segment, record_path
+from conflict.ingestion.segments import DEFAULT_SEGMENT_BYTES
 from conflict.jobs.runner import Runner, StageProgress
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.types.column_types import WireType
@@ -38,7 +38,7 @@ from ndb_formats.types.column_types import WireType
 __all__ = ["Ingested", "ingest"]
 
 ClusterHintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
-_PER_RUN = ("changes", "images", "consequences")
+_PER_SEGMENT = ("changes", "images", "consequences")
 
 
 @attrs.frozen
@@ -58,25 +58,25 @@ class Ingested:
 
 
 def ingest(
-    run: Runner,
+    runner: Runner,
     configuration: Configuration,
     history: Folder,
     *,
     hints_of: ClusterHintsOf | None = None,
     buckets: int | None = None,
-    run_bytes: int = DEFAULT_RUN_BYTES,
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Ingested:
     """
     Read a run's binlogs into a History; into one that is there already, what it does not hold.
 
     Args:
-        run: Runs the tasks.
+        runner: Runs the tasks.
         configuration: The run.
         history: Where the History goes.
         hints_of: From the epochs' summaries, what is known of the schedule from elsewhere.
         buckets: Into how many buckets keys are divided; None leaves it to the size of the binlogs.
-        run_bytes: About how many bytes of binlog one task reads.
+        segment_bytes: About how many bytes of binlog one task reads.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Returns:
@@ -90,12 +90,12 @@ def ingest(
     for subject in (held, pending):
         if subject is not None:
             refuse_differences(subject, configuration, history, writing=True)
-    there = 0 if held is None else sum(map(len, held.runs.values()))
-    job = _Job(run, configuration, history, hints_of, progress, there=there)
+    there = 0 if held is None else sum(map(len, held.segments.values()))
+    job = _Job(runner, configuration, history, hints_of, progress, there=there)
     if pending is not None:
         held = job.carry_out(pending, held)
-    plan = plan_ingest(configuration, held, buckets, run_bytes)
-    if held is None or any(plan.runs.values()):
+    plan = plan_ingest(configuration, held, buckets, segment_bytes)
+    if held is None or any(plan.segments.values()):
         history.delete(STAGED)
         history.write_json(PLAN, plan.to_json())
         held = job.carry_out(plan, held)
@@ -108,7 +108,7 @@ class _Job:
     The stages of the job.
 
     Attributes:
-        run: Runs the tasks.
+        runner: Runs the tasks.
         configuration: The run.
         history: Where the History goes.
         hints_of: See `ingest`.
@@ -117,7 +117,7 @@ class _Job:
         there: How many runs were there already.
     """
 
-    run: Runner
+    runner: Runner
     configuration: Configuration
     history: Folder
     hints_of: ClusterHintsOf | None
@@ -133,19 +133,22 @@ class _Job:
             except (ConflictError, FormatError):
                 self._abandon(plan, held)
                 raise
-        self._clean_up(plan, {name: len(runs) for name, runs in held.runs.items()})
+        self._clean_up(plan, {name: len(segments) for name, segments in held.segments.items()})
         return held
 
     def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         found = self._read(plan)
         manifest = _manifest(plan, held, found)
         if manifest.batches > plan.batch:
-            new = {name: [each.number for each in runs[: len(found[name].kept)]] for name, runs in plan.runs.items()}
+            new = {
+                name: [each.number for each in segments[: len(found[name].kept)]]
+                for name, segments in plan.segments.items()
+            }
             numbering = [
                 KeyTask(self.history, bucket, plan.batch, new, table_numbers(self.configuration), manifest.types)
                 for bucket in range(plan.buckets)
             ]
-            self.run(number_keys, numbering, partial(self.progress, "numbering keys"))
+            self.runner(number_keys, numbering, partial(self.progress, "numbering keys"))
             manifest = self._schedule(manifest)
         self.history.write_json(MANIFEST, manifest.to_json())
         return manifest
@@ -155,32 +158,34 @@ class _Job:
         numbers = table_numbers(self.configuration)
         schema = self.configuration.data_schema
         tasks = [
-            RunTask(name, plan.clusters[name], plan.files[name], run, schema, numbers, plan.buckets, self.history)
-            for name, runs in plan.runs.items()
-            for run in runs
+            SegmentTask(
+                name, plan.clusters[name], plan.files[name], segment, schema, numbers, plan.buckets, self.history
+            )
+            for name, segments in plan.segments.items()
+            for segment in segments
         ]
-        missing = [task for task in tasks if not self.history.exists(record_path(task.cluster, task.run.number))]
-        self.run(read_run, missing, partial(self.progress, "reading binlogs"))
+        missing = [task for task in tasks if not self.history.exists(record_path(task.cluster, task.segment.number))]
+        self.runner(read_segment, missing, partial(self.progress, "reading binlogs"))
         self.read += len(missing)
         self.there += len(tasks) - len(missing)
         return {
-            name: _found([load_record(self.history, name, run.number) for run in runs])
-            for name, runs in plan.runs.items()
+            name: _found([load_record(self.history, name, segment.number) for segment in segments])
+            for name, segments in plan.segments.items()
         }
 
     def _schedule(self, manifest: Manifest) -> Manifest:
         """Work out when each cluster took which epoch of the other, and write that."""
         configuration, history = self.configuration, self.history
-        read = {name: read_summaries(history, name, len(runs)) for name, runs in manifest.runs.items()}
+        read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
         summaries = consistent_cut(read, configuration.server_ids)
         hints = self.hints_of(summaries) if self.hints_of is not None else None
-        takes, assumed = [], {}
+        applies, assumed = [], {}
         for cluster in configuration.clusters:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            placed, assumed[name] = takes_of(configuration, cluster, summaries, hints, cut=cut)
-            takes += [(name, take) for take in placed]
-        history.write_table("takes.parquet", takes_table(takes))
+            placed, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+            applies += [(name, apply) for apply in placed]
+        history.write_table("schedule.parquet", schedule_table(applies))
         return attrs.evolve(
             manifest,
             assumed=assumed,
@@ -192,19 +197,19 @@ class _Job:
     def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:
         """Delete the plan, and what was read behind a fault and is not kept."""
         self.history.delete(STAGED)
-        for name, runs in plan.runs.items():
-            for run in runs:
-                if run.number >= kept[name]:
-                    for kind in _PER_RUN:
-                        self.history.delete(f"{kind}/cluster={name}/run={run.number:05d}")
-                    self.history.delete(epochs_part(name, run.number))
+        for name, segments in plan.segments.items():
+            for segment in segments:
+                if segment.number >= kept[name]:
+                    for kind in _PER_SEGMENT:
+                        self.history.delete(f"{kind}/cluster={name}/segment={segment.number:05d}")
+                    self.history.delete(epochs_part(name, segment.number))
         self.history.delete(PLAN)
 
     def _abandon(self, plan: Plan, held: Manifest | None) -> None:
         """Leave the History as it was before the plan."""
         for bucket in range(plan.buckets):
             self.history.delete(keys_part(bucket, plan.batch))
-        self._clean_up(plan, {name: 0 if held is None else len(held.runs[name]) for name in plan.runs})
+        self._clean_up(plan, {name: 0 if held is None else len(held.segments[name]) for name in plan.segments})
 
 
 @attrs.frozen
@@ -219,12 +224,12 @@ class _Found:
         left_out: Row operations read of an epoch that was cut off.
     """
 
-    kept: tuple[RunRecord, ...]
+    kept: tuple[SegmentRecord, ...]
     error: str | None
     left_out: int
 
 
-def _found(records: Sequence[RunRecord]) -> _Found:
+def _found(records: Sequence[SegmentRecord]) -> _Found:
     faults = [place for place, record in enumerate(records) if record.error is not None]
     kept = records[: faults[0] + 1] if faults else records
     error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
@@ -247,7 +252,7 @@ def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _Found]) ->
         held = Manifest(
             **facts,
             batches=0,
-            runs=dict.fromkeys(plan.clusters, ()),
+            segments=dict.fromkeys(plan.clusters, ()),
             types={},
             errors={},
             left_out={},
@@ -259,19 +264,19 @@ def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _Found]) ->
         new = True
     else:
         new = any(each.kept for each in found.values())
-    runs = {name: (*held.runs[name], *(record.facts for record in each.kept)) for name, each in found.items()}
-    for facts_of_cluster in runs.values():
+    segments = {name: (*held.segments[name], *(record.facts for record in each.kept)) for name, each in found.items()}
+    for facts_of_cluster in segments.values():
         _refuse_disorder(facts_of_cluster)
     errors, left_out = dict(held.errors), dict(held.left_out)
     for name, each in found.items():
-        if plan.runs[name]:
+        if plan.segments[name]:
             _put(errors, name, each.error)
             _put(left_out, name, each.left_out)
     return attrs.evolve(
         held,
         batches=plan.batch + new,
         files=plan.files if new else held.files,
-        runs=runs,
+        segments=segments,
         types=_types(held.types, [record for each in found.values() for record in each.kept]),
         errors=errors,
         left_out=left_out,
@@ -284,8 +289,8 @@ def _put(where: dict[str, Any], name: str, value: object) -> None:
         where[name] = value
 
 
-def _refuse_disorder(runs: Sequence[RunFacts]) -> None:
-    with_epochs = [run for run in runs if run.last_epoch]
+def _refuse_disorder(segments: Sequence[SegmentFacts]) -> None:
+    with_epochs = [segment for segment in segments if segment.last_epoch]
     for before, after in pairwise(with_epochs):
         if after.first_epoch <= before.last_epoch:
             message = (
@@ -295,7 +300,9 @@ def _refuse_disorder(runs: Sequence[RunFacts]) -> None:
             raise HistoryError(message)
 
 
-def _types(known: Mapping[str, tuple[WireType, ...]], records: Sequence[RunRecord]) -> dict[str, tuple[WireType, ...]]:
+def _types(
+    known: Mapping[str, tuple[WireType, ...]], records: Sequence[SegmentRecord]
+) -> dict[str, tuple[WireType, ...]]:
     types = dict(known)
     for record in records:
         for name, wires in record.types.items():

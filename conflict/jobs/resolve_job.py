@@ -22,12 +22,12 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.appliers import Site, transactional_tables
-from conflict.columnar.apply_order import Taken, order_takes, plan_takes
+from conflict.columnar.apply_order import ApplierEpochs, order_applies, plan_applies
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.decided_bucket import BucketResult
 from conflict.columnar.fold_bucket import fold_bucket
 from conflict.columnar.kernels.abridged import expand
-from conflict.columnar.kernels.arrays import Conflicts, TakeArrays
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.output.effects import Difference, Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.columnar.output.writer import write_bucket
@@ -43,12 +43,12 @@ from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.manifest import Manifest, table_numbers
-from conflict.grid.schemas import TAKES
+from conflict.grid.schemas import SCHEDULE
 from conflict.history import reconcile
-from conflict.history.model import Cluster, Take
+from conflict.history.model import Cluster, EpochApply
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.results.layout import APPLIED, taken_path, taken_table
+from conflict.results.layout import APPLIED, applied_epochs_path, applied_epochs_table
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
@@ -77,7 +77,7 @@ class _BucketTask:
     sites: tuple[Site, ...]
     final_rows: bool
     look: bool = False
-    takes: Shared[TakeArrays] | None = None
+    applies: Shared[EpochApplies] | None = None
     conflicts: Shared[Conflicts] | None = None
     changed: Shared[Changed | None] | None = None
     round: int = 0
@@ -94,15 +94,15 @@ class _BucketTask:
         return self.out.below(f"shared/rows/bucket={self.bucket:05d}")
 
     @property
-    def settled(self) -> tuple[TakeArrays, Conflicts]:
+    def settled(self) -> tuple[EpochApplies, Conflicts]:
         """All takes, and the transactions in conflict as far as is known."""
-        assert self.takes is not None
+        assert self.applies is not None
         assert self.conflicts is not None
-        return self.takes.load(), self.conflicts.load()
+        return self.applies.load(), self.conflicts.load()
 
 
 def resolve_history(
-    run: Runner,
+    runner: Runner,
     configuration: Configuration,
     history: Folder,
     out: Folder,
@@ -115,7 +115,7 @@ def resolve_history(
     Resolve a History and write outcomes, exceptions and rows.
 
     Args:
-        run: Runs the tasks.
+        runner: Runs the tasks.
         configuration: The run.
         history: A History that `ingest` made for that run.
         out: Where the result goes.
@@ -129,25 +129,25 @@ def resolve_history(
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
     base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows)
-    job = _Job(run, base, progress)
-    table = history.read_table("takes.parquet", TAKES)
-    settled, summaries = job.resolve([Taken.of_table(table, name) for name in manifest.clusters])
+    job = _Job(runner, base, progress)
+    table = history.read_table("schedule.parquet", SCHEDULE)
+    settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
     answers: Sequence[reconcile.Settled] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
         clusters, answers = reconcile.settle(_clusters(history, manifest), job.contradictions)
         if answers:
             job.clear()
-            settled, summaries = job.resolve([Taken.of_cluster(cluster) for cluster in clusters])
+            settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in clusters])
     out.delete("shared")
-    sites, takes, conflicts = job.base.sites, settled.takes, settled.conflicts
-    _write_takes(out, sites, takes)
+    sites, applies, conflicts = job.base.sites, settled.applies, settled.conflicts
+    _write_applied_epochs(out, sites, applies)
     out.write_json(APPLIED, {site.name: [summary.applied[site.name] for summary in summaries] for site in sites})
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
         for number, site in enumerate(sites)
         if site.name in settled.unusable
     }
-    summary = add_summaries([*summaries, _transactions(sites, takes, conflicts)], stops)
+    summary = add_summaries([*summaries, _transactions(sites, applies, conflicts)], stops)
     return attrs.evolve(summary, settled=tuple(answers), rounds=settled.rounds)
 
 
@@ -157,12 +157,12 @@ class _Job:
     The stages of the job over all buckets.
 
     Attributes:
-        run: Runs the tasks.
+        runner: Runs the tasks.
         base: The task of any bucket.
         progress: Called with the name of the stage, tasks done, and their number.
     """
 
-    run: Runner
+    runner: Runner
     base: _BucketTask
     progress: StageProgress
     _last: tuple[list[Cluster], Settled] | None = None
@@ -172,7 +172,7 @@ class _Job:
         self,
         name: str,
         function: Callable[[_BucketTask], Result],
-        run: Runner | None = None,
+        runner: Runner | None = None,
         number: int = 0,
         whole: Sequence[bool] = (),
         **shared: Any,
@@ -194,7 +194,7 @@ class _Job:
             attrs.evolve(common, bucket=bucket, whole=bool(whole) and whole[bucket])
             for bucket in range(self.base.manifest.buckets)
         ]
-        return (run or self.run)(function, tasks, partial(self.progress, name))
+        return (runner or self.runner)(function, tasks, partial(self.progress, name))
 
     def clear(self) -> None:
         """Remove what was written of the result."""
@@ -205,19 +205,19 @@ class _Job:
         sites = self.base.sites
         return bool(has_unique_keys(sites).any() or transactional_tables(sites).any() or can_log_unusable(sites))
 
-    def _settle(self, taken: Sequence[Taken]) -> Settled:
+    def _settle(self, applied: Sequence[ApplierEpochs]) -> Settled:
         """Find out which takes are made and which transactions are in conflict."""
         names = [site.name for site in self.base.sites]
         if self._needs_rounds():
             check = self._check if has_unique_keys(self.base.sites).any() else None
-            return settle(taken, names, self.base.manifest.buckets, self._round, check)
-        return _without_rounds(taken, names, {})
+            return settle(applied, names, self.base.manifest.buckets, self._round, check)
+        return _without_rounds(applied, names, {})
 
     def _round(
         self,
         number: int,
         name: str,
-        takes: TakeArrays,
+        applies: EpochApplies,
         conflicts: Conflicts,
         changed: Changed | None,
         whole: Sequence[bool],
@@ -225,22 +225,22 @@ class _Job:
         # A task that folds a few rows takes less time than to hand it out.
         few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
         run = in_threads if few else None
-        return self._stage(name, _fold, run, number, whole, takes=takes, conflicts=conflicts, changed=changed)
+        return self._stage(name, _fold, run, number, whole, applies=applies, conflicts=conflicts, changed=changed)
 
-    def _check(self, takes: TakeArrays, conflicts: Conflicts) -> Mapping[int, Unusable]:
-        parts = self._stage("checking unique keys", _unique_states, takes=takes, conflicts=conflicts)
+    def _check(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, Unusable]:
+        parts = self._stage("checking unique keys", _unique_states, applies=applies, conflicts=conflicts)
         return find_duplicates(parts)
 
     def contradictions(self, clusters: Sequence[Cluster]) -> list[reconcile.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
         settled = self._settle_clusters(clusters)
-        parts = self._stage("comparing", _differing, takes=settled.takes, conflicts=settled.conflicts)
+        parts = self._stage("comparing", _differing, applies=settled.applies, conflicts=settled.conflicts)
         found: dict[tuple[int, int, int], Difference] = {}
         for part in parts:
             for place, difference in part.places.items():
                 found[place] = found.get(place, Difference()) + difference
-        takes = plan_takes(clusters)
-        places = zip(takes.applier.tolist(), takes.epoch.tolist(), takes.group.tolist(), strict=True)
+        applies = plan_applies(clusters)
+        places = zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
         order = {place: number for number, place in enumerate(places)}
         ordered = sorted(found, key=lambda place: (order.get(place, len(order)), place))
         return [
@@ -253,38 +253,38 @@ class _Job:
     def _settle_clusters(self, clusters: Sequence[Cluster]) -> Settled:
         """Find out which takes are made, stops considered, unless that was asked just before."""
         if self._last is None or self._last[0] != list(clusters):
-            taken = [Taken.of_cluster(cluster) for cluster in clusters]
-            settled = self._settle(taken)
+            applied = [ApplierEpochs.of_cluster(cluster) for cluster in clusters]
+            settled = self._settle(applied)
             if not self._needs_rounds():
-                stops = _first_of_each(self._stage("checking images", _look, takes=settled.takes))
-                settled = _without_rounds(taken, [cluster.name for cluster in clusters], stops)
+                stops = _first_of_each(self._stage("checking images", _look, applies=settled.applies))
+                settled = _without_rounds(applied, [cluster.name for cluster in clusters], stops)
             self._last = list(clusters), settled
         return self._last[1]
 
-    def resolve(self, taken: Sequence[Taken]) -> tuple[Settled, list[BucketSummary]]:
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[Settled, list[BucketSummary]]:
         """Write the result; returns what was settled, and what each bucket adds to the whole."""
-        settled = self._settle(taken)
+        settled = self._settle(applied)
         results = self._resolve(settled)
         stops = _first_of_each([found for _, _, found in results])
         if stops:
             self.clear()
-            settled = _without_rounds(taken, [site.name for site in self.base.sites], stops)
+            settled = _without_rounds(applied, [site.name for site in self.base.sites], stops)
             results = self._resolve(settled)
         base = self.base
         tracked = [each for _, each, _ in results]
-        number_exceptions(base.out, base.sites, settled.takes, settled.conflicts, base.manifest.buckets, tracked)
+        number_exceptions(base.out, base.sites, settled.applies, settled.conflicts, base.manifest.buckets, tracked)
         return settled, [summary for summary, _, _ in results]
 
     def _resolve(self, settled: Settled) -> list[tuple[BucketSummary, TrackedRows, dict[str, Unusable]]]:
-        takes, conflicts = settled.takes, settled.conflicts
-        return self._stage("resolving", _resolve, number=len(settled.rounds), takes=takes, conflicts=conflicts)
+        applies, conflicts = settled.applies, settled.conflicts
+        return self._stage("resolving", _resolve, number=len(settled.rounds), applies=applies, conflicts=conflicts)
 
 
-def _without_rounds(taken: Sequence[Taken], names: Sequence[str], stops: Mapping[str, Unusable]) -> Settled:
+def _without_rounds(applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, Unusable]) -> Settled:
     """Return the takes that are made where no transaction can be in conflict."""
-    kept = [each.first(stops[name].take if name in stops else None) for name, each in zip(names, taken, strict=True)]
-    takes = order_takes(kept, names)
-    return Settled(takes, conflicts_of(takes, np.zeros((0, 2), np.int64)), stops)
+    kept = [each.first(stops[name].apply if name in stops else None) for name, each in zip(names, applied, strict=True)]
+    applies = order_applies(kept, names)
+    return Settled(applies, conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
 
 
 def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, ...]:
@@ -303,16 +303,16 @@ def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, .
 
 def _clusters(history: Folder, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their takes alone; transactions stay in the grid."""
-    takes: dict[str, list[Take]] = {name: [] for name in manifest.clusters}
-    for row in history.read_table("takes.parquet", TAKES).to_pylist():
+    applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
+    for row in history.read_table("schedule.parquet", SCHEDULE).to_pylist():
         arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
-        takes[row.pop("applier")].append(Take(**row, arrived=arrived))
-    return [Cluster(name, server_id, tuple(takes[name])) for name, server_id in manifest.clusters.items()]
+        applies[row.pop("applier")].append(EpochApply(**row, arrived=arrived))
+    return [Cluster(name, server_id, tuple(applies[name])) for name, server_id in manifest.clusters.items()]
 
 
 def _look(task: _BucketTask) -> dict[str, Unusable]:
-    assert task.takes is not None
-    return first_unusable(task.load(images=False), task.sites, task.takes.load())
+    assert task.applies is not None
+    return first_unusable(task.load(images=False), task.sites, task.applies.load())
 
 
 def _fold(task: _BucketTask) -> Findings:
@@ -339,26 +339,26 @@ def _unique_states(task: _BucketTask) -> pa.Table:
 
 
 def _differing(task: _BucketTask) -> Differing:
-    takes, conflicts = task.settled
+    applies, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, takes, conflicts)
-    return compare_effects(BucketResult(bucket, task.sites, takes, conflicts, folded), with_places=True)
+    folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts)
+    return compare_effects(BucketResult(bucket, task.sites, applies, conflicts, folded), with_places=True)
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
-    takes, conflicts = task.settled
+    applies, conflicts = task.settled
     bucket, abridged = task.load(images=True), None
     if not task.look:
         bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
         abridged = load_decisions(task.kept, task.round)
     if abridged is not None:
-        folded = expand(abridged, takes, bucket.rows, conflicts)
+        folded = expand(abridged, applies, bucket.rows, conflicts)
     else:
-        folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, takes, conflicts, candidates=True)
+        folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts, candidates=True)
         folded = folded.without_vain_passes(conflicts)
-    result = BucketResult(bucket, task.sites, takes, conflicts, folded)
+    result = BucketResult(bucket, task.sites, applies, conflicts, folded)
     summary, tracked = write_bucket(result, task.manifest.files, task.out, final_rows=task.final_rows)
-    return summary, tracked, first_unusable(bucket, task.sites, takes) if task.look else {}
+    return summary, tracked, first_unusable(bucket, task.sites, applies) if task.look else {}
 
 
 def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusable]:
@@ -369,18 +369,18 @@ def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusabl
     return first
 
 
-def _write_takes(out: Folder, sites: Sequence[Site], takes: TakeArrays) -> None:
+def _write_applied_epochs(out: Folder, sites: Sequence[Site], applies: EpochApplies) -> None:
     for number, site in enumerate(sites):
-        mine, source = takes.applier == number, sites[1 - number].name
-        taken = taken_table(source, takes.foreign_epoch[mine], takes.epoch[mine], takes.group[mine])
-        out.write_table(taken_path(site.name), taken)
+        mine, source = applies.applier == number, sites[1 - number].name
+        applied = applied_epochs_table(source, applies.foreign_epoch[mine], applies.epoch[mine], applies.group[mine])
+        out.write_table(applied_epochs_path(site.name), applied)
 
 
-def _transactions(sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> BucketSummary:
+def _transactions(sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
     """Count the transactions that were rejected, and the epochs that held some."""
     summary = BucketSummary()
     for number, site in enumerate(sites):
-        mine = conflicts.takes[takes.applier[conflicts.takes] == number]
+        mine = conflicts.applies[applies.applier[conflicts.applies] == number]
         rejected = int(np.diff(conflicts.offsets)[mine].sum())
         # Every such epoch is looked at once for dependencies, and committed once.
         counters = {TRANSACTION_ITERATIONS: len(mine), TRANSACTION_COMMITS: len(mine), TRANSACTION_REJECTS: rejected}

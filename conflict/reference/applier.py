@@ -22,7 +22,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, Take, Transaction
+from conflict.history.model import Cluster, EpochApply, Transaction
 from conflict.reference.epoch_log import ExceptionRow, LogEntry, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import EpochPass, Judged, PassKind, Stopped, write_row
 from conflict.reference.open_decisions import open_decisions
@@ -105,60 +105,60 @@ class Site:
         self._ordinal = (epoch, ordinal + 1 if epoch == last_epoch else 0)
         return self._ordinal[1]
 
-    def judge(self, take: Take, source: Site) -> None:
+    def judge(self, apply: EpochApply, source: Site) -> None:
         """Look for transactions in conflict in an epoch that is applied some own changes later."""
         if self.result.stop is not None:
             return
         try:
-            if take.restarted:
+            if apply.restarted:
                 self._state = PassKind.NORMAL
-            self._judged = self._look(take, source.cluster, self._changes(take, source))
+            self._judged = self._look(apply, source.cluster, self._changes(apply, source))
         except Stopped as stopped:
             self.result.stop = stopped.stop
         self.store.roll_back()
 
-    def take(self, take: Take, source: Site) -> None:
+    def apply_epoch(self, apply: EpochApply, source: Site) -> None:
         """Apply one epoch of another cluster, unless this applier has stopped."""
         if self.result.stop is not None:
             return
-        if take.restarted and self._judged is None:
+        if apply.restarted and self._judged is None:
             self._state = PassKind.NORMAL
-        changes, undecided = self._changes(take, source), len(self.result.undecided)
+        changes, undecided = self._changes(apply, source), len(self.result.undecided)
         try:
-            final = self._passes(take, source.cluster, changes)
+            final = self._passes(apply, source.cluster, changes)
             self._check_unique_keys(final)
         except Stopped as stopped:
             self.store.roll_back()
             del self.result.undecided[undecided:]  # nothing of the epoch is counted
             self.result.stop = stopped.stop
             return
-        entries = source.log.get(take.foreign_epoch, [])
+        entries = source.log.get(apply.foreign_epoch, [])
         received = [entry for entry in entries if isinstance(entry, ExceptionRow)]
         self._finish(final, source.cluster, received)
-        self.result.takes.append(take)
+        self.result.applies.append(apply)
         self._changed.clear()
         # Of the clusters whose epochs come with this one, the first that took an own epoch tells that it came back.
-        back = source.relayed.get(take.foreign_epoch, {})
+        back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, back.get(self.cluster.name, 0))
-        if take.traced:
-            news = self.relayed.setdefault(take.epoch, {})
-            news[source.cluster.name] = max(news.get(source.cluster.name, 0), take.foreign_epoch)
+        if apply.traced:
+            news = self.relayed.setdefault(apply.epoch, {})
+            news[source.cluster.name] = max(news.get(source.cluster.name, 0), apply.foreign_epoch)
             if self.relays:
                 news.update({name: epoch for name, epoch in back.items() if name != self.cluster.name})
 
-    def _changes(self, take: Take, source: Site) -> list[LoggedChange]:
+    def _changes(self, apply: EpochApply, source: Site) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, but for those that come back to their origin."""
         return [
             entry
-            for entry in source.log.get(take.foreign_epoch, [])
+            for entry in source.log.get(apply.foreign_epoch, [])
             if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
         ]
 
-    def _passes(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+    def _passes(self, apply: EpochApply, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
         """Go over an epoch until a pass may be committed; return that pass, with the counters of the whole."""
         looked, self._judged = self._judged, None
         while True:
-            current = looked or self._look(take, source, changes)
+            current = looked or self._look(apply, source, changes)
             if not current.tracker.conflicting:
                 if looked is None:
                     return current
@@ -168,7 +168,7 @@ class Site:
             self.store.roll_back()
             rejected = current.tracker.in_conflict()
             undecided = self._open_decisions(current, rejected, changes)
-            final = self._pass(take, source, changes, PassKind.APPLY, rejected)
+            final = self._pass(apply, source, changes, PassKind.APPLY, rejected)
             self._state = PassKind.TRACK
             if not final.tracker.conflicting:
                 self.result.undecided += undecided
@@ -186,38 +186,38 @@ class Site:
     ) -> list[Undecided]:
         earlier = {}
         for key in dict.fromkeys((entry.change.table, entry.change.key) for entry in changes):
-            states = [state for place, state in self._changed.get(key, ()) if place > looked.take.arrived]
+            states = [state for place, state in self._changed.get(key, ()) if place > looked.apply.arrived]
             if states:
                 earlier[key] = [*states, self.store.get(key)]
-        again = self._new_pass(looked.take, PassKind.TRACK)
+        again = self._new_pass(looked.apply, PassKind.TRACK)
         return open_decisions(looked, rejected, changes, earlier, again) if earlier else []
 
-    def _look(self, take: Take, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
+    def _look(self, apply: EpochApply, source: Cluster, changes: Sequence[LoggedChange]) -> EpochPass:
         """Go over an epoch and find its transactions in conflict; without any, the pass may be committed."""
         if self._state is PassKind.NORMAL:
-            current = self._pass(take, source, changes, PassKind.NORMAL)
+            current = self._pass(apply, source, changes, PassKind.NORMAL)
             if not current.tracker.conflicting:
                 return current
             self.store.roll_back()
-        current = self._pass(take, source, changes, PassKind.TRACK)
+        current = self._pass(apply, source, changes, PassKind.TRACK)
         self._state = PassKind.TRACK if current.tracker.conflicting else PassKind.NORMAL
         return current
 
     def _pass(
         self,
-        take: Take,
+        apply: EpochApply,
         source: Cluster,
         changes: Sequence[LoggedChange],
         kind: PassKind,
         rejected: frozenset[int] = frozenset(),
     ) -> EpochPass:
-        current = self._new_pass(take, kind, rejected)
+        current = self._new_pass(apply, kind, rejected)
         for entry in changes:
             current.handle(entry)
         self._number(current, source)
         return current
 
-    def _new_pass(self, take: Take, kind: PassKind, rejected: frozenset[int] = frozenset()) -> EpochPass:
+    def _new_pass(self, apply: EpochApply, kind: PassKind, rejected: frozenset[int] = frozenset()) -> EpochPass:
         return EpochPass(
             self.cluster.name,
             self.cluster.server_id,
@@ -225,7 +225,7 @@ class Site:
             self.setups,
             self.store,
             self.max_replicated_epoch,
-            take,
+            apply,
             kind,
             rejected,
             self.skip_missing,
@@ -238,16 +238,16 @@ class Site:
             if setup.exceptions is not None:
                 name = setup.exceptions.table.full_name
                 self._record_counts[name] += 1
-                record = self._record(judged, current.take, source, self._record_counts[name])
+                record = self._record(judged, current.apply, source, self._record_counts[name])
                 current.exceptions.append((setup.exceptions, setup.exceptions.row(record)))
 
-    def _record(self, judged: Judged, take: Take, source: Cluster, count: int) -> ConflictRecord:
+    def _record(self, judged: Judged, apply: EpochApply, source: Cluster, count: int) -> ConflictRecord:
         change = judged.entry.change
         with_transaction = judged.decision.cause is Cause.TRANS_IN_CONFLICT
         return ConflictRecord(
             server_id=self.cluster.server_id,
             source_server_id=source.server_id,
-            source_epoch=take.foreign_epoch,
+            source_epoch=apply.foreign_epoch,
             count=count,
             operation=change.operation,
             cause=judged.decision.cause,
@@ -265,11 +265,11 @@ class Site:
 
     def _finish(self, final: EpochPass, source: Cluster, received: Sequence[ExceptionRow]) -> None:
         """Send again what was in conflict, and keep what the epoch did."""
-        take = final.take
+        apply = final.apply
         # Takes without a trace can stand at one place; what the last of them did to a row counts.
-        effects = self.result.effects.setdefault((take.epoch, take.group), {})
+        effects = self.result.effects.setdefault((apply.epoch, apply.group), {})
         effects.update(self._effects(final))
-        log = self.log.setdefault(take.epoch, [])
+        log = self.log.setdefault(apply.epoch, [])
         log += self._logged(final)
         for exceptions, row in final.exceptions:
             name = exceptions.table.full_name
@@ -280,12 +280,12 @@ class Site:
             self.result.exceptions.setdefault(entry.table, []).append(entry.row)
         for counter, value in final.counters.items():
             self.result.counters[counter] += value
-        self.outcomes += [self._outcome(judged, take, source) for judged in final.judged]
+        self.outcomes += [self._outcome(judged, apply, source) for judged in final.judged]
         self.store.commit()
 
     def _logged(self, final: EpochPass) -> Iterator[LoggedChange]:
         """Yield one event per row that the epoch changed here: reflected, or for a third cluster, or a refresh."""
-        take = final.take
+        apply = final.apply
         for key, touched in final.touched.items():
             relayed = touched.server_id != self.cluster.server_id
             if key in final.refreshes or (relayed and not self.relays):
@@ -296,13 +296,13 @@ class Site:
                 setup, layout, touched.change, touched.before, self.store.get(key), written, touched.flags
             )
             if event is not None:
-                yield LoggedChange(event, take.group, -1, touched.server_id)
+                yield LoggedChange(event, apply.group, -1, touched.server_id)
         for key, change in final.refreshes.items():
             row = self.store.get(key)
             event = refresh_change(self.setups[key[0]], self.layouts[key[0]], change, row)
-            yield LoggedChange(event, take.group, -1, self.cluster.server_id)
+            yield LoggedChange(event, apply.group, -1, self.cluster.server_id)
             if row is not None:
-                self.store.put(key, attrs.evolve(row, local=True, epoch=take.epoch))
+                self.store.put(key, attrs.evolve(row, local=True, epoch=apply.epoch))
             self.result.refreshes[key[0]] = self.result.refreshes.get(key[0], 0) + 1
 
     def _effects(self, final: EpochPass) -> dict[RowKey, Effect]:
@@ -317,14 +317,14 @@ class Site:
             effects[key] = Effect.REFRESHED if self.store.get(key) is not None else Effect.REFRESHED_ABSENT
         return effects
 
-    def _outcome(self, judged: Judged, take: Take, source: Cluster) -> Outcome:
+    def _outcome(self, judged: Judged, apply: EpochApply, source: Cluster) -> Outcome:
         entry, decision = judged.entry, judged.decision
         change = entry.change
         return Outcome(
             applier=self.cluster.name,
             source=source.name,
-            source_epoch=take.foreign_epoch,
-            epoch=take.epoch,
+            source_epoch=apply.foreign_epoch,
+            epoch=apply.epoch,
             group=entry.group,
             ordinal=entry.ordinal,
             table=change.table,

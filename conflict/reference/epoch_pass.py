@@ -12,7 +12,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.history.model import NO_FLAGS, RowChange, Take
+from conflict.history.model import NO_FLAGS, EpochApply, RowChange
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import EMPTY_ROW, Row, RowKey, RowStore
@@ -103,7 +103,7 @@ class EpochPass:
         setups: How its server set up each table.
         store: Its rows; what the pass changes can be rolled back.
         max_replicated_epoch: Highest own epoch known to have come back.
-        take: The take.
+        apply: The take.
         kind: What the pass is for.
         rejected: Transactions to leave out; known only when dependencies are applied.
         tracker: Where dependencies are written down.
@@ -121,7 +121,7 @@ class EpochPass:
     setups: dict[str, TableSetup]
     store: RowStore
     max_replicated_epoch: int
-    take: Take
+    apply: EpochApply
     kind: PassKind
     rejected: frozenset[int] = frozenset()
     skip_missing: bool = False
@@ -233,7 +233,7 @@ class EpochPass:
         touched.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
         if change.after is not None:
             touched.written.update(change.after.present)
-        write_row(self.store, change, local=False, epoch=self.take.epoch)
+        write_row(self.store, change, local=False, epoch=self.apply.epoch)
 
     def _count_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
         """Count a rejected row, mark its transaction, and see to it that the row is sent again."""
@@ -251,7 +251,7 @@ class EpochPass:
 
     def stopped(self, error: StopError, change: RowChange, message: str, column: str | None = None) -> Stopped:
         """Return the signal that the applier cannot go on."""
-        stop = Stop(error, self.take.foreign_epoch, change.table, column, change.operation, change.origin, message)
+        stop = Stop(error, self.apply.foreign_epoch, change.table, column, change.operation, change.origin, message)
         return Stopped(stop)
 
 

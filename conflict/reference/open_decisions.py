@@ -81,7 +81,7 @@ def _undecided(looked: EpochPass, entry: LoggedChange, now: Judged | None, candi
     change = entry.change
     return Undecided(
         applier=looked.cluster,
-        source_epoch=looked.take.foreign_epoch,
+        source_epoch=looked.apply.foreign_epoch,
         table=change.table,
         key=change.key,
         operation=change.operation,

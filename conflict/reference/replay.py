@@ -50,9 +50,9 @@ def resolve(
         if isinstance(item, Transaction):
             site.commit(item)
         elif isinstance(item, Judging):
-            site.judge(item.take, sites[item.source])
+            site.judge(item.apply, sites[item.source])
         else:
-            site.take(item, sites[item.source])
+            site.apply_epoch(item, sites[item.source])
         progress(done)
     rows = {name: _rows_by_key(site) for name, site in sites.items()}
     for name, site in sites.items():

@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
-from conflict.grid.schemas import CHANGES, KEYS, TAKES, keys_part, part
-from conflict.results.layout import APPLIED, OUTCOMES, TAKEN, labelled, outcomes_path, taken_path
+from conflict.grid.schemas import CHANGES, KEYS, SCHEDULE, keys_part, part
+from conflict.results.layout import APPLIED, APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, labelled, outcomes_path
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["applied_changes", "applied_places"]
@@ -34,7 +34,7 @@ def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.T
     """
     Yield the changes of the other cluster that one applier applied as they stood, bucket by bucket.
 
-    They are those of all epochs that it took (`conflict.results.layout.TAKEN`), but for those that stand in its
+    They are those of all epochs that it took (`APPLIED_EPOCHS`), but for those that stand in its
     `conflict.results.layout.OUTCOMES` with an ordinal that is not negative; changes of other epochs were not taken.
 
     Args:
@@ -49,27 +49,27 @@ def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.T
     Raises:
         HistoryError: The result is not of that History, or holds nothing of that applier.
     """
-    if not out.exists(taken_path(applier)):
+    if not out.exists(applied_epochs_path(applier)):
         message = f"{out.uri} does not say which epochs {applier} took; give a result, and one of its clusters"
         raise HistoryError(message)
     manifest = Manifest.from_json(history.read_json("history.json"))
     (source,) = (name for name in manifest.clusters if name != applier)
-    takes = _arrays(out.read_table(taken_path(applier), TAKEN, ("source_epoch", "epoch")))
-    _check(takes, history, out, applier)
+    applies = _arrays(out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS, ("source_epoch", "epoch")))
+    _check(applies, history, out, applier)
     applied = out.read_json(APPLIED)[applier]
     if len(applied) != manifest.buckets:
         raise _other_history(out, history, f"that has {manifest.buckets} buckets and not {len(applied)}")
     for bucket in range(manifest.buckets):
-        parts = [part("changes", source, run, bucket) for run in range(len(manifest.runs[source]))]
+        parts = [part("changes", source, run, bucket) for run in range(len(manifest.segments[source]))]
         changes = history.read_tables(parts, _READ)
         outcomes = out.read_table(outcomes_path(applier, bucket), OUTCOMES, _OTHERS)
         own = outcomes.filter(pc.greater_equal(outcomes["ordinal"], 0))  # others are of what the applier there logged
-        places = applied_places(takes, changes, _arrays(own))
+        places = applied_places(applies, changes, _arrays(own))
         if places is None or len(places[0]) != applied[bucket]:
             raise _other_history(out, history, f"its bucket {bucket} has not just the changes that {applier} took")
         keys = history.read_tables([keys_part(bucket, batch) for batch in range(manifest.batches)], KEYS)
-        rows, take = places
-        yield _named(changes.take(pa.array(rows)), takes["epoch"][take], keys, manifest, source)
+        rows, apply = places
+        yield _named(changes.take(pa.array(rows)), applies["epoch"][apply], keys, manifest, source)
 
 
 def _arrays(table: pa.Table) -> dict[str, np.ndarray]:
@@ -81,31 +81,31 @@ def _other_history(out: Folder, history: Folder, reason: str) -> HistoryError:
     return HistoryError(f"{message}; give the History that the Spark engine resolved")
 
 
-def _check(takes: Arrays, history: Folder, out: Folder, applier: str) -> None:
+def _check(applies: Arrays, history: Folder, out: Folder, applier: str) -> None:
     """Check that a History knows all epochs that were taken."""
-    known = history.read_table("takes.parquet", TAKES, ("applier", "foreign_epoch"))
+    known = history.read_table("schedule.parquet", SCHEDULE, ("applier", "foreign_epoch"))
     mine = known["foreign_epoch"].to_numpy()[known["applier"].to_numpy() == applier]
-    strange = np.setdiff1d(takes["source_epoch"], mine)
+    strange = np.setdiff1d(applies["source_epoch"], mine)
     if len(strange):
         raise _other_history(out, history, f"in it {applier} did not take epoch {strange[0]}")
 
 
-def applied_places(takes: Arrays, changes: pa.Table, others: Arrays) -> tuple[Int64, Int64] | None:
+def applied_places(applies: Arrays, changes: pa.Table, others: Arrays) -> tuple[Int64, Int64] | None:
     """
     Return which rows of a bucket were applied as they stood, and the number of the take of each.
 
     None if an outcome is of no row that was taken.
 
     Args:
-        takes: Both epochs of each.
+        applies: Both epochs of each.
         changes: The rows, in the order of epoch and ordinal.
         others: Both epochs and the ordinal of each outcome.
     """
     epochs, starts, counts = np.unique(changes["epoch"].to_numpy(), return_index=True, return_counts=True)
     places = _code(np.repeat(np.arange(len(epochs)), counts), changes["ordinal"].to_numpy())
-    own_epochs = np.unique(takes["epoch"])
-    here = np.flatnonzero(np.isin(takes["source_epoch"], epochs))
-    source, own = _find(epochs, takes["source_epoch"][here]), _find(own_epochs, takes["epoch"][here])
+    own_epochs = np.unique(applies["epoch"])
+    here = np.flatnonzero(np.isin(applies["source_epoch"], epochs))
+    source, own = _find(epochs, applies["source_epoch"][here]), _find(own_epochs, applies["epoch"][here])
     # What is taken twice in one own epoch is one pair of epochs here, and each of its changes is there twice.
     pairs, first, times = np.unique(_code(source, own), return_index=True, return_counts=True)
     place = pairs >> 32
@@ -136,18 +136,18 @@ def _find(among: np.ndarray, wanted: np.ndarray) -> Int64:
     return np.where(known, place, -1)
 
 
-def _named(taken: pa.Table, epoch: UInt64, keys: pa.Table, manifest: Manifest, source: str) -> pa.Table:
-    number = {name: taken[name].to_numpy() for name in ("table", "operation", "file")}
+def _named(applied: pa.Table, epoch: UInt64, keys: pa.Table, manifest: Manifest, source: str) -> pa.Table:
+    number = {name: applied[name].to_numpy() for name in ("table", "operation", "file")}
     columns = {
-        "source_epoch": taken["epoch"],
-        "group": taken["group"],
-        "ordinal": taken["ordinal"],
+        "source_epoch": applied["epoch"],
+        "group": applied["group"],
+        "ordinal": applied["ordinal"],
         "epoch": epoch,
         "table": labelled(number["table"], list(manifest.tables)).cast(pa.string()),
-        "key": keys["text"].take(taken["key"]),
+        "key": keys["text"].take(applied["key"]),
         "operation": labelled(number["operation"] - 1, [each.name for each in Operation]).cast(pa.string()),
         "file": labelled(number["file"], manifest.files[source]).cast(pa.string()),
-        "position": taken["position"],
-        "row": taken["row"],
+        "position": applied["position"],
+        "row": applied["row"],
     }
     return pa.table(columns, schema=pa.schema([OUTCOMES.field(name) for name in columns]))

@@ -15,7 +15,15 @@ from conflict.grid.folder import Folder
 from conflict.history.effects import Effect
 from conflict.history.model import History
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
-from conflict.results.layout import APPLIED, OUTCOMES, TAKEN, UNDECIDED, exceptions_path, outcomes_path, taken_path
+from conflict.results.layout import (
+    APPLIED,
+    APPLIED_EPOCHS,
+    OUTCOMES,
+    UNDECIDED,
+    applied_epochs_path,
+    exceptions_path,
+    outcomes_path,
+)
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.summary import RunSummary
 from conflict.results.undecided import counter_ranges, decision_text
@@ -46,8 +54,8 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
         applied[cluster.name] = [sum(each.verdict is Verdict.APPLIED and each.ordinal >= 0 for each in outcomes)]
-        takes = [(take.source, take.foreign_epoch, take.epoch, take.group) for take in result.takes]
-        out.write_table(taken_path(cluster.name), _table(takes, TAKEN))
+        applies = [(apply.source, apply.foreign_epoch, apply.epoch, apply.group) for apply in result.applies]
+        out.write_table(applied_epochs_path(cluster.name), _table(applies, APPLIED_EPOCHS))
         others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
         if others:
             out.write_table(outcomes_path(cluster.name, 0), _outcome_table(others, cluster.name, history, setups))

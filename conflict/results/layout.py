@@ -1,7 +1,7 @@
 """
 How results look on disk.
 
-    takes/applier=A/...parquet                one row per epoch of the other cluster that an applier took
+    applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier took
     applied.json                              how many changes of these it simply applied, bucket by bucket
     outcomes/applier=A/...parquet             one row per operation of these that it did not apply as it stood
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
@@ -20,20 +20,20 @@ import pyarrow as pa
 
 __all__ = [
     "APPLIED",
+    "APPLIED_EPOCHS",
     "OUTCOMES",
-    "TAKEN",
     "UNDECIDED",
+    "applied_epochs_path",
+    "applied_epochs_table",
     "exceptions_path",
     "labelled",
     "outcomes_path",
     "staged_exceptions_path",
-    "taken_path",
-    "taken_table",
 ]
 
 # Nearly every change of an epoch that is taken is applied as it stands, and the History has all else of it: so a result
 # says which epochs were taken, and in its outcomes what became of the other operations.
-TAKEN = pa.schema(
+APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
 )
 # Where it stands how many changes each applier simply applied, a number for each bucket.
@@ -73,9 +73,9 @@ UNDECIDED = pa.schema(
 )
 
 
-def taken_path(applier: str) -> str:
+def applied_epochs_path(applier: str) -> str:
     """Return where it stands which epochs an applier took."""
-    return f"takes/applier={applier}/takes.parquet"
+    return f"applied_epochs/applier={applier}/epochs.parquet"
 
 
 def outcomes_path(applier: str, bucket: int) -> str:
@@ -88,7 +88,7 @@ def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
-def taken_table(
+def applied_epochs_table(
     source: str, source_epoch: npt.NDArray[np.uint64], epoch: npt.NDArray[np.uint64], group: npt.NDArray[np.int32]
 ) -> pa.Table:
     """
@@ -101,10 +101,10 @@ def taken_table(
         group: Group of that epoch.
 
     Returns:
-        `TAKEN`, with a dictionary in place of strings.
+        `APPLIED_EPOCHS`, with a dictionary in place of strings.
     """
     sources = labelled(np.zeros(len(epoch), np.int8), [source])
-    return pa.table([sources, source_epoch, epoch, group], names=TAKEN.names)
+    return pa.table([sources, source_epoch, epoch, group], names=APPLIED_EPOCHS.names)
 
 
 def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import Origin, Take
+from conflict.history.model import EpochApply, Origin
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
@@ -120,7 +120,7 @@ class ClusterResult:
             otherwise rows were there before it starts, or a function other than the recorded one is tried.
         effects: Per own epoch and group of a take, what it did to each row (table, key).
         versions: Epoch of the last change of every row, and whether it was made in this cluster, by the row.
-        takes: Epochs that its applier took, in order.
+        applies: Epochs that its applier took, in order.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
     """
@@ -132,7 +132,7 @@ class ClusterResult:
     unexplained: int = 0
     effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)
     versions: dict[tuple[str, bytes], tuple[int, bool]] = attrs.field(factory=dict, repr=False)
-    takes: list[Take] = attrs.field(factory=list, repr=False)
+    applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
 

@@ -18,9 +18,9 @@ import pyarrow as pa
 
 from ndb_formats.binlog_reader import FIRST_POSITION, locate, unpacked
 from ndb_formats.columnar.column_arrays import ColumnFaultError
+from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
 from ndb_formats.columnar.row_walk import Facts, RowWalk
-from ndb_formats.columnar.segments import Stretch, read_stretches
 from ndb_formats.columnar.tables import (
     BatchShape,
     Columns,
@@ -135,7 +135,7 @@ def read_batches(
     known = schema or Schema()
     reading = _Reading(known, wanted, columns, TableRegister(known, wanted, columns, text=text), batch_rows, text=text)
     events = max(batch_rows * _EVENTS_PER_ROW, 1024)
-    for stretch in read_stretches(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
+    for stretch in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
         yield from reading.batches(stretch)
         if stretch.error is not None:
             raise stretch.error
@@ -166,7 +166,7 @@ class _Reading:
         self._register = register
         self._walk = RowWalk(register, batch_rows)
 
-    def batches(self, stretch: Stretch) -> Iterator[RowBatch]:
+    def batches(self, stretch: EventChunk) -> Iterator[RowBatch]:
         """
         Yield the batches of a stretch.
 
@@ -178,7 +178,7 @@ class _Reading:
             if fault is not None:
                 raise self._reason(stretch, fault)
 
-    def _emit(self, stretch: Stretch, facts: Facts, count: int) -> Iterator[RowBatch]:
+    def _emit(self, stretch: EventChunk, facts: Facts, count: int) -> Iterator[RowBatch]:
         """Yield the first rows of a take as batches; at a value that has no place in Arrow, all rows before it."""
         takes = self._takes(count)
         try:
@@ -200,7 +200,7 @@ class _Reading:
             for number in sorted(found.tolist(), key=lambda number: int(order[bounds[number]]))
         ]
 
-    def _first_fault(self, take: _Take, stretch: Stretch, count: int) -> int:
+    def _first_fault(self, take: _Take, stretch: EventChunk, count: int) -> int:
         """Return the first row of a take that has a value without a place in Arrow; `count` if there is none."""
         first = count
         cells = cells_of(self._walk.cells, self._walk.rows[3], take.rows, take.shape.width)
@@ -211,7 +211,7 @@ class _Reading:
                 first = min(first, int(take.rows[fault.row]))
         return first
 
-    def _batch(self, take: _Take, stretch: Stretch, facts: Facts) -> RowBatch:
+    def _batch(self, take: _Take, stretch: EventChunk, facts: Facts) -> RowBatch:
         shape, rows = take.shape, take.rows
         events = self._walk.rows[1].take(rows)
         cells = cells_of(self._walk.cells, self._walk.rows[3], rows, shape.width)
@@ -247,7 +247,7 @@ class _Reading:
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
         )
 
-    def _reason(self, stretch: Stretch, number: int, shape: BatchShape | None = None) -> FormatError:
+    def _reason(self, stretch: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:
         """Return why an event cannot be read to its end, as the scalar reader says it."""
         event = stretch.event(number)
         state = DecodingState(self._register.maps)
@@ -284,7 +284,7 @@ class _Reading:
                 raise error.located(table=layout.table, column=name) from None
 
 
-def _image(columns: Sequence[ImageColumn], stretch: Stretch, cells: npt.NDArray[np.uint32], rows: int) -> pa.Array:
+def _image(columns: Sequence[ImageColumn], stretch: EventChunk, cells: npt.NDArray[np.uint32], rows: int) -> pa.Array:
     """Return the values of an image as a struct."""
     arrays = [column.array(stretch.data, stretch.base, chosen) for column, chosen in zip(columns, cells, strict=True)]
     fields = [pa.field(column.name, array.type) for column, array in zip(columns, arrays, strict=True)]

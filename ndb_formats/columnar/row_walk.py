@@ -10,9 +10,9 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
+from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.kernels.layout import Place, Stop
 from ndb_formats.columnar.kernels.rows import walk_rows
-from ndb_formats.columnar.segments import Stretch
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.errors import FormatError
 
@@ -105,7 +105,7 @@ class RowWalk:
         self._epoch = np.zeros(1, np.uint64)
         self._scratch = np.zeros(2, np.uint32)
 
-    def takes(self, stretch: Stretch) -> Iterator[tuple[int, int | None]]:
+    def takes(self, stretch: EventChunk) -> Iterator[tuple[int, int | None]]:
         """
         Yield how many rows each take of a stretch has, and the event that cannot be read behind them, if there is one.
         """
@@ -117,7 +117,7 @@ class RowWalk:
             stop = self._fill(stretch)
             yield int(self._state[Place.ROWS]), int(self._state[Place.EVENT]) if stop == Stop.FAULT else None
 
-    def _fill(self, stretch: Stretch) -> Stop:
+    def _fill(self, stretch: EventChunk) -> Stop:
         """Walk until the take is full, the stretch is done or something is wrong."""
         events = (stretch.types, stretch.starts, stretch.ends)
         while True:

@@ -17,7 +17,7 @@ from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
-from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, TAKES, keys_part, part
+from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.hints import hints_of_run_file
 from conflict.history.steps import hints_of_steps
 from conflict.jobs.ingest_job import Ingested, ingest
@@ -69,8 +69,8 @@ class Recording:
     def load(cls, original: Path, folder: Path) -> Recording:
         """Load a copy that is there."""
         if (folder / "run.toml").exists():
-            run = load_run_file(folder / "run.toml")
-            return cls(original, folder, run.configuration, partial(hints_of_run_file, run))
+            segment = load_run_file(folder / "run.toml")
+            return cls(original, folder, segment.configuration, partial(hints_of_run_file, segment))
         case = ConflictCase.load(folder)
         return cls(original, folder, case.configuration(), lambda summaries: hints_of_steps(case.steps, summaries))
 
@@ -86,24 +86,26 @@ class Recording:
             file.write_bytes((self.original / file.name).read_bytes()[:size])
 
 
-def ingested(run: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
+def ingested(segment: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
     """Ingest in this process, in several runs."""
-    options = {"run_bytes": RUN_BYTES, "buckets": 2, "hints_of": run.hints, **options}
-    return ingest(runner, run.configuration, history, **options)
+    options = {"segment_bytes": RUN_BYTES, "buckets": 2, "hints_of": segment.hints, **options}
+    return ingest(runner, segment.configuration, history, **options)
 
 
 def rows_of(history: Folder) -> dict[str, Any]:
     """Return everything that a History holds, keys by their identity, whatever buckets and runs it stands in."""
     manifest = Manifest.from_json(history.read_json("history.json"))
-    found: dict[str, Any] = {"takes": history.read_table("takes.parquet", TAKES).to_pylist(), "keys": {}}
+    found: dict[str, Any] = {"applies": history.read_table("schedule.parquet", SCHEDULE).to_pylist(), "keys": {}}
     for bucket in range(manifest.buckets):
         keys = history.read_tables((keys_part(bucket, batch) for batch in range(manifest.batches)), KEYS)
         assert keys.column("key").to_pylist() == list(range(len(keys)))
         identities = keys.column("identity").to_pylist()
         found["keys"].update(zip(identities, keys.column("text").to_pylist(), strict=True))
-        for cluster, runs in manifest.runs.items():
+        for cluster, segments in manifest.segments.items():
             changes, images, consequences = (
-                history.read_tables((part(kind, cluster, run, bucket) for run in range(len(runs))), schema).to_pylist()
+                history.read_tables(
+                    (part(kind, cluster, segment, bucket) for segment in range(len(segments))), schema
+                ).to_pylist()
                 for kind, schema in (("changes", CHANGES), ("images", IMAGES), ("consequences", CONSEQUENCES))
             )
             for kind, rows in (
@@ -116,9 +118,9 @@ def rows_of(history: Folder) -> dict[str, Any]:
     return found
 
 
-def results(run: Recording, history: Folder, out: Folder) -> dict[str, Any]:
+def results(segment: Recording, history: Folder, out: Folder) -> dict[str, Any]:
     """Resolve a History, and return the summary and the rows of every table of the result."""
-    found: dict[str, Any] = {"summary": resolve_history(in_process, run.configuration, history, out)}
+    found: dict[str, Any] = {"summary": resolve_history(in_process, segment.configuration, history, out)}
     for file in Path(out.uri).rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None).to_pylist()
         name = str(file.relative_to(out.uri).parent)

@@ -33,7 +33,7 @@ from functools import cache
 
 import attrs
 
-from conflict.history.model import Cluster, History, RowChange, Take, Transaction
+from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.reference.applier import Site
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
@@ -151,7 +151,7 @@ class _Timeline:
 
     name: str
     source: str
-    items: list[Transaction | Take] = attrs.field(factory=list)
+    items: list[Transaction | EpochApply] = attrs.field(factory=list)
     groups: dict[int, int] = attrs.field(factory=dict)
     transactions: int = 0
 
@@ -161,13 +161,13 @@ class _Timeline:
         number = epoch(own)
         group = self.groups.get(number, 0)
         if foreign is not None:
-            take = Take(number, group, self.source, epoch(foreign), restarted=bool(restarted))
+            apply = EpochApply(number, group, self.source, epoch(foreign), restarted=bool(restarted))
             if judged_epoch:
-                take = attrs.evolve(take, judged=(int(judged_epoch), int(judged_group)))
+                apply = attrs.evolve(apply, judged=(int(judged_epoch), int(judged_group)))
             if untraced:
-                self.items.append(attrs.evolve(take, group=group - 1, traced=False))
+                self.items.append(attrs.evolve(apply, group=group - 1, traced=False))
                 return
-            self.items.append(take)
+            self.items.append(apply)
         else:
             self.transactions += 1
             identity = (CLUSTERS.index(self.name) + 1) * 100 + self.transactions if with_ids else None
@@ -268,7 +268,7 @@ def sites(
         if isinstance(item, Transaction):
             site.commit(item)
         else:
-            site.take(item, replayed[item.source])
+            site.apply_epoch(item, replayed[item.source])
     return replayed
 
 

@@ -11,7 +11,7 @@ from random import Random
 from typing import Any
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.history.model import Cluster, History, RowChange, Take, Transaction
+from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from ndb_formats.constants import ColumnCode
@@ -117,7 +117,7 @@ class _Maker:
         self.group = dict.fromkeys("AB", 0)
         self.timeline: dict[str, list[Any]] = {"A": [], "B": []}
         self.logged: dict[str, list[int]] = {"A": [], "B": []}
-        self.taken = dict.fromkeys("AB", 0)
+        self.applied = dict.fromkeys("AB", 0)
         self.transactions = 0
         self.identified = self.chance.random() < 0.85
         self.set_back = self.chance.random() < 0.2
@@ -140,7 +140,7 @@ class _Maker:
             self.epoch[side] += self.chance.choice(EPOCH_STEPS)
             self.group[side] = 0
         else:
-            self.take(side)
+            self.apply(side)
 
     def transaction(self, side: str) -> Transaction:
         self.transactions += 1
@@ -152,21 +152,21 @@ class _Maker:
         if not self.logged[side] or self.logged[side][-1] != self.epoch[side]:
             self.logged[side].append(self.epoch[side])
 
-    def take(self, side: str) -> None:
+    def apply(self, side: str) -> None:
         source = "B" if side == "A" else "A"
         finished = [epoch for epoch in self.logged[source] if epoch < self.epoch[source]]
         if self.set_back and self.chance.random() < 0.1:
-            self.taken[side] = self.chance.randint(0, self.taken[side])
-        if self.taken[side] >= len(finished):
+            self.applied[side] = self.chance.randint(0, self.applied[side])
+        if self.applied[side] >= len(finished):
             return
-        foreign = finished[self.taken[side]]
-        self.taken[side] += 1
+        foreign = finished[self.applied[side]]
+        self.applied[side] += 1
         if self.chance.random() < 0.1:
             return  # never taken
         traced = self.chance.random() < 0.8
         group = self.group[side] if traced else self.group[side] - 1
         restarted = self.chance.random() < 0.1
-        self.timeline[side].append(Take(self.epoch[side], group, source, foreign, traced, restarted))
+        self.timeline[side].append(EpochApply(self.epoch[side], group, source, foreign, traced, restarted))
         if traced:
             self.log(side)
             self.group[side] += 1

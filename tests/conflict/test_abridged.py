@@ -50,7 +50,7 @@ def what_counts(folded: Folded, conflicts: Conflicts) -> dict[str, Any]:
     """Return all that a fold says; what may have been decided besides only of transactions in conflict."""
     tracked = folded.tracked
     rejected = np.zeros(len(tracked), np.bool_)
-    are_rejected(tracked.take, tracked.group, conflicts.offsets, conflicts.groups, rejected)
+    are_rejected(tracked.apply, tracked.group, conflicts.offsets, conflicts.groups, rejected)
     passes = columns_of(tracked)
     del passes["compared"]
     return {
@@ -68,9 +68,9 @@ class Comparing(BucketResult):
 
     compared = 0
 
-    def __init__(self, bucket: Any, sites: Any, takes: Any, conflicts: Any, folded: Any, **rest: Any) -> None:
-        super().__init__(bucket, sites, takes, conflicts, folded, **rest)
-        whole = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts, candidates=True)
+    def __init__(self, bucket: Any, sites: Any, applies: Any, conflicts: Any, folded: Any, **rest: Any) -> None:
+        super().__init__(bucket, sites, applies, conflicts, folded, **rest)
+        whole = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts, candidates=True)
         expected, found = (what_counts(each, conflicts) for each in (whole.without_vain_passes(conflicts), folded))
         for part, columns in expected.items():
             assert found[part] == columns, part
@@ -94,7 +94,7 @@ def test_rounds_come_to_what_one_fold_decides(
     history = make_history(seed, steps, complete=True)
     with tempfile.TemporaryDirectory() as folder, patch("conflict.jobs.resolve_job.BucketResult", Comparing):
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
-        write_history(history, table_numbers(run), grid, buckets=buckets, epochs_per_run=3)
+        write_history(history, table_numbers(run), grid, buckets=buckets, epochs_per_segment=3)
         resolve_history(in_process, run, grid, out, use_evidence=False)
 
 
@@ -128,4 +128,4 @@ def test_entries_of_other_rows_stay() -> None:
     again = np.array([False, True, True, False])
     later = Entries(np.array([1, 0], np.int32), np.array([9, 10], np.int32))
     found = known.with_others(again, np.array([1, 2], np.int32), later)
-    assert list(zip(found.key.tolist(), found.take.tolist(), strict=True)) == [(0, 5), (2, 9), (1, 10)]
+    assert list(zip(found.key.tolist(), found.apply.tolist(), strict=True)) == [(0, 5), (2, 9), (1, 10)]

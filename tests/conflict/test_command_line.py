@@ -44,7 +44,7 @@ def test_resolve_writes_the_whole_result(engine: str, tmp_path: Path, spark: Spa
     outcomes = sum(pq.read_table(part).num_rows for part in (out / "outcomes/applier=A").iterdir())
     assert outcomes + sum(json.loads((out / "applied.json").read_text())["A"]) == 46
     # As many epochs of A as mysqlbinlog shows in the rows of mysql.ndb_apply_status in B's binlog.
-    assert pq.read_table(out / "takes/applier=B/takes.parquet")["source"].to_pylist() == ["A"] * 16
+    assert pq.read_table(out / "applied_epochs/applier=B/epochs.parquet")["source"].to_pylist() == ["A"] * 16
     assert sum(pq.read_table(part).num_rows for part in (out / "rows/B/cft.t1").iterdir()) == 2
     assert "did not converge" in output
 
@@ -105,12 +105,12 @@ def test_ingest_continues_and_resolve_uses_what_was_ingested(tmp_path: Path, spa
     history, demo = tmp_path / "history", tmp_path / "demo"
     first = commits(DEMO / "B.binlog.000001")[5]
     code, output = _run("ingest", _grown(demo, first), "--out", history)
-    assert (code, "Read 2 runs of epochs; 0 were there already." in output) == (0, True), output
+    assert (code, "Read 2 segments; 0 were there already." in output) == (0, True), output
     code, output = _run("ingest", _grown(demo, None), "--out", history)
-    assert (code, "Read 1 run of epochs; 2 were there already." in output) == (0, True), output
+    assert (code, "Read 1 segment; 2 were there already." in output) == (0, True), output
     assert "B: 46 row changes of its own" in output
     code, output = _run("ingest", demo / "run.toml", "--out", history)
-    assert (code, "Nothing new; 3 runs of epochs were there already." in output) == (0, True), output
+    assert (code, "Nothing new; 3 segments were there already." in output) == (0, True), output
     for name in "AB":
         (demo / f"{name}.binlog.000001").write_bytes(b"")
     out = tmp_path / "out"

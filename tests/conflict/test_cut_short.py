@@ -111,9 +111,9 @@ def test_the_command_line_keeps_what_comes_before_the_cut(command: str, tmp_path
     assert re.search(r"B\.binlog\.000001,\s+position\s+\d+", done.output)
     history = json.loads((out / ("history/history.json" if command == "resolve" else "history.json")).read_text())
     reading = _epochs(load_run_file(tmp_path / "cut" / "run.toml"))
-    assert reading[-1].number == history["runs"]["B"][-1]["last_epoch"]
+    assert reading[-1].number == history["segments"]["B"][-1]["last_epoch"]
     changes = sum(len(transaction.changes) for epoch in reading for transaction in epoch.transactions)
-    assert changes == sum(run["changes"] for run in history["runs"]["B"])
+    assert changes == sum(run["changes"] for run in history["segments"]["B"])
     assert not (tmp_path / "out.incomplete").exists()
 
 

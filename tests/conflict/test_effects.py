@@ -111,14 +111,14 @@ def test_a_quick_look(
     expected: tuple[int, list[int], list[int]],
 ) -> None:
     """Takes of which the binlog shows the same are done with; all else is left for a second look."""
-    take, verdict, row, operation = (
+    apply, verdict, row, operation = (
         np.array([each[place] for each in decided], kind)
         for place, kind in enumerate((np.int32, np.int8, np.int32, np.int8))
     )
     log = (np.array([each[place] for each in sent_again], np.int64) for place in (0, 1))
     places = (np.array([7, 9, 2**64 - 1], np.uint64), np.zeros(3, np.int32), np.full(3, alone, np.bool_))
     count, left, unseen = look_quickly(
-        *(*stretches_of(take), verdict, np.ones(len(take), np.bool_), row, operation, *log),
+        *(*stretches_of(apply), verdict, np.ones(len(apply), np.bool_), row, operation, *log),
         *(np.array([0, 1, 0], np.int8), *places, 0, *columns(shown)[1:], 10),
     )
     assert (count, left.tolist(), unseen.tolist()) == expected

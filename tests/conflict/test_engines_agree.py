@@ -23,7 +23,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
 from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
-from conflict.results.layout import TAKEN, exceptions_path, taken_path
+from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.summary import RunSummary
 from conflict.rules.functions import FUNCTIONS, decide_max_delete_win, decide_max_ins, decide_old
 from conflict.rules.replication_table import ReplicationRow
@@ -43,7 +43,7 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary, applied: App
     """Everything that a result holds, in an order that does not depend on buckets."""
     found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters, "applied": applied}
     for cluster, setups in run.setups().items():
-        found[f"taken {cluster}"] = out.read_table(taken_path(cluster), TAKEN).to_pylist()
+        found[f"taken {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
@@ -86,14 +86,14 @@ def by_kernels(
     runner: Runner,
     *,
     buckets: int,
-    epochs_per_run: int,
+    epochs_per_segment: int,
     final_rows: bool = True,
 ) -> dict[str, Any]:
     """Resolve with the kernels, by way of the grid on disk."""
     numbers: TableNumbers = table_numbers(run)
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
-        write_history(history, numbers, grid, buckets=buckets, epochs_per_run=epochs_per_run)
+        write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
         summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
         applied = applied_by_job(out, grid, run.setups())
         return _without_comparison(_contents(out, run, summary, applied))
@@ -108,7 +108,7 @@ RUNS = {
     "binlog_type": st.sampled_from(BINLOG_TYPES),
     "skip_missing": st.booleans(),
     "buckets": st.integers(1, 3),
-    "epochs_per_run": st.sampled_from([1, 3, 1000]),
+    "epochs_per_segment": st.sampled_from([1, 3, 1000]),
 }
 
 
@@ -123,7 +123,7 @@ RUNS = {
     binlog_type=7,
     skip_missing=False,
     buckets=1,
-    epochs_per_run=1,
+    epochs_per_segment=1,
     marks=1,
 )
 def test_kernels_agree_with_the_reference_engine(
@@ -135,7 +135,7 @@ def test_kernels_agree_with_the_reference_engine(
     binlog_type: int,
     skip_missing: bool,
     buckets: int,
-    epochs_per_run: int,
+    epochs_per_segment: int,
     marks: int,
 ) -> None:
     """
@@ -147,7 +147,7 @@ def test_kernels_agree_with_the_reference_engine(
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
     with patch("conflict.columnar.kernels.buffers.MARKS", marks):
-        assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
+        assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
 
 
 NINE_BY_HAND = {
@@ -176,7 +176,7 @@ def test_functions_of_users_give_the_same_in_both_engines(
     run = attrs.evolve(configuration(0), replication=rows, functions=specs, skip_missing=skip_missing)
     # A plain rule names no image that it needs, and gets None where the value is absent; these do not expect it.
     history = make_history(seed, steps, complete=True)
-    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
+    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -184,7 +184,7 @@ def test_spark_agrees_with_the_reference_engine(seed: int, spark_run: Runner) ->
     """The same, with every bucket a task of a real Spark session."""
     history, run = make_history(seed, 300, complete=seed % 2 == 0), configuration(len(SETTINGS) - 1 - seed)
     expected = by_reference(history, run)
-    assert expected == by_kernels(history, run, spark_run, buckets=3, epochs_per_run=2)
+    assert expected == by_kernels(history, run, spark_run, buckets=3, epochs_per_segment=2)
 
 
 @pytest.mark.slow
@@ -199,10 +199,10 @@ def test_kernels_agree_with_the_reference_engine_at_length(
     binlog_type: int,
     skip_missing: bool,
     buckets: int,
-    epochs_per_run: int,
+    epochs_per_segment: int,
 ) -> None:
     """Outcomes, exceptions, counters and rows are equal on many more Histories."""
     history = make_history(seed, 3 * steps, complete=complete, roles=roles)
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
-    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=epochs_per_run)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)

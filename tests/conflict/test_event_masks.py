@@ -45,8 +45,8 @@ def test_masks_follow_the_format(columns: str, binlog_type: int):
     width = len(table.columns)
     for written in itertools.product([False, True], repeat=width):
         marked = np.ones(width, np.bool_)
-        takes = np.array([9, *(5 if each else 4 for each in written), 5])  # of other rows, too
-        mark_columns(arrays, 0, takes, 1, width, 5, marked)
+        applies = np.array([9, *(5 if each else 4 for each in written), 5])  # of other rows, too
+        mark_columns(arrays, 0, applies, 1, width, 5, marked)
         event = ndb_columns(
             setup.format, table, Operation.UPDATE_ROW, {place for place in range(width) if written[place]}
         )

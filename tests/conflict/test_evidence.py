@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, History, Take
+from conflict.history.model import Cluster, EpochApply, History
 from conflict.history.reconcile import Contradiction, Reading, Settled, contradictions, settle
 from conflict.reference.replay import resolve
 from tests.conflict.histories import Setups, history, key, setups
@@ -28,9 +28,9 @@ def settled(text: str, shown: Shown, a: str | None = None) -> tuple[list[Cluster
     return settle(made.clusters, lambda clusters: differences(made, tables, shown, clusters))
 
 
-def takes(cluster: Cluster) -> list[int]:
+def applies(cluster: Cluster) -> list[int]:
     """Return which epochs a cluster took."""
-    return [item.foreign_epoch for item in cluster.timeline if isinstance(item, Take)]
+    return [item.foreign_epoch for item in cluster.timeline if isinstance(item, EpochApply)]
 
 
 class TestContradictions:
@@ -72,7 +72,7 @@ class TestContradictions:
         assert found == Contradiction("B", 14, 0, 1, ((12, 0), (13, 0)))
 
 
-class TestNotTaken:
+class TestNotApplied:
     """A take at the end that left no trace."""
 
     TEXT = "A:i1=1@1 A:u1=1>2@2 A:u1=2>3@3 B:<1@11 "
@@ -80,9 +80,9 @@ class TestNotTaken:
     def test_it_cannot_have_happened(self):
         """It would have changed a row, and a change shows: neither it nor what follows it was taken."""
         clusters, answers = settled(self.TEXT + "B:<2?@12 B:<3?@12", {"B": {(11, 0): {ROW: Effect.CHANGED}}})
-        assert takes(clusters[1]) == [1]
+        assert applies(clusters[1]) == [1]
         assert [(each.cluster, each.foreign_epoch, each.reading) for each in answers] == [
-            ("B", 2, Reading.NOT_TAKEN),
+            ("B", 2, Reading.NOT_APPLIED),
         ]
         assert answers[0].candidates == 2
 
@@ -90,13 +90,13 @@ class TestNotTaken:
         """Epochs are taken in order, so one before a trace was taken, whatever it should have done."""
         shown = {"B": {(11, 0): {ROW: Effect.CHANGED}, (12, 0): {ROW: Effect.CHANGED}}}
         clusters, answers = settled(self.TEXT + "B:<2?@12 B:<3@12", shown)
-        assert (takes(clusters[1]), answers) == ([1, 2, 3], [])
+        assert (applies(clusters[1]), answers) == ([1, 2, 3], [])
 
     def test_it_changes_nothing(self):
         """Then it may well have been taken."""
         text = "A:i1=1@1 A:i2=1@2 A:d2=1@2 B:<1@11 B:<2?@12"
         clusters, answers = settled(text, {"B": {(11, 0): {ROW: Effect.CHANGED}}})
-        assert (takes(clusters[1]), answers) == ([1, 2], [])
+        assert (applies(clusters[1]), answers) == ([1, 2], [])
 
 
 class TestJudgedEarlier:
@@ -111,8 +111,8 @@ class TestJudgedEarlier:
         clusters, answers = settled(self.TEXT, shown, TRANS)
         # Row 1 was changed in two places, so it can have been judged before either, or after both.
         assert answers == [Settled("A", 12, Reading.JUDGED_EARLIER, 3, 2)]
-        (take,) = (item for item in clusters[0].timeline if isinstance(item, Take) and item.foreign_epoch == 12)
-        assert take.judged == (4, -1)
+        (apply,) = (item for item in clusters[0].timeline if isinstance(item, EpochApply) and item.foreign_epoch == 12)
+        assert apply.judged == (4, -1)
 
     def test_nothing_to_explain(self):
         """The order of the binlog explains what it shows."""

@@ -160,7 +160,7 @@ def test_columns_of_every_type(seed: int, steps: int, function: str, required: b
     """Rows and exceptions rows hold what the scalar codecs give, defaults and zeros among them."""
     history, run = _make(seed, steps, function, required=required, blobs=blobs)
     expected = by_reference(history, run)
-    assert expected == by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
+    assert expected == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
 
 
 def test_the_tables_are_what_they_are_made_for() -> None:
@@ -176,8 +176,8 @@ def test_the_tables_are_what_they_are_made_for() -> None:
 def test_without_final_rows(seed: int) -> None:
     """Everything else is as it was, and rows are counted; how many differ may stay open, but is not wrong."""
     history, run = _make(seed, 60, FUNCTIONS[seed], required=False, blobs=False)
-    expected = by_kernels(history, run, in_process, buckets=2, epochs_per_run=3)
-    found = by_kernels(history, run, in_process, buckets=2, epochs_per_run=3, final_rows=False)
+    expected = by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
+    found = by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3, final_rows=False)
     assert (found.pop("rows A typed"), found.pop("rows B typed")) == ([], [])
     differing = found["summary"]["differing_rows"]["db.typed"]
     if differing is None:
@@ -221,9 +221,9 @@ def test_how_many_rows_differ(
 ) -> None:
     """A row that is there on one side alone differs; two rows of unlike images may, which their values tell."""
     history, run = _small(first, second)
-    found = by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)["summary"]
+    found = by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1)["summary"]
     assert (found["differing_rows"], found["converged"]) == ({"db.s": differing}, differing == 0)
-    found = by_kernels(history, run, in_process, buckets=1, epochs_per_run=1, final_rows=False)["summary"]
+    found = by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1, final_rows=False)["summary"]
     converged = None if without_values is None else without_values == 0
     assert (found["differing_rows"], found["converged"]) == ({"db.s": without_values}, converged)
 
@@ -231,10 +231,10 @@ def test_how_many_rows_differ(
 def test_a_value_that_cannot_be_decoded() -> None:
     """It is told with its table and column, unless it was overwritten since: then nobody wants it."""
     history, run = _small([9, 1], [1])
-    assert by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)["rows A s"] == [(1, "a")]
+    assert by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1)["rows A s"] == [(1, "a")]
     history, run = _small([1, 9], [1])
     with pytest.raises(SchemaError, match=r"db\.s, column e: holds member 9 "):
-        by_kernels(history, run, in_process, buckets=1, epochs_per_run=1)
+        by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1)
 
 
 @pytest.mark.parametrize(("most_rows", "most_bytes"), [(2, 1 << 29), (1 << 17, 60), (3, 1)])
@@ -243,4 +243,4 @@ def test_a_few_rows_at_a_time(most_rows: int, most_bytes: int, monkeypatch: pyte
     monkeypatch.setattr(image_values, "_ROWS", most_rows)
     monkeypatch.setattr(image_values, "_BYTES", most_bytes)
     history, run = _make(3, 60, FUNCTIONS[0], required=False, blobs=True)
-    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=1, epochs_per_run=3)
+    assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=1, epochs_per_segment=3)

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
-from conflict.grid.schemas import CHANGES, IMAGES, KEYS, TAKES, never_null, part
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
 
 HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
 
@@ -22,28 +22,30 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(str(tmp_path / "history"))
 
 
-def takes(epochs: list[int]) -> pa.Table:
+def applies(epochs: list[int]) -> pa.Table:
     """Return takes with these epochs."""
     count = len(epochs)
     columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
     columns += [[False] * count, epochs, [-1] * count]
-    return pa.table([pa.array(column, field.type) for column, field in zip(columns, TAKES, strict=True)], schema=TAKES)
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)], schema=SCHEDULE
+    )
 
 
 def test_path_of_a_part():
     """Parts lie by kind, cluster, run and bucket."""
-    assert part("changes", "A", 3, 12) == "changes/cluster=A/run=00003/bucket=00012.parquet"
+    assert part("changes", "A", 3, 12) == "changes/cluster=A/segment=00003/bucket=00012.parquet"
 
 
 class TestTables:
     """Parquet."""
 
-    @pytest.mark.parametrize("path", ["takes.parquet", "deep/er/takes.parquet"])
+    @pytest.mark.parametrize("path", ["schedule.parquet", "deep/er/schedule.parquet"])
     def test_round_trip(self, folder: Folder, path: str):
         """Unsigned 64-bit numbers come back as they were; folders are made as needed."""
-        folder.write_table(path, takes(HIGH))
-        read = folder.read_table(path, TAKES)
-        assert read.schema == TAKES
+        folder.write_table(path, applies(HIGH))
+        read = folder.read_table(path, SCHEDULE)
+        assert read.schema == SCHEDULE
         assert read.column("foreign_epoch").to_pylist() == HIGH
         assert read.column("epoch").to_pylist() == HIGH[::-1]
 
@@ -56,8 +58,8 @@ class TestTables:
 
     def test_some_columns(self, folder: Folder):
         """Only the columns that are asked for are read, in that order."""
-        folder.write_table("takes.parquet", takes(HIGH))
-        read = folder.read_table("takes.parquet", TAKES, ["epoch", "applier"])
+        folder.write_table("schedule.parquet", applies(HIGH))
+        read = folder.read_table("schedule.parquet", SCHEDULE, ["epoch", "applier"])
         assert read.column_names == ["epoch", "applier"]
         assert read.column("epoch").to_pylist() == HIGH[::-1]
 
@@ -86,7 +88,7 @@ class TestTables:
         rows = spark.read.parquet(f"{folder.uri}/a.parquet").orderBy("key").collect()
         assert [tuple(row) for row in rows] == [tuple(row.values()) for row in table.to_pylist()]
 
-    @pytest.mark.parametrize("schema", [CHANGES, KEYS, TAKES])
+    @pytest.mark.parametrize("schema", [CHANGES, KEYS, SCHEDULE])
     def test_a_missing_part_is_empty(self, folder: Folder, schema: pa.Schema):
         """A bucket that has no rows in a run has no file."""
         read = folder.read_table(part("changes", "A", 0, 0), schema)
@@ -94,23 +96,23 @@ class TestTables:
 
     def test_a_missing_part_of_some_columns(self, folder: Folder):
         """It has the columns that are asked for."""
-        assert folder.read_table("none.parquet", TAKES, ["epoch"]).schema.names == ["epoch"]
+        assert folder.read_table("none.parquet", SCHEDULE, ["epoch"]).schema.names == ["epoch"]
 
     def test_several(self, folder: Folder):
         """Files are joined in the order given; those that are missing add nothing."""
-        folder.write_table("0.parquet", takes([1, 2]))
-        folder.write_table("2.parquet", takes([2**64 - 1]))
-        read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), TAKES)
+        folder.write_table("0.parquet", applies([1, 2]))
+        folder.write_table("2.parquet", applies([2**64 - 1]))
+        read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), SCHEDULE)
         assert read.column("foreign_epoch").to_pylist() == [2**64 - 1, 1, 2]
 
     def test_none(self, folder: Folder):
         """No files are an empty table."""
-        assert folder.read_tables((), TAKES).schema == TAKES
+        assert folder.read_tables((), SCHEDULE).schema == SCHEDULE
 
     def test_a_path_that_looks_partitioned(self, folder: Folder):
         """Names such as ``cluster=A`` on the way add no columns."""
-        folder.write_table(part("keys", "A", 0, 1), takes([5]))
-        assert folder.read_table(part("keys", "A", 0, 1), TAKES).column_names == TAKES.names
+        folder.write_table(part("keys", "A", 0, 1), applies([5]))
+        assert folder.read_table(part("keys", "A", 0, 1), SCHEDULE).column_names == SCHEDULE.names
 
     def test_long_decimals(self, folder: Folder):
         """DECIMAL(65, 30) keeps all its digits."""

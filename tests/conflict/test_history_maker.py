@@ -25,8 +25,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import bucket_of, identity_of
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.model import Cluster, History, RowChange, Take, Transaction
-from conflict.history.schedule import Summary, place_takes
+from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.schedule import Summary, place_applies
 from conflict.rules.functions import FUNCTIONS
 from ndb_formats.events.row_image import put_image
 from ndb_formats.events.rows_event import Operation
@@ -36,7 +36,7 @@ from ndb_formats.schema.tables import Table
 
 ROOT = Path(__file__).parents[2]
 NAMES = [spec.name for spec in FUNCTIONS]
-SMALL = Shape(6000, keys=1500, changes_per_epoch=20, buckets=3, runs=2, clashes=0.01)
+SMALL = Shape(6000, keys=1500, changes_per_epoch=20, buckets=3, segments=2, clashes=0.01)
 CHANGED = (2, 3)  # positions of the columns that an update sets; every second one also sets the last, 4
 NOTE = 4
 
@@ -67,9 +67,9 @@ def transactions(cluster: Cluster) -> list[Transaction]:
     return [item for item in cluster.timeline if isinstance(item, Transaction)]
 
 
-def takes(cluster: Cluster) -> list[Take]:
+def applies(cluster: Cluster) -> list[EpochApply]:
     """Return a cluster's takes."""
-    return [item for item in cluster.timeline if isinstance(item, Take)]
+    return [item for item in cluster.timeline if isinstance(item, EpochApply)]
 
 
 def own_changes(history: History) -> Iterator[tuple[Cluster, Transaction, RowChange]]:
@@ -124,17 +124,17 @@ def test_every_change_has_its_place(folder: Path) -> None:
 
 
 def test_takes_are_those_of_the_schedule(folder: Path) -> None:
-    """What `place_takes` makes of the epochs is what was written, and stands in the window."""
+    """What `place_applies` makes of the epochs is what was written, and stands in the window."""
     history = small(folder)
     first, second = history.clusters
     for applier, source in ((first, second), (second, first)):
         own, others = summaries(applier, source), summaries(source, applier)
         names = {"source_name": source.name, "source_id": source.server_id, "applier_id": applier.server_id}
-        placed, assumed = place_takes(own, others, **names, cut=True)
-        written = takes(applier)
+        placed, assumed = place_applies(own, others, **names, cut=True)
+        written = applies(applier)
         assert (placed, assumed) == (written, 0)
         slots = [{summary.number: slot for slot, summary in enumerate(each)} for each in (own, others)]
-        delays = {slots[0][take.epoch] - slots[1][take.foreign_epoch] for take in written}
+        delays = {slots[0][apply.epoch] - slots[1][apply.foreign_epoch] for apply in written}
         assert delays == set(range(SMALL.window[0], SMALL.window[1] + 1))
 
 
@@ -144,8 +144,8 @@ def summaries(cluster: Cluster, source: Cluster) -> list[Summary]:
     applied: dict[int, list[AppliedEpoch]] = defaultdict(list)
     for transaction in transactions(cluster):
         groups[transaction.epoch].append(transaction.group)
-    for take in takes(cluster):
-        applied[take.epoch].append(AppliedEpoch(take.group, source.server_id, take.foreign_epoch))
+    for apply in applies(cluster):
+        applied[apply.epoch].append(AppliedEpoch(apply.group, source.server_id, apply.foreign_epoch))
     epochs = sorted(groups.keys() | applied.keys())
     return [Summary(epoch, tuple(groups[epoch]), tuple(applied[epoch])) for epoch in epochs]
 

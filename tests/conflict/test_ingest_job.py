@@ -20,7 +20,7 @@ from conflict.errors import HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.ingestion.plan import default_buckets
-from conflict.ingestion.segment_task import read_run
+from conflict.ingestion.segment_task import read_segment
 from conflict.jobs.runner import Progress, in_process
 from conflict.pipeline import finished_history
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
@@ -54,10 +54,10 @@ class TestAtOnce:
     def test_nothing_is_left_over(self, demo: Recording, history: Folder):
         """What was staged is gone, and so is the plan."""
         done = ingested(demo, history)
-        assert (done.read, done.there) == (sum(map(len, done.manifest.runs.values())), 0)
+        assert (done.read, done.there) == (sum(map(len, done.manifest.segments.values())), 0)
         assert done.read > 4
         names = {path.name for path in Path(history.uri).iterdir()}
-        assert names == {"history.json", "takes.parquet", "changes", "images", "consequences", "keys", "epochs"}
+        assert names == {"history.json", "schedule.parquet", "changes", "images", "consequences", "keys", "epochs"}
 
     def test_again(self, demo: Recording, history: Folder):
         """A second ingest of the same files changes nothing."""
@@ -84,16 +84,16 @@ class TestAppending:
     def test_split_at_transactions(self, name: str, tmp_path: Path, history: Folder):
         """What is there is never written again, and the whole is what one ingest gives."""
         original = RECORDINGS / "conflict" / name if name else DEMO
-        run = Recording.copy(original, tmp_path / "run")
-        ends = {cluster: commits(file) or [file.stat().st_size] for cluster, file in run.files.items()}
+        segment = Recording.copy(original, tmp_path / "segment")
+        ends = {cluster: commits(file) or [file.stat().st_size] for cluster, file in segment.files.items()}
         whole = Folder(str(tmp_path / "whole"))
-        expected = ingested(run, whole)
+        expected = ingested(segment, whole)
         before: dict[str, Any] = {}
         for share in (0, 1, 2, 3, 4):
-            run.cut({cluster: places[(len(places) - 1) * share // 4] for cluster, places in ends.items()})
+            segment.cut({cluster: places[(len(places) - 1) * share // 4] for cluster, places in ends.items()})
             if share == 4:
-                shutil.copytree(original, run.folder, dirs_exist_ok=True)
-            ingested(run, history)
+                shutil.copytree(original, segment.folder, dirs_exist_ok=True)
+            ingested(segment, history)
             after = written(history)
             assert {path: after[path] for path in before} == before
             before = after
@@ -102,7 +102,9 @@ class TestAppending:
         assert manifest.batches > 1
         assert (manifest.changes, manifest.last_epochs) == (expected.manifest.changes, expected.manifest.last_epochs)
         assert rows_of(history) == rows_of(whole)
-        assert results(run, history, Folder(str(tmp_path / "out"))) == results(run, whole, Folder(str(tmp_path / "o")))
+        assert results(segment, history, Folder(str(tmp_path / "out"))) == results(
+            segment, whole, Folder(str(tmp_path / "o"))
+        )
 
     @given(sizes=st.lists(st.tuples(st.integers(0, WHOLE["A"]), st.integers(0, WHOLE["B"])), max_size=4))
     @settings(max_examples=5)
@@ -124,7 +126,7 @@ class TestAppending:
 
     def test_more_files(self, demo: Recording, history: Folder):
         """The next file is read, and the first need not be there any more."""
-        first = ingested(demo, history, run_bytes=1 << 30).manifest
+        first = ingested(demo, history, segment_bytes=1 << 30).manifest
         (cluster, other) = demo.configuration.clusters
         more = cluster.files[0].with_name("A.binlog.000002")
         head = commits(cluster.files[0])[0]
@@ -162,7 +164,7 @@ class TestAppending:
         first = ingested(both, history).manifest
         assert ingested(both, history).manifest == first
         assert first.batches == 1
-        assert [run.stop for run in first.runs["A"]] == [begun - 71, 158 + 79]
+        assert [segment.stop for segment in first.segments["A"]] == [begun - 71, 158 + 79]
         more.write_bytes(content[:158] + content[ends[2] :])
         whole = ingested(both, history).manifest
         assert (whole.errors, whole.changes, whole.batches) == ({}, 90, 2)
@@ -183,11 +185,11 @@ class TestAppending:
 class TestRefusals:
     """What does not go together."""
 
-    def refused(self, run: Recording, history: Folder, **options: Any) -> str:
+    def refused(self, segment: Recording, history: Folder, **options: Any) -> str:
         """Return why an ingest is refused; the History stays as it was."""
         before = written(history), load_manifest(history)
         with pytest.raises(HistoryError) as refusal:
-            ingested(run, history, **options)
+            ingested(segment, history, **options)
         assert (written(history), load_manifest(history)) == before
         return str(refusal.value)
 
@@ -221,17 +223,17 @@ class TestRefusals:
 
     def test_resolve_columns(self, tmp_path: Path, history: Folder):
         """A column that was kept then, and is not compared now: such rows can be resolved, but not added."""
-        run = Recording.copy(RECORDINGS / "conflict/max/one_key_many_ops_type7", tmp_path / "run")
-        kept = ingested(run, history).manifest
+        segment = Recording.copy(RECORDINGS / "conflict/max/one_key_many_ops_type7", tmp_path / "segment")
+        kept = ingested(segment, history).manifest
         assert kept.resolve_columns["cft.t1"] == "x"
-        without = attrs.evolve(run, configuration=attrs.evolve(run.configuration, replication=()))
+        without = attrs.evolve(segment, configuration=attrs.evolve(segment.configuration, replication=()))
         assert "it keeps column x of cft.t1 for a conflict function, not no column" in self.refused(without, history)
         assert finished_history(history, without.configuration) == kept
         none = Folder(str(tmp_path / "none"))
         ingested(without, none)
-        assert "it keeps no column of cft.t1 for a conflict function, not column x" in self.refused(run, none)
+        assert "it keeps no column of cft.t1 for a conflict function, not column x" in self.refused(segment, none)
         with pytest.raises(HistoryError, match="not column x"):
-            finished_history(none, run.configuration)
+            finished_history(none, segment.configuration)
 
     def test_buckets(self, demo: Recording, history: Folder, made: Manifest):
         """Their number stands fast."""
@@ -240,7 +242,7 @@ class TestRefusals:
 
     def test_a_shorter_file(self, demo: Recording, history: Folder, made: Manifest):
         """A file that lost its end."""
-        demo.cut({"A": made.runs["A"][-1].stop - 1})
+        demo.cut({"A": made.segments["A"][-1].stop - 1})
         assert "bytes, but 14370 of it were read before" in self.refused(demo, history)
 
     @pytest.mark.parametrize("position", [30, 14000])
@@ -325,7 +327,9 @@ class TestKilled:
         if history.exists("staged"):
             assert done.there >= records
         assert rows_of(history) == rows_of(whole)
-        assert attrs.evolve(done.manifest, runs={}, batches=0) == attrs.evolve(load_manifest(whole), runs={}, batches=0)
+        assert attrs.evolve(done.manifest, segments={}, batches=0) == attrs.evolve(
+            load_manifest(whole), segments={}, batches=0
+        )
         assert finished_history(history, demo.configuration) == done.manifest
         assert not history.exists("staged")
         assert not history.exists("ingest.json")
@@ -363,7 +367,7 @@ class TestKilled:
         expected = ingested(demo, Folder(str(tmp_path / "whole"))).manifest
 
         def until_b(function: Callable[[Any], Any], tasks: Any, progress: Progress) -> list[Any]:
-            if function is not read_run:
+            if function is not read_segment:
                 raise Killed
             return in_process(function, [task for task in tasks if task.cluster == "A"], progress)
 
@@ -371,7 +375,7 @@ class TestKilled:
             ingested(demo, history, until_b)
         demo.files["A"].unlink()
         done = ingested(demo, history)
-        assert (done.there, done.read) == (len(expected.runs["A"]), len(expected.runs["B"]))
+        assert (done.there, done.read) == (len(expected.segments["A"]), len(expected.segments["B"]))
         assert rows_of(history) == rows_of(Folder(str(tmp_path / "whole")))
 
     def test_a_process_that_dies(self, demo: Recording, history: Folder, tmp_path: Path):
@@ -385,7 +389,7 @@ from tests.conflict.growing import DEMO, Recording, ingested
 write, count = Folder.write_json, [0]
 
 def dying(folder, path, document):
-    count[0] += "runs" in path
+    count[0] += "segments" in path
     if count[0] == 4:
         os._exit(9)
     write(folder, path, document)

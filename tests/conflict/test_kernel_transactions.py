@@ -36,17 +36,17 @@ SCHEMA = states_schema(parse_schema("CREATE TABLE t (k INT PRIMARY KEY, u INT UN
 
 def state(moment: int, row: int, value: bytes | None, place: int = 0, *, own: bool = False) -> dict[str, object]:
     """Return a row of cluster 0 with a unique value, or without a row; a take unless it is an own change."""
-    taken = {"place": [place, 0, 0, -1], "table": 0, "operation": 1, "foreign_epoch": 100 + moment}
-    taken |= {"file": -1, "position": 0, "row": 0}
+    applied = {"place": [place, 0, 0, -1], "table": 0, "operation": 1, "foreign_epoch": 100 + moment}
+    applied |= {"file": -1, "position": 0, "row": 0}
     when = {"cluster": 0, "epoch": moment, "group": 0, "untraced": False, "number": moment}
-    return {**when, "key": row, "entry0": value, **({} if own else taken)}
+    return {**when, "key": row, "entry0": value, **({} if own else applied)}
 
 
 R, S = 0, 1
 
 
 @pytest.mark.parametrize(
-    ("states", "taken"),
+    ("states", "applied"),
     [
         ([state(1, R, b"x"), state(2, S, b"y")], None),
         ([state(1, R, b"x"), state(2, S, b"x")], 2),
@@ -59,14 +59,14 @@ R, S = 0, 1
         ([state(1, R, b"x"), state(2, S, b"x", own=True), state(3, S, b"y")], None),
     ],
 )
-def test_two_rows_with_one_value(states: list[dict[str, object]], taken: int | None):
+def test_two_rows_with_one_value(states: list[dict[str, object]], applied: int | None):
     """A take that leaves two rows with the same unique value stops its applier, however the states are cut."""
     for cut in range(len(states) + 1):
         # A row is in one bucket.
         rows = {each["key"] for each in states[:cut]}
         parts = [[each for each in states if (each["key"] in rows) is inside] for inside in (True, False)]
         found = find_duplicates([pa.Table.from_pylist(part[::-1], SCHEMA) for part in parts])
-        assert {cluster: each.take for cluster, each in found.items()} == ({} if taken is None else {0: taken})
+        assert {cluster: each.apply for cluster, each in found.items()} == ({} if applied is None else {0: applied})
 
 
 def test_which_of_the_rows_is_the_one():

@@ -105,7 +105,7 @@ class TestOld:
     def test_an_applied_change_saw_the_stored_value(self, script: list[Step], clusters: int):
         """Whatever else happens: an update or delete is applied just if its before value is the one that is stored."""
         made = world("NDB$OLD(x)", clusters=clusters)
-        made.on_take = _check_old
+        made.on_apply = _check_old
         made.run(script)
         made.settle()
 
@@ -114,7 +114,7 @@ def _check_old(made: World, cluster: int, entries: list[LoggedChange], rows: dic
     """Check the operations of one take against the values that they met."""
     stored = {number: None if row is None else row.payloads[1] for number, row in rows.items()}
     changes = [entry.change for entry in _foreign(made, cluster, entries)]
-    for change, (number, outcome) in zip(changes, _taken(made, cluster, entries), strict=True):
+    for change, (number, outcome) in zip(changes, _applied(made, cluster, entries), strict=True):
         before = change.before and change.before.payloads[1]
         assert (outcome.verdict is Verdict.APPLIED) == (before == stored[number])
         if outcome.verdict is Verdict.APPLIED:
@@ -126,7 +126,7 @@ def _foreign(made: World, cluster: int, entries: list[LoggedChange]) -> list[Log
     return [entry for entry in entries if entry.server_id != made.sites[cluster].cluster.server_id]
 
 
-def _taken(made: World, cluster: int, entries: list[LoggedChange]) -> Iterator[tuple[int, Outcome]]:
+def _applied(made: World, cluster: int, entries: list[LoggedChange]) -> Iterator[tuple[int, Outcome]]:
     """Yield the number of the row of each operation of the last take, and what became of it."""
     foreign, outcomes = _foreign(made, cluster, entries), made.sites[cluster].outcomes
     for entry, outcome in zip(foreign, outcomes[len(outcomes) - len(foreign) :], strict=True):
@@ -172,8 +172,8 @@ class TestEpoch:
                 and each.place == (outcome.source_epoch, outcome.group)
                 and outcome.key[-4:] == each.key.to_bytes(4, "little")
             )
-            taken = made.places[0, outcome.source_epoch]
-            own = [each for each in made.made if each.cluster == 0 and each.key == change.key and each.place < taken]
+            applied = made.places[0, outcome.source_epoch]
+            own = [each for each in made.made if each.cluster == 0 and each.key == change.key and each.place < applied]
             if own and own[-1].operation is not DELETE:
                 assert own[-1].place[0] <= change.seen
 
@@ -189,7 +189,7 @@ class TestEpoch:
         it. The same goes for a row that the primary deleted while the secondary inserted it.
         """
         made, missed = world(function, only_first=True, empty_epochs=empty), set()
-        made.on_take = partial(_note_missed, missed)
+        made.on_apply = partial(_note_missed, missed)
         made.run(script)
         made.settle()
         risky = {each.key for each in made.made if (each.cluster, each.operation) == (0, DELETE)} & {
@@ -205,7 +205,7 @@ def _note_missed(
 ) -> None:
     """Note the rows of deletes that the primary rejected when it did not have the row."""
     there = {number: row is not None for number, row in rows.items()}
-    for number, outcome in _taken(made, cluster, entries):
+    for number, outcome in _applied(made, cluster, entries):
         if cluster == 0 and outcome.operation is DELETE and outcome.verdict is Verdict.REJECTED and not there[number]:
             missed.add(number)
         if outcome.verdict is Verdict.APPLIED:
@@ -306,6 +306,6 @@ class TestRings:
         for number in AT_START:
             changes = sum(each.key == number for each in made.made)
             for cluster, site in enumerate(made.sites):
-                taken = sum(outcome.key[-4] == number for outcome in site.outcomes)
-                assert taken <= changes
-                assert (taken > 0) == (changes > 0 and number % clusters != cluster)
+                applied = sum(outcome.key[-4] == number for outcome in site.outcomes)
+                assert applied <= changes
+                assert (applied > 0) == (changes > 0 and number % clusters != cluster)

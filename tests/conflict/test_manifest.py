@@ -6,7 +6,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.manifest import Manifest, RunFacts, resolve_columns, table_numbers
+from conflict.grid.manifest import Manifest, SegmentFacts, resolve_columns, table_numbers
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema
@@ -20,10 +20,10 @@ MANIFEST = Manifest(
     clusters={"A": 1, "B": 2},
     tables={"d.t": ("k int", "x bigint unsigned", "primary key k"), "d.n": ("k int", "primary key k")},
     files={"A": ("a/binlog.000001", "a/binlog.000002"), "B": ()},
-    runs={
+    segments={
         "A": (
-            RunFacts("a/binlog.000001", 158, 2000, 2**32, 2**63, 5),
-            RunFacts("a/binlog.000002", 158, 900, 2**63 + 1, 2**64 - 1, 3),
+            SegmentFacts("a/binlog.000001", 158, 2000, 2**32, 2**63, 5),
+            SegmentFacts("a/binlog.000002", 158, 900, 2**63 + 1, 2**64 - 1, 3),
         ),
         "B": (),
     },
@@ -49,9 +49,9 @@ def test_round_trip():
 def test_document():
     """The document is plain: its format, names, numbers and lists."""
     document = MANIFEST.to_json()
-    assert document["format"] == 5
+    assert document["format"] == 6
     assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
-    assert document["runs"]["A"][1] == {
+    assert document["segments"]["A"][1] == {
         "file": "a/binlog.000002",
         "start": 158,
         "stop": 900,

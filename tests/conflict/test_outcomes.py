@@ -26,7 +26,7 @@ def result(tmp_path: Path) -> Result:
     history, run = make_history(7, 200, complete=True), configuration(0)
     folders = [Folder(str(tmp_path / name)) for name in ("out", "one", "three")]
     for folder, buckets in zip(folders[1:], (1, 3), strict=True):
-        write_history(history, table_numbers(run), folder, buckets=buckets, epochs_per_run=3)
+        write_history(history, table_numbers(run), folder, buckets=buckets, epochs_per_segment=3)
     resolution = resolve(history, run.setups())
     write_resolution(folders[0], history, run.setups(), resolution)
     return resolution, *folders
@@ -66,7 +66,7 @@ def test_epochs_that_a_history_does_not_know(result: Result, tmp_path: Path) -> 
     """A History of less has not all epochs that were taken."""
     _, out, _, _ = result
     history, fewer = make_history(7, 40, complete=True), Folder(str(tmp_path / "fewer"))
-    write_history(history, table_numbers(configuration(0)), fewer, buckets=1, epochs_per_run=3)
+    write_history(history, table_numbers(configuration(0)), fewer, buckets=1, epochs_per_segment=3)
     with pytest.raises(HistoryError, match=r"in it A did not take epoch [0-9]+; give the History"):
         list(applied_changes(out, fewer, "A"))
 
@@ -82,9 +82,9 @@ def test_a_folder_without_a_result(result: Result, applier: str) -> None:
 def test_an_epoch_that_is_taken_twice_in_one_own_epoch() -> None:
     """Epoch 7 holds two changes and is taken twice in epoch 20; one of the four was not simply applied."""
     changes = pa.table({"epoch": pa.array([5, 7, 7], pa.uint64()), "ordinal": pa.array([0, 1, 4], pa.int32())})
-    takes = _numbers(source_epoch=[7, 7, 9], epoch=[20, 20, 21])
+    applies = _numbers(source_epoch=[7, 7, 9], epoch=[20, 20, 21])
     other = _numbers(source_epoch=[7], epoch=[20], ordinal=[4])
-    places = applied_places(takes, changes, other)
+    places = applied_places(applies, changes, other)
     assert places is not None
     assert [column.tolist() for column in places] == [[1, 1, 2], [0, 0, 0]]
 
@@ -95,17 +95,17 @@ def test_an_epoch_that_is_taken_twice_in_one_own_epoch() -> None:
 def test_an_outcome_of_nothing(epoch: int, own_epoch: int, ordinal: int) -> None:
     """Its epoch was not taken, not in that own epoch, or holds no such change."""
     changes = pa.table({"epoch": pa.array([5, 7, 7], pa.uint64()), "ordinal": pa.array([0, 1, 4], pa.int32())})
-    takes = _numbers(source_epoch=[7, 9], epoch=[20, 21])
+    applies = _numbers(source_epoch=[7, 9], epoch=[20, 21])
     other = _numbers(source_epoch=[epoch], epoch=[own_epoch], ordinal=[ordinal])
-    assert applied_places(takes, changes, other) is None
+    assert applied_places(applies, changes, other) is None
 
 
 def test_an_outcome_twice() -> None:
     """A change that was taken once has one outcome."""
     changes = pa.table({"epoch": pa.array([7], pa.uint64()), "ordinal": pa.array([1], pa.int32())})
-    takes = _numbers(source_epoch=[7], epoch=[2**64 - 1])
+    applies = _numbers(source_epoch=[7], epoch=[2**64 - 1])
     other = _numbers(source_epoch=[7, 7], epoch=[2**64 - 1] * 2, ordinal=[1, 1])
-    assert applied_places(takes, changes, other) is None
+    assert applied_places(applies, changes, other) is None
 
 
 def _numbers(**columns: list[int]) -> dict[str, np.ndarray]:

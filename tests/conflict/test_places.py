@@ -6,7 +6,7 @@ import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
+from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
 from conflict.columnar.kernels.operations import place_of
 from conflict.columnar.operation_order import PLACES, order_of, places_of
 
@@ -33,22 +33,22 @@ def arrays(kind: type, length: int, **given: list[int]) -> object:
 
 def test_steps_lead_from_an_operation_to_its_causes() -> None:
     """An own change has no cause; a refresh stands where its cause stood, and that may be a refresh itself."""
-    takes = arrays(TakeArrays, 3, applier=[1, 0, 1], group=[7, 8, 9])
+    applies = arrays(EpochApplies, 3, applier=[1, 0, 1], group=[7, 8, 9])
     rows = (arrays(BucketRows, 2, group=[3, 4], ordinal=[5, 6]), arrays(BucketRows, 0))
     # Decision 0 is on row 1 of the first cluster, 1 on what the second one's applier made of it, 2 on the next.
-    decisions = arrays(Decisions, 3, take=[0, 1, 2], source=[1, -1, -2])
-    logged = arrays(Logged, 2, take=[0, 1], refresh=[1, 0], decision=[0, 1])
+    decisions = arrays(Decisions, 3, apply=[0, 1, 2], source=[1, -1, -2])
+    logged = arrays(Logged, 2, apply=[0, 1], refresh=[1, 0], decision=[0, 1])
     expected = [[4, 0, 6, -1], [7, 1, 0, 1, 4, 0, 6, -1], [8, 1, 1, 0, 7, 1, 0, 1, 4, 0, 6, -1]]
     chosen = np.array([2, 0, 1])
-    found = places_of(chosen, decisions, logged, takes, rows)
+    found = places_of(chosen, decisions, logged, applies, rows)
     assert found.to_pylist() == [expected[decision] for decision in chosen]
-    scalar = [place_of(int(decision), decisions, logged, takes, rows) for decision in chosen]
+    scalar = [place_of(int(decision), decisions, logged, applies, rows) for decision in chosen]
     assert [[number for number in place if number >= 0] for place in found.to_pylist()] == list(map(list, scalar))
 
 
 def test_nothing() -> None:
     """No operations have no places and no order."""
-    empty = arrays(Decisions, 0), arrays(Logged, 0), arrays(TakeArrays, 0)
+    empty = arrays(Decisions, 0), arrays(Logged, 0), arrays(EpochApplies, 0)
     found = places_of(np.zeros(0, np.int64), *empty, (arrays(BucketRows, 0), arrays(BucketRows, 0)))
     assert (found.type, len(found)) == (PLACES, 0)
     assert order_of(np.zeros((0, 2), np.int64), found).tolist() == []

@@ -3,10 +3,10 @@
 import attrs
 import pytest
 
-from conflict.columnar.apply_order import Taken, plan_takes
+from conflict.columnar.apply_order import ApplierEpochs, plan_applies
 from conflict.errors import HistoryError
-from conflict.grid.writer import takes_table
-from conflict.history.model import Take
+from conflict.grid.writer import schedule_table
+from conflict.history.model import EpochApply
 from tests.conflict.histories import history
 
 BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
@@ -14,23 +14,23 @@ BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
 
 def planned(text: str) -> list[tuple[int, int, int, int, bool, int]]:
     """Return (applier, foreign epoch, epoch, group, traced, M) of each take; A is 0, B is 1."""
-    takes = plan_takes(history(text).clusters)
+    applies = plan_applies(history(text).clusters)
     columns = (
-        takes.applier,
-        takes.foreign_epoch,
-        takes.epoch,
-        takes.group,
-        takes.traced,
-        takes.max_replicated_epoch,
+        applies.applier,
+        applies.foreign_epoch,
+        applies.epoch,
+        applies.group,
+        applies.traced,
+        applies.max_replicated_epoch,
     )
     return list(zip(*(column.tolist() for column in columns), strict=True))
 
 
 def test_nothing():
     """Without takes all arrays are empty, and have their types all the same."""
-    takes = plan_takes(history("A:i1=1@1 B:i1=2@11").clusters)
-    assert len(takes) == 0
-    assert (takes.epoch.dtype, takes.max_replicated_epoch.dtype) == ("uint64", "uint64")
+    applies = plan_applies(history("A:i1=1@1 B:i1=2@11").clusters)
+    assert len(applies) == 0
+    assert (applies.epoch.dtype, applies.max_replicated_epoch.dtype) == ("uint64", "uint64")
 
 
 def test_causes_come_first():
@@ -46,8 +46,8 @@ def test_causes_come_first():
 
 def test_own_order_is_kept():
     """Takes of one cluster stay in its order, whatever the other does."""
-    takes = planned("A:i1=1@1 A:i1=1@2 A:i1=1@3 B:<1@11 B:<2@11 B:<3@12")
-    assert [(foreign, epoch, group) for _, foreign, epoch, group, _, _ in takes] == [
+    applies = planned("A:i1=1@1 A:i1=1@2 A:i1=1@3 B:<1@11 B:<2@11 B:<3@12")
+    assert [(foreign, epoch, group) for _, foreign, epoch, group, _, _ in applies] == [
         (1, 11, 0),
         (2, 11, 1),
         (3, 12, 0),
@@ -56,26 +56,26 @@ def test_own_order_is_kept():
 
 def test_an_epoch_counts_from_its_commit():
     """The take that brings an epoch back is still judged without it; the next one knows it."""
-    takes = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 A:<12@3")
-    assert [(foreign, known) for applier, foreign, *_, known in takes if applier == 0] == [(11, 0), (12, 1)]
+    applies = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 A:<12@3")
+    assert [(foreign, known) for applier, foreign, *_, known in applies if applier == 0] == [(11, 0), (12, 1)]
 
 
 def test_the_last_of_several_epochs_counts():
     """If an own epoch shows two foreign ones, the later one comes back."""
-    takes = planned("A:i1=1@1 A:i1=1@2 B:<1@11 B:<2@11 A:<11@3 B:i2=1@12 A:<12@4")
-    assert takes[-1] == (0, 12, 4, 0, True, 2)
+    applies = planned("A:i1=1@1 A:i1=1@2 B:<1@11 B:<2@11 A:<11@3 B:i2=1@12 A:<12@4")
+    assert applies[-1] == (0, 12, 4, 0, True, 2)
 
 
 def test_what_left_no_trace_does_not_come_back():
     """An epoch whose take was not logged is not known to have arrived."""
-    takes = planned("A:i1=1@1 B:<1?@11 B:i2=1@11 A:<11@2 B:i3=1@12 A:<12@3")
-    assert takes == [(1, 1, 11, -1, False, 0), (0, 11, 2, 0, True, 0), (0, 12, 3, 0, True, 0)]
+    applies = planned("A:i1=1@1 B:<1?@11 B:i2=1@11 A:<11@2 B:i3=1@12 A:<12@3")
+    assert applies == [(1, 1, 11, -1, False, 0), (0, 11, 2, 0, True, 0), (0, 12, 3, 0, True, 0)]
 
 
 def test_m_never_falls():
     """An epoch that brings back nothing leaves M where it is."""
-    takes = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 B:i3=1@13 A:<12@3 A:<13@4")
-    assert [known for applier, *_, known in takes if applier == 0] == [0, 1, 1]
+    applies = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 B:i3=1@13 A:<12@3 A:<13@4")
+    assert [known for applier, *_, known in applies if applier == 0] == [0, 1, 1]
 
 
 @pytest.mark.parametrize(("first", "second"), [(2**63 - 1, 2**63), (2**63, 2**64 - 1)])
@@ -98,17 +98,19 @@ def test_circular():
 
 def test_the_first_takes_alone():
     """Takes after a stop are left out; None leaves out nothing."""
-    taken = Taken.of_cluster(history(BACK_AND_FORTH).cluster("A"))
-    assert taken.foreign_epoch.tolist() == [11, 12, 13]
-    assert [taken.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
+    applied = ApplierEpochs.of_cluster(history(BACK_AND_FORTH).cluster("A"))
+    assert applied.foreign_epoch.tolist() == [11, 12, 13]
+    assert [applied.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
 
 
 def test_takes_of_a_table():
     """Takes in memory and in a History on disk are the same."""
     clusters = history(BACK_AND_FORTH).clusters
-    takes = [(cluster.name, item) for cluster in clusters for item in cluster.timeline if isinstance(item, Take)]
+    applies = [
+        (cluster.name, item) for cluster in clusters for item in cluster.timeline if isinstance(item, EpochApply)
+    ]
     for cluster in clusters:
-        read, made = Taken.of_table(takes_table(takes), cluster.name), Taken.of_cluster(cluster)
-        for field in attrs.fields(Taken):
+        read, made = ApplierEpochs.of_table(schedule_table(applies), cluster.name), ApplierEpochs.of_cluster(cluster)
+        for field in attrs.fields(ApplierEpochs):
             assert getattr(read, field.name).tolist() == getattr(made, field.name).tolist()
             assert getattr(read, field.name).dtype == getattr(made, field.name).dtype

@@ -4,7 +4,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.causal_order import interleave
-from conflict.history.model import Take, Transaction
+from conflict.history.model import EpochApply, Transaction
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution, Stop
 from conflict.rules.decision import Cause, Verdict
@@ -35,12 +35,12 @@ class TestLanguage:
         made = history("A:i1=5@1 B:<1@11 A:<11@2 A:d1@2 B:<2?@12")
         first, second = made.clusters
         assert (first.name, first.server_id, second.name, second.server_id) == ("A", 1, "B", 2)
-        insert, take, delete = first.timeline
+        insert, apply, delete = first.timeline
         assert isinstance(insert, Transaction)
         assert isinstance(delete, Transaction)
         assert (insert.epoch, insert.group, delete.epoch, delete.group) == (1, 0, 2, 1)
-        assert take == Take(2, 0, "B", 11)
-        assert second.timeline == (Take(11, 0, "A", 1), Take(12, -1, "A", 2, traced=False))
+        assert apply == EpochApply(2, 0, "B", 11)
+        assert second.timeline == (EpochApply(11, 0, "A", 1), EpochApply(12, -1, "A", 2, traced=False))
 
     def test_changes(self):
         """Images hold the key and what is said."""

@@ -147,7 +147,7 @@ def like(pattern: str, name: str) -> bool:
     if not pattern:
         return not name
     if pattern[0] == "%":
-        return any(like(pattern[1:], name[taken:]) for taken in range(len(name) + 1))
+        return any(like(pattern[1:], name[applied:]) for applied in range(len(name) + 1))
     if pattern[0] == "_":
         return name != "" and like(pattern[1:], name[1:])
     if pattern[0] == "\\" and len(pattern) > 1:

@@ -68,17 +68,17 @@ def test_rows_of_keys() -> None:
 def test_are_rejected() -> None:
     """An operation is one of a transaction in conflict if its take holds its group among those."""
     offsets, groups = np.array([0, 0, 2, 3]), np.array([-1, 4, 4], np.int32)
-    take, group = np.array([0, 1, 1, 1, 2, 2], np.int32), np.array([4, 4, 0, -1, -1, 4], np.int32)
-    found = np.ones(len(take), np.bool_)
-    are_rejected(take, group, offsets, groups, found)
+    apply, group = np.array([0, 1, 1, 1, 2, 2], np.int32), np.array([4, 4, 0, -1, -1, 4], np.int32)
+    found = np.ones(len(apply), np.bool_)
+    are_rejected(apply, group, offsets, groups, found)
     assert found.tolist() == [False, True, False, True, False, True]
 
 
 def test_linked() -> None:
     """A group depends on the one that touched the row right before it in the take; empty operations do not count."""
-    take, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
+    apply, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
     group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, Kind.EMPTY, 0, 2], np.int8)
-    assert linked(take, key, group, kind, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
+    assert linked(apply, key, group, kind, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
 
 
 def test_many_are_linked() -> None:

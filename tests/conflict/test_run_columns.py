@@ -22,8 +22,8 @@ from conflict.grid.manifest import load_manifest, table_numbers
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.schedule import summarize
 from conflict.ingestion.segment_columns import read_columns
-from conflict.ingestion.segment_task import RunTask, load_record, read_run
-from conflict.ingestion.segments import Run, plan_runs
+from conflict.ingestion.segment_task import SegmentTask, load_record, read_segment
+from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
@@ -57,19 +57,19 @@ NUMBERS = TableNumbers(TABLES.tables, {"d.t": "x"})
 BUCKETS = 3
 
 
-def check(run: Run, server_id: int, schema: Schema, numbers: TableNumbers) -> bool:
+def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers) -> bool:
     """Read a run both ways and compare everything; return whether the columns could be read."""
-    reader, builder = EpochReader(server_id, schema), PartBuilder(numbers, BUCKETS, [str(run.file)])
+    reader, builder = EpochReader(server_id, schema), PartBuilder(numbers, BUCKETS, [str(segment.file)])
     summaries, error = [], None
     try:
-        for epoch in read_epochs([run.file], reader, {str(run.file): (run.start, run.stop)}):
+        for epoch in read_epochs([segment.file], reader, {str(segment.file): (segment.start, segment.stop)}):
             builder.add(epoch)
             summaries.append(summarize(epoch))
     except (FormatError, ConflictError) as fault:
         error = fault
-    found = read_columns(run, server_id, schema, numbers, BUCKETS, 0)
+    found = read_columns(segment, server_id, schema, numbers, BUCKETS, 0)
     if found is None:
-        assert error is not None or run.stop <= run.start + 4, "only what is wrong is left to the scalar reader"
+        assert error is not None or segment.stop <= segment.start + 4, "only what is wrong is left to the scalar reader"
         return False
     assert (type(found.error), str(found.error)) == (type(error), str(error))
     assert found.epochs.to_pylist() == epochs_table(summaries).to_pylist()
@@ -86,18 +86,18 @@ def check(run: Run, server_id: int, schema: Schema, numbers: TableNumbers) -> bo
     return True
 
 
-def check_case(folder: Path, run_bytes: int) -> int:
+def check_case(folder: Path, segment_bytes: int) -> int:
     """Compare every run of a recorded case; return how many there are."""
     configuration = ConflictCase.load(folder).configuration()
     numbers = table_numbers(configuration)
-    runs = [
-        (cluster.server_id, attrs.evolve(run, number=0))
+    segments = [
+        (cluster.server_id, attrs.evolve(segment, number=0))
         for cluster in configuration.clusters
-        for run in plan_runs(cluster.files, run_bytes).runs
+        for segment in plan_segments(cluster.files, segment_bytes).segments
     ]
-    for server_id, run in runs:
-        assert check(run, server_id, configuration.data_schema, numbers)
-    return len(runs)
+    for server_id, segment in segments:
+        assert check(segment, server_id, configuration.data_schema, numbers)
+    return len(segments)
 
 
 CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/A.binlog.000001"))
@@ -132,7 +132,7 @@ def check_raws(raws: Sequence[Raw], cut: int = 0) -> bool:
         file = Path(folder) / "binlog.000001"
         content = MAGIC + description_event() + b"".join(map(event, raws))
         file.write_bytes(content[: len(content) - cut])
-        return check(Run(0, file, 0, len(content) - cut), OWN, TABLES, NUMBERS)
+        return check(Segment(0, file, 0, len(content) - cut), OWN, TABLES, NUMBERS)
 
 
 def epoch(number: int, *raws: Raw) -> list[Raw]:
@@ -234,7 +234,7 @@ def test_a_table_without_a_key():
         file.write_bytes(
             MAGIC + description_event() + b"".join(map(event, epoch(1, (TABLE_MAP, OWN, HIDDEN_MAP), raw)))
         )
-        assert not check(Run(0, file, 0, file.stat().st_size), OWN, SCHEMA, numbers)
+        assert not check(Segment(0, file, 0, file.stat().st_size), OWN, SCHEMA, numbers)
 
 
 def test_a_damaged_run_keeps_what_comes_before(tmp_path: Path):
@@ -243,8 +243,8 @@ def test_a_damaged_run_keeps_what_comes_before(tmp_path: Path):
     head = MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1), insert(2))))
     file.write_bytes(head + b"".join(map(event, [BEGIN, *MAPS, insert(3), insert(4), (WRITE, OWN, b"")])))
     history = Folder(str(tmp_path / "history"))
-    run = Run(0, file, 4, file.stat().st_size)
-    read_run(RunTask("A", OWN, (str(file),), run, TABLES, NUMBERS, 1, history))
+    segment = Segment(0, file, 4, file.stat().st_size)
+    read_segment(SegmentTask("A", OWN, (str(file),), segment, TABLES, NUMBERS, 1, history))
     record = load_record(history, "A", 0)
     assert (record.facts.first_epoch, record.facts.last_epoch, record.facts.changes) == (1, 1, 2)
     assert (record.facts.start, record.facts.stop, record.left_out) == (4, len(head), 2)
@@ -262,7 +262,7 @@ def test_summaries_come_back(tmp_path: Path):
     for cluster in demo.configuration.clusters:
         reader = EpochReader(cluster.server_id, demo.configuration.data_schema)
         expected = [summarize(each) for each in read_epochs(cluster.files, reader)]
-        assert read_summaries(history, cluster.name, len(manifest.runs[cluster.name])) == expected
+        assert read_summaries(history, cluster.name, len(manifest.segments[cluster.name])) == expected
     assert read_summaries(history, "none", 3) == []
 
 
@@ -272,4 +272,4 @@ def test_schema_without_the_table():
         file = Path(folder) / "binlog.000001"
         file.write_bytes(MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1)))))
         other = parse_schema("CREATE TABLE other (k INT PRIMARY KEY)", database="d")
-        assert check(Run(0, file, 0, file.stat().st_size), OWN, other, TableNumbers(other.tables, {}))
+        assert check(Segment(0, file, 0, file.stat().st_size), OWN, other, TableNumbers(other.tables, {}))

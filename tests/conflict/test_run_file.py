@@ -231,13 +231,13 @@ class TestRefused:
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
         [
-            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are steps, stopped, takes"),
+            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, steps, stopped"),
             (
-                '[[schedule.takes]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
-                "applier of [[schedule.takes]] must be one of A, B",
+                '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
+                "applier of [[schedule.applied]] must be one of A, B",
             ),
             (
-                '[[schedule.takes]]\napplier = "A"\nafter_epoch = 2',
+                '[[schedule.applied]]\napplier = "A"\nafter_epoch = 2',
                 "epoch is missing, or is not of type int",
             ),
             (
@@ -270,7 +270,7 @@ class TestHints:
 
     def test_takes(self, folder: Path):
         """A take after an own epoch comes after its last group, and before the next one's first."""
-        schedule = '[[schedule.takes]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
+        schedule = '[[schedule.applied]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
         place = (10, LAST_GROUP)
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
             "A": [{100: Hint(place, place)}],
@@ -280,9 +280,9 @@ class TestHints:
     def test_stopped(self, folder: Path):
         """Epochs after the last one before a stop were not taken."""
         schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
-        not_taken = Hint(taken=False)
+        not_applied = Hint(applied=False)
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
-            "A": [{101: not_taken, 102: not_taken}],
+            "A": [{101: not_applied, 102: not_applied}],
             "B": [{}],
         }
 
@@ -295,7 +295,7 @@ class TestHints:
         (folder / "scenario.json").write_text(json.dumps({"steps": steps}))
         loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "scenario.json"')
         hints = hints_of_run_file(loaded, {"A": [], "B": SUMMARIES["B"][:1]})
-        assert hints == {"A": [{100: Hint(taken=False)}], "B": [{}]}
+        assert hints == {"A": [{100: Hint(applied=False)}], "B": [{}]}
 
     def test_no_steps_file(self, folder: Path):
         """A file of steps that is missing is named."""

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from conflict.ingestion.segments import Run, plan_runs
+from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import CorruptError, TruncatedError
 from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
 
@@ -35,13 +35,13 @@ def test_the_file_is_as_described():
     assert (len(THREE), len(transaction())) == (392, 100)
 
 
-def places(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
+def places(segments: tuple[Segment, ...]) -> list[tuple[int, int]]:
     """Return from where to where runs go."""
-    return [(run.start, run.stop) for run in runs]
+    return [(segment.start, segment.stop) for segment in segments]
 
 
 @pytest.mark.parametrize(
-    ("run_bytes", "expected"),
+    ("segment_bytes", "expected"),
     [
         (1, [(92, 192), (192, 292), (292, 392)]),
         (100, [(92, 192), (192, 292), (292, 392)]),
@@ -51,38 +51,38 @@ def places(runs: tuple[Run, ...]) -> list[tuple[int, int]]:
         (10**9, [(92, 392)]),
     ],
 )
-def test_runs_start_at_transactions(file: Path, run_bytes: int, expected: list[tuple[int, int]]):
+def test_runs_start_at_transactions(file: Path, segment_bytes: int, expected: list[tuple[int, int]]):
     """A run ends where the first transaction after so many bytes starts."""
-    plan = plan_runs([file], run_bytes)
-    assert (places(plan.runs), plan.error) == (expected, None)
+    plan = plan_segments([file], segment_bytes)
+    assert (places(plan.segments), plan.error) == (expected, None)
 
 
 @pytest.mark.parametrize("kind", [GTID, ANONYMOUS_GTID, TAGGED_GTID])
 def test_every_kind_of_gtid_starts_a_transaction(file: Path, kind: int):
     """With and without GTIDs, tagged or not."""
     file.write_bytes(MAGIC + description_event() + transaction(kind) * 2)
-    assert places(plan_runs([file], 1).runs) == [(92, 192), (192, 292)]
+    assert places(plan_segments([file], 1).segments) == [(92, 192), (192, 292)]
 
 
 def test_without_gtid_events_a_file_is_one_run(file: Path):
     """There is no safe place to split."""
     file.write_bytes(MAGIC + description_event() + event_bytes(QUERY, REST) * 3)
-    assert places(plan_runs([file], 1).runs) == [(0, 272)]
+    assert places(plan_segments([file], 1).segments) == [(0, 272)]
 
 
 def test_several_files(file: Path, tmp_path: Path):
     """Runs are numbered through, and none crosses a file."""
     other = tmp_path / "binlog.000002"
     other.write_bytes(MAGIC + description_event() + transaction())
-    plan = plan_runs([file, other], 200)
-    assert plan.runs == (Run(0, file, 92, 292), Run(1, file, 292, 392), Run(2, other, 92, 192))
+    plan = plan_segments([file, other], 200)
+    assert plan.segments == (Segment(0, file, 92, 292), Segment(1, file, 292, 392), Segment(2, other, 92, 192))
 
 
 def test_a_file_without_events(file: Path):
     """A server that was stopped at once leaves the magic alone: one run with nothing in it."""
     file.write_bytes(MAGIC)
-    plan = plan_runs([file])
-    assert (places(plan.runs), plan.error) == ([(0, 0)], None)
+    plan = plan_segments([file])
+    assert (places(plan.segments), plan.error) == ([(0, 0)], None)
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_a_cut_file(file: Path, tmp_path: Path, size: int, expected: list[tuple[
     later = tmp_path / "binlog.000002"
     later.write_bytes(THREE)
     file.write_bytes(THREE[:size])
-    plan = plan_runs([file, later], 1)
-    assert places(plan.runs) == expected
-    assert {run.file for run in plan.runs} == {file}
+    plan = plan_segments([file, later], 1)
+    assert places(plan.segments) == expected
+    assert {segment.file for segment in plan.segments} == {file}
     assert isinstance(plan.error, TruncatedError)
     assert plan.error.file == str(file)
 
@@ -109,8 +109,8 @@ def test_a_cut_file(file: Path, tmp_path: Path, size: int, expected: list[tuple[
 def test_a_cut_between_events_is_no_fault_of_headers(file: Path):
     """A file that ends after a whole event can be followed to its end."""
     file.write_bytes(THREE[:332])
-    plan = plan_runs([file], 1)
-    assert (places(plan.runs), plan.error) == ([(92, 192), (192, 292), (292, 332)], None)
+    plan = plan_segments([file], 1)
+    assert (places(plan.segments), plan.error) == ([(92, 192), (192, 292), (292, 332)], None)
 
 
 def test_a_damaged_header(file: Path):
@@ -118,8 +118,8 @@ def test_a_damaged_header(file: Path):
     damaged = bytearray(THREE)
     damaged[192 + 9 : 192 + 13] = bytes(4)  # the size of the second transaction's first event
     file.write_bytes(damaged)
-    plan = plan_runs([file], 1)
-    assert places(plan.runs) == [(92, 392)]
+    plan = plan_segments([file], 1)
+    assert places(plan.segments) == [(92, 392)]
     assert isinstance(plan.error, CorruptError)
     assert plan.error.position == 192
 
@@ -127,6 +127,6 @@ def test_a_damaged_header(file: Path):
 def test_no_binlog(file: Path):
     """A file of another kind is refused at its start."""
     file.write_bytes(b"PAR1")
-    plan = plan_runs([file])
+    plan = plan_segments([file])
     assert isinstance(plan.error, CorruptError)
     assert plan.error.position == 0

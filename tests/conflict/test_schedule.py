@@ -4,8 +4,8 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import Take, Transaction
-from conflict.history.schedule import Hint, Summary, consistent_cut, place_takes, summarize, timeline_of
+from conflict.history.model import EpochApply, Transaction
+from conflict.history.schedule import Hint, Summary, consistent_cut, place_applies, summarize, timeline_of
 from tests.conflict.histories import change
 
 LAST_GROUP = 2**31
@@ -26,9 +26,9 @@ def placed(
 ) -> tuple[list[tuple[int, int, int, bool]], int]:
     """Return (foreign epoch, own epoch, group, traced) of each take, and how many places were assumed."""
     known = [] if hints is None else [hints]
-    takes, assumed = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=known, cut=cut)
-    assert all(take.source == "B" for take in takes)
-    return [(take.foreign_epoch, take.epoch, take.group, take.traced) for take in takes], assumed
+    applies, assumed = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=known, cut=cut)
+    assert all(apply.source == "B" for apply in applies)
+    return [(apply.foreign_epoch, apply.epoch, apply.group, apply.traced) for apply in applies], assumed
 
 
 class TestTraced:
@@ -56,8 +56,8 @@ class TestTraced:
     def test_epochs_beyond_63_bits(self):
         """Epochs are unsigned 64-bit numbers."""
         applier = [own(2**64 - 1, applied=((0, 2**63), (1, 2**64 - 1)))]
-        takes = [(2**63, 2**64 - 1, 0, True), (2**64 - 1, 2**64 - 1, 1, True)]
-        assert placed(applier, [sent(2**63), sent(2**64 - 1)]) == (takes, 0)
+        applies = [(2**63, 2**64 - 1, 0, True), (2**64 - 1, 2**64 - 1, 1, True)]
+        assert placed(applier, [sent(2**63), sent(2**64 - 1)]) == (applies, 0)
 
 
 class TestUntraced:
@@ -118,8 +118,8 @@ class TestUntraced:
 
     def test_every_epoch_counts_for_itself(self):
         """Each untraced epoch with a transaction in its bounds is one assumption."""
-        takes, assumed = placed([own(5, 0)], [sent(100), sent(101), sent(102)])
-        assert (len(takes), assumed) == (3, 3)
+        applies, assumed = placed([own(5, 0)], [sent(100), sent(101), sent(102)])
+        assert (len(applies), assumed) == (3, 3)
 
 
 class TestHints:
@@ -156,11 +156,11 @@ class TestHints:
 
     def test_not_taken(self):
         """An epoch that was not taken has no take."""
-        assert placed([own(5, 0)], [sent(100), sent(101)], {101: Hint(taken=False)}) == ([(100, 5, -1, False)], 1)
+        assert placed([own(5, 0)], [sent(100), sent(101)], {101: Hint(applied=False)}) == ([(100, 5, -1, False)], 1)
 
     def test_traces_win(self):
         """What the binlog shows is not open to hints."""
-        hints = {100: Hint(earliest=(9, 0), taken=False)}
+        hints = {100: Hint(earliest=(9, 0), applied=False)}
         assert placed([own(5, applied=((0, 100),))], [sent(100)], hints) == ([(100, 5, 0, True)], 0)
 
     def test_a_hint_cannot_pass_the_next_trace(self):
@@ -192,7 +192,7 @@ class TestSetBack:
         """Hints alone tell that epochs were taken again: they come after the position that is known."""
         applier = [own(5, applied=((0, 100), (1, 101))), own(6, 0)]
         again = Hint(earliest=(6, 0), latest=(6, 0), run=1)
-        found = place_takes(
+        found = place_applies(
             applier,
             [sent(100), sent(101)],
             source_name="B",
@@ -202,10 +202,10 @@ class TestSetBack:
         )
         assert found == (
             [
-                Take(5, 0, "B", 100),
-                Take(5, 1, "B", 101),
-                Take(7, -1, "B", 100, traced=False, restarted=True, arrived=(6, 0)),
-                Take(7, -1, "B", 101, traced=False, arrived=(6, 0)),
+                EpochApply(5, 0, "B", 100),
+                EpochApply(5, 1, "B", 101),
+                EpochApply(7, -1, "B", 100, traced=False, restarted=True, arrived=(6, 0)),
+                EpochApply(7, -1, "B", 101, traced=False, arrived=(6, 0)),
             ],
             0,
         )
@@ -214,8 +214,8 @@ class TestSetBack:
         """An epoch that carries news of epoch 6, where epoch 100 was taken again, was not taken before that."""
         applier = [own(5, applied=((0, 100),)), own(6, applied=((0, 100),))]
         source = [sent(100), sent(101, 6)]
-        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=[{}, {}])
-        assert [(take.foreign_epoch, take.epoch, take.traced) for take in takes] == [
+        applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=[{}, {}])
+        assert [(apply.foreign_epoch, apply.epoch, apply.traced) for apply in applies] == [
             (100, 5, True),
             (100, 6, True),
             (101, 7, False),
@@ -224,38 +224,38 @@ class TestSetBack:
     def test_not_taken_before(self):
         """A trace of an epoch that the first hints say was not taken belongs to the time after."""
         applier = [own(5, applied=((0, 100),))]
-        hints = [{100: Hint(taken=False)}, {100: Hint(run=1)}]
-        takes, _ = place_takes(applier, [sent(100)], source_name="B", source_id=2, applier_id=1, hints=hints)
-        assert [(take.foreign_epoch, take.epoch) for take in takes] == [(100, 5)]
+        hints = [{100: Hint(applied=False)}, {100: Hint(run=1)}]
+        applies, _ = place_applies(applier, [sent(100)], source_name="B", source_id=2, applier_id=1, hints=hints)
+        assert [(apply.foreign_epoch, apply.epoch) for apply in applies] == [(100, 5)]
 
 
 class TestRuns:
     """Starts of an applier."""
 
-    def takes(self, *runs: int) -> list[bool]:
+    def applies(self, *runs: int) -> list[bool]:
         """Return which of the takes of epochs 100, 101, ... come first after a start."""
         epochs = range(100, 100 + len(runs))
         applier = [own(5, applied=tuple(enumerate(epochs)))]
         hints = [{epoch: Hint(run=run) for epoch, run in zip(epochs, runs, strict=True)}]
         source = [sent(epoch) for epoch in epochs]
-        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
-        return [take.restarted for take in takes]
+        applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+        return [apply.restarted for apply in applies]
 
     def test_one_run(self):
         """The first take of all is no restart: nothing came before it that could be forgotten."""
-        assert self.takes(0, 0, 0) == [False, False, False]
+        assert self.applies(0, 0, 0) == [False, False, False]
 
     def test_a_new_run(self):
         """The first take of each later run is one."""
-        assert self.takes(0, 0, 1, 1, 3) == [False, False, True, False, True]
+        assert self.applies(0, 0, 1, 1, 3) == [False, False, True, False, True]
 
     def test_arrival(self):
         """A take did not begin before the last own epoch that it carries news of, nor before what is known."""
         applier = [own(5, 0), own(6, 0, applied=((1, 100), (2, 101)))]
         hints = [{101: Hint(earliest=(6, 0))}]
         source = [sent(100, 5), sent(101)]
-        takes, _ = place_takes(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
-        assert [take.arrived for take in takes] == [(5, 0), (6, 0)]
+        applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=hints)
+        assert [apply.arrived for apply in applies] == [(5, 0), (6, 0)]
 
 
 class TestCut:
@@ -266,7 +266,7 @@ class TestCut:
         applier = [own(5, 0, applied=((1, 101),)), own(6, 0)]
         source = [sent(100), sent(101), sent(102), sent(103)]
         assert placed(applier, source, cut=True) == ([(100, 5, -1, False), (101, 5, 1, True)], 1)
-        assert [take[0] for take in placed(applier, source)[0]] == [100, 101, 102, 103]
+        assert [apply[0] for apply in placed(applier, source)[0]] == [100, 101, 102, 103]
 
     def cut(self, a: list[Summary], b: list[Summary]) -> tuple[list[int], list[int]]:
         """Return the epochs that are kept of both clusters."""
@@ -327,9 +327,9 @@ def test_summarize():
 def test_timeline():
     """Transactions and takes by epoch and group; a take without a trace follows its group, in its own order."""
     first, second, third = Transaction(5, 0, ()), Transaction(5, 2, ()), Transaction(6, 0, ())
-    traced = Take(5, 1, "B", 100)
-    untraced = [Take(5, 1, "B", epoch, traced=False) for epoch in (101, 102)]
-    early = Take(5, -1, "B", 99, traced=False)
-    late = Take(6, -1, "B", 103, traced=False)
-    takes = [early, traced, *untraced, late]
-    assert timeline_of([first, second, third], takes) == (early, first, traced, *untraced, second, late, third)
+    traced = EpochApply(5, 1, "B", 100)
+    untraced = [EpochApply(5, 1, "B", epoch, traced=False) for epoch in (101, 102)]
+    early = EpochApply(5, -1, "B", 99, traced=False)
+    late = EpochApply(6, -1, "B", 103, traced=False)
+    applies = [early, traced, *untraced, late]
+    assert timeline_of([first, second, third], applies) == (early, first, traced, *untraced, second, late, third)

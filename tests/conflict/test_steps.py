@@ -60,7 +60,7 @@ def test_a_stopped_applier_takes_nothing_until_it_starts():
 
 def test_never_started_again():
     """An epoch made after the last stop was not taken."""
-    assert hints([action("stop", "A"), commit("B", 100)]) == {100: Hint(taken=False)}
+    assert hints([action("stop", "A"), commit("B", 100)]) == {100: Hint(applied=False)}
 
 
 def test_made_before_the_stop():
@@ -75,7 +75,7 @@ def test_the_other_applier_does_not_matter():
 
 def test_a_step_for_both():
     """A stop without an applier stops both."""
-    assert hints([action("stop"), commit("B", 100)]) == {100: Hint(taken=False)}
+    assert hints([action("stop"), commit("B", 100)]) == {100: Hint(applied=False)}
 
 
 def test_wait():
@@ -187,6 +187,6 @@ def test_a_rewind_without_a_start():
     steps = [commit("B", 100), action("rewind", "A"), commit("B", 101)]
     summaries = {"A": [Summary(10, (0,), ())], "B": [Summary(number, (0,), ()) for number in (100, 101)]}
     assert hints_of_steps(steps, summaries)["A"] == [
-        {100: Hint((0, -1)), 101: Hint(taken=False)},
-        {100: Hint(taken=False), 101: Hint(taken=False)},
+        {100: Hint((0, -1)), 101: Hint(applied=False)},
+        {100: Hint(applied=False), 101: Hint(applied=False)},
     ]

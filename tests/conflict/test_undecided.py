@@ -3,7 +3,7 @@
 import attrs
 import pytest
 
-from conflict.history.model import History, Take
+from conflict.history.model import EpochApply, History
 from conflict.reference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.results.undecided import counter_ranges, moved_counters
@@ -34,7 +34,7 @@ def arrived(made: History, place: tuple[int, int]) -> History:
     """Return the History, with A's applier not beginning with epoch 12 before a place."""
     first, second = made.clusters
     timeline = tuple(
-        attrs.evolve(item, arrived=place) if isinstance(item, Take) and item.foreign_epoch == 12 else item
+        attrs.evolve(item, arrived=place) if isinstance(item, EpochApply) and item.foreign_epoch == 12 else item
         for item in first.timeline
     )
     return attrs.evolve(made, clusters=(attrs.evolve(first, timeline=timeline), second))

@@ -74,7 +74,7 @@ def test_appliers_stop_where_the_reference_stops_them(seed: int, steps: int, fun
     """Whatever the key is made of, and whichever buckets its rows are in."""
     history, run = _make(seed, steps, function)
     expected = by_reference(history, run)
-    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_run=3)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3)
 
 
 def test_some_of_them_stop() -> None:

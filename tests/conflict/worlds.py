@@ -15,7 +15,7 @@ from typing import Literal
 import attrs
 from hypothesis import strategies as st
 
-from conflict.history.model import Cluster, RowChange, Take, Transaction
+from conflict.history.model import Cluster, EpochApply, RowChange, Transaction
 from conflict.reference.applier import Site
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row
@@ -27,7 +27,7 @@ from tests.conflict.histories import CLUSTERS, NO_ROLES, TABLES, Setups, image, 
 
 # An own change: key, whether to delete the row if it is there, how much to add to the value, table.
 Wish = tuple[int, bool, int, str]
-Step = tuple[Literal["commit", "close", "take"], int, Sequence[Wish]]
+Step = tuple[Literal["commit", "close", "apply"], int, Sequence[Wish]]
 Allowed = Callable[[int, int, Operation], bool]
 
 
@@ -63,7 +63,7 @@ class World:
         clocks: Per cluster, its current epoch.
         groups: Per cluster, the next group of that epoch.
         closed: Per cluster, its epochs that are logged, in order.
-        taken: Per cluster, how many epochs of the one before it has taken.
+        applied: Per cluster, how many epochs of the one before it has taken.
         empty_epochs: ``ndb_log_empty_epochs``: log an epoch also where the applier changed nothing but its status.
         rising: Every own change holds a value greater than all that were held before it, as a clock would give.
         allowed: Whether a cluster may do something to a row; what it may not do is left out.
@@ -75,13 +75,13 @@ class World:
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
-    taken: list[int]
+    applied: list[int]
     empty_epochs: bool = False
     rising: bool = False
     allowed: Allowed = lambda cluster, number, operation: True
     made: list[Made] = attrs.field(factory=list)
     places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
-    on_take: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
+    on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
     _content: list[bool] = attrs.field(factory=list)
     _greatest: int = 0
     _transactions: int = 0
@@ -108,7 +108,7 @@ class World:
             elif kind == "close":
                 self.close(cluster)
             else:
-                self.take(cluster)
+                self.apply(cluster)
 
     def commit(self, cluster: int, wishes: Sequence[Wish]) -> None:
         """Let a cluster change rows in one transaction."""
@@ -138,7 +138,7 @@ class World:
             value = max(self._greatest if self.rising else 0, self.x(cluster, number, table) or 0) + more
             self._greatest = max(self._greatest, value)
             after = image(table, {0: number, 1: value, 2: len(self.made) + 1})
-        seen = self.closed[cluster - 1][self.taken[cluster] - 1] if self.taken[cluster] else -1
+        seen = self.closed[cluster - 1][self.applied[cluster] - 1] if self.applied[cluster] else -1
         self.made.append(Made(cluster, number, operation, value, (self.clocks[cluster], self.groups[cluster]), seen))
         identity = cluster << 32 | self._transactions
         return RowChange(f"d.{table}", key(number), operation, before, after, identity)
@@ -159,30 +159,30 @@ class World:
         self.clocks[cluster] += 1
         self.groups[cluster], self._content[cluster] = 0, False
 
-    def take(self, cluster: int) -> None:
+    def apply(self, cluster: int) -> None:
         """Let a cluster take the next epoch of the one before it, if there is one."""
         site, source = self.sites[cluster], self.sites[cluster - 1]
-        if self.taken[cluster] >= len(self.closed[cluster - 1]):
+        if self.applied[cluster] >= len(self.closed[cluster - 1]):
             return
-        epoch = self.closed[cluster - 1][self.taken[cluster]]
-        self.taken[cluster] += 1
+        epoch = self.closed[cluster - 1][self.applied[cluster]]
+        self.applied[cluster] += 1
         place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
         rows = {number: site.store.get(("d.t", key(number))) for number in range(10)}
-        site.take(Take(*place, source.cluster.name, epoch), source)
+        site.apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
         assert site.result.stop is None, site.result.stop
         self.groups[cluster] += 1
         self._content[cluster] |= bool(site.result.effects[place])
-        if self.on_take is not None:
-            self.on_take(self, cluster, entries, rows)
+        if self.on_apply is not None:
+            self.on_apply(self, cluster, entries, rows)
 
     def settle(self) -> None:
         """Let everybody take everything, until nothing is left."""
         for _ in range(100):
             moved = False
             for cluster in range(len(self.sites)):
-                while self.taken[cluster] < len(self.closed[cluster - 1]):
-                    self.take(cluster)
+                while self.applied[cluster] < len(self.closed[cluster - 1]):
+                    self.apply(cluster)
                 moved |= self._content[cluster]
                 self.close(cluster)
             if not moved:
@@ -245,5 +245,5 @@ def steps(tables: str = "t") -> st.SearchStrategy[list[Step]]:
     """Return lists of steps."""
     wish = st.tuples(st.integers(1, 6), st.booleans(), st.integers(1, 3), st.sampled_from(tables))
     commit = st.tuples(st.just("commit"), st.integers(0, 3), st.lists(wish, min_size=1, max_size=3))
-    other = st.tuples(st.sampled_from(["close", "take"]), st.integers(0, 3), st.just(()))
+    other = st.tuples(st.sampled_from(["close", "apply"]), st.integers(0, 3), st.just(()))
     return st.lists(st.one_of(commit, other, other), max_size=30)  # type: ignore[arg-type]

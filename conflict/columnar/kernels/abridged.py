@@ -18,13 +18,13 @@ from conflict.columnar.kernels.arrays import (
     BucketRows,
     Conflicts,
     Decisions,
+    EpochApplies,
     Int32,
     Kind,
     Logged,
-    TakeArrays,
     read_only,
 )
-from conflict.columnar.kernels.arrivals import queue_up, start_takes
+from conflict.columnar.kernels.arrivals import queue_up, start_applies
 from conflict.columnar.kernels.buffers import DecisionRoom
 from conflict.columnar.kernels.fold import Folded, copy_decision, put_entry
 from conflict.columnar.kernels.open_decisions import outcome_bit
@@ -43,7 +43,7 @@ APPLIED, NO_CAUSE, CHANGE = int(Verdict.APPLIED), int(Cause.NONE), int(Kind.CHAN
 # if it decided otherwise; what follows `logs`, the entry. `decision` is room for the number of the decision.
 DEVIATION = np.dtype(
     [
-        *[("key", "i4"), ("take", "i4"), ("source", "i4"), ("kind", "i1"), ("verdict", "i1"), ("cause", "i1")],
+        *[("key", "i4"), ("apply", "i4"), ("source", "i4"), ("kind", "i1"), ("verdict", "i1"), ("cause", "i1")],
         *[("existed", "?"), ("incoming", "u8"), ("stored", "u8")],
         *[("tracked", "?"), ("tracked_verdict", "i1"), ("tracked_cause", "i1"), ("tracked_existed", "?")],
         *[("logs", "?"), ("operation", "i1"), ("given", "?")],
@@ -68,18 +68,18 @@ class Abridged:
     exists: Bool
     unexplained: Int32
 
-    def renumber(self, keys: Int32, rows: tuple[Int32, Int32], takes: TakeArrays) -> None:
+    def renumber(self, keys: Int32, rows: tuple[Int32, Int32], applies: EpochApplies) -> None:
         """
         Give keys and rows the numbers that they have in the bucket.
 
         Args:
             keys: The number of each key in the bucket.
             rows: The number of each row in the bucket, per cluster.
-            takes: All takes.
+            applies: All takes.
         """
         found = self.deviations
         found["key"] = keys[found["key"]]
-        applier = takes.applier[found["take"]]
+        applier = applies.applier[found["apply"]]
         for side in (0, 1):
             mine = np.flatnonzero((applier == 1 - side) & (found["source"] >= 0))
             found["source"][mine] = rows[side][found["source"][mine]]
@@ -109,12 +109,12 @@ def _columns(decisions: object) -> DecisionRoom:
 def _abridge(decisions, tracked, compared, candidates, log, deviations):
     """Fill in the deviations as far as there is room; returns how many there are."""
     found, seen, sent = 0, 0, 0
-    for place in range(len(decisions.take)):
+    for place in range(len(decisions.apply)):
         verdict, cause, existed = decisions.verdict[place], decisions.cause[place], decisions.existed[place]
         source = decisions.source[place]
         logs = sent < len(log) and log[sent]["decision"] == place
         # Every operation of a take is tracked, or none is.
-        was_tracked = seen < len(tracked.take) and tracked.take[seen] == decisions.take[place]
+        was_tracked = seen < len(tracked.apply) and tracked.apply[seen] == decisions.apply[place]
         otherwise = was_tracked and (
             tracked.verdict[seen] != verdict
             or tracked.cause[seen] != cause
@@ -124,8 +124,8 @@ def _abridge(decisions, tracked, compared, candidates, log, deviations):
         usual = verdict == APPLIED and source >= 0 and existed == (decisions.operation[place] != WRITE)
         if (logs or otherwise or not usual) and found < len(deviations):
             new = deviations[found]
-            new["key"], new["take"] = decisions.key[place], decisions.take[place]
-            new["source"] = source if source >= 0 else -1 - log[-1 - source]["take"]
+            new["key"], new["apply"] = decisions.key[place], decisions.apply[place]
+            new["source"] = source if source >= 0 else -1 - log[-1 - source]["apply"]
             new["kind"], new["verdict"], new["cause"], new["existed"] = decisions.kind[place], verdict, cause, existed
             new["incoming"], new["stored"] = compared[place]["incoming"], compared[place]["stored"]
             new["tracked"] = otherwise
@@ -143,36 +143,36 @@ def _abridge(decisions, tracked, compared, candidates, log, deviations):
     return found
 
 
-def expand(abridged: Abridged, takes: TakeArrays, rows: Sequence[BucketRows], conflicts: Conflicts) -> Folded:
+def expand(abridged: Abridged, applies: EpochApplies, rows: Sequence[BucketRows], conflicts: Conflicts) -> Folded:
     """
     Return all decisions on a bucket.
 
     Args:
         abridged: Those that deviate.
-        takes: All takes.
+        applies: All takes.
         rows: What each of the two clusters did itself.
         conflicts: The transactions in conflict, with which the decisions were made. Only in takes that hold some is
             anything said of pass TRACK, and of other transactions of these that it decided as was decided in the end.
     """
-    walk, keys = walk_of(takes), abridged.exists.shape[1]
+    walk, keys = walk_of(applies), abridged.exists.shape[1]
     deviations = abridged.deviations[np.argsort(abridged.deviations["key"], kind="stable")]
     following = np.full(keys, -1, np.int32)
     different = np.flatnonzero(np.diff(deviations["key"], prepend=-1))
     following[deviations["key"][different]] = different
-    by_take = np.argsort((deviations["take"].astype(np.int64) << 32) + deviations["source"], kind="stable")
-    active = np.zeros(len(takes), np.bool_)
-    first_row, last_row, queue_start, queue_stop = (np.zeros(len(takes), np.int32) for _ in range(4))
+    by_apply = np.argsort((deviations["apply"].astype(np.int64) << 32) + deviations["source"], kind="stable")
+    active = np.zeros(len(applies), np.bool_)
+    first_row, last_row, queue_start, queue_stop = (np.zeros(len(applies), np.int32) for _ in range(4))
     split, epochs = len(rows[0]), tuple(read_only(side.epoch) for side in rows)
-    start_takes(active, first_row, last_row, walk.heard, walk.hearers, walk.split, epochs)
-    taken, entries = last_row - first_row, int(deviations["logs"].sum())
-    from_log = deviations["take"][deviations["source"] < 0]
-    count, several = int(taken.sum()) + len(from_log), np.diff(conflicts.offsets) > 0
-    tracked_count = int(taken[several].sum()) + int(several[from_log].sum())
+    start_applies(active, first_row, last_row, walk.heard, walk.hearers, walk.split, epochs)
+    applied, entries = last_row - first_row, int(deviations["logs"].sum())
+    from_log = deviations["apply"][deviations["source"] < 0]
+    count, several = int(applied.sum()) + len(from_log), np.diff(conflicts.offsets) > 0
+    tracked_count = int(applied[several].sum()) + int(several[from_log].sum())
     decisions, tracked = DecisionRoom.of(count), DecisionRoom.of(tracked_count)
     compared, candidates = np.empty(count, COMPARED), np.empty(tracked_count, np.int64)
     log, queue = np.empty(entries, ENTRY), np.empty((2, entries), np.int64)
     _expand(
-        *(walk.takes, walk.hearers, split, read_only(conflicts.offsets), deviations, following, by_take),
+        *(walk.applies, walk.hearers, split, read_only(conflicts.offsets), deviations, following, by_apply),
         *(tuple(read_only(getattr(side, name)) for side in rows) for name in ("key", "group", "operation")),
         *(active, first_row, last_row, queue_start, queue_stop, decisions, compared, tracked, candidates, log, queue),
         *(np.zeros(2, np.int64), np.empty(len(deviations), np.int64)),
@@ -193,7 +193,7 @@ def _expand_rows(number, made, place, last, key_of, group_of, operation_of, deci
     # Loops over few columns and without a sign are compiled to work on several rows at once.
     count, to, start = np.uint64(last - place), np.uint64(made), np.uint64(place)
     for each in range(count):
-        decisions.take[to + each], decisions.source[to + each] = number, start + each
+        decisions.apply[to + each], decisions.source[to + each] = number, start + each
     for each in range(count):
         decisions.key[to + each] = key_of[start + each]
     for each in range(count):
@@ -207,17 +207,17 @@ def _expand_rows(number, made, place, last, key_of, group_of, operation_of, deci
 
 @njit_uncounted(inline="always")
 def _expand_both(
-    number, takes, made, place, last, key_of, group_of, operation_of, log, mine, queued, queue_end, decisions
+    number, applies, made, place, last, key_of, group_of, operation_of, log, mine, queued, queue_end, decisions
 ):  # fmt: skip
     """Do the same where the other applier logged something as well, which is numbered in `mine`."""
     for which in range(queued, queue_end):
         entry = log[mine[which]]
-        group, stop = takes[entry["take"]]["group"], place
+        group, stop = applies[entry["apply"]]["group"], place
         while stop < last and group_of[stop] <= group:
             stop += 1
         _expand_rows(number, made, place, stop, key_of, group_of, operation_of, decisions)
         made, place = made + stop - place, stop
-        decisions.take[made], decisions.source[made], decisions.key[made] = number, -1 - mine[which], entry["key"]
+        decisions.apply[made], decisions.source[made], decisions.key[made] = number, -1 - mine[which], entry["key"]
         decisions.group[made], decisions.operation[made] = group, entry["operation"]
         made += 1
     _expand_rows(number, made, place, last, key_of, group_of, operation_of, decisions)
@@ -254,22 +254,22 @@ def _track(deviations, found, count, decisions, started, made, tracked, seen, ca
 
 @njit_uncounted()
 def _expand(
-    takes, hearers, split, offsets, deviations, following, by_take, keys, groups, operations,
+    applies, hearers, split, offsets, deviations, following, by_apply, keys, groups, operations,
     active, first_row, last_row, queue_start, queue_stop, decisions, compared, tracked, candidates, log, queue,
     tail, found,
 ):  # fmt: skip
     """
     Write down all decisions, take by take, as `conflict.columnar.kernels.fold` does.
 
-    Those deviations that belong to one row stand together, and `following` is the next one of each; `by_take` is their
+    Those deviations that belong to one row stand together, and `following` is the next one of each; `by_apply` is their
     order by take. `keys`, `groups` and `operations` are those of the rows of each cluster, `found` is room.
     """
     made, seen, sent, cursor = 0, 0, 0, 0
-    for number in range(len(takes)):
+    for number in range(len(applies)):
         if not active[number]:
             continue
-        take, started, count = takes[number], made, 0
-        there = 1 - take["applier"]
+        apply, started, count = applies[number], made, 0
+        there = 1 - apply["applier"]
         key_of, group_of, operation_of = keys[there], groups[there], operations[there]
         begin = split if there else 0
         place, last = first_row[number] - begin, last_row[number] - begin
@@ -277,21 +277,21 @@ def _expand(
         if queued == queue_end:
             _expand_rows(number, made, place, last, key_of, group_of, operation_of, decisions)
             made += last - place
-            while cursor < len(by_take) and deviations[by_take[cursor]]["take"] == number:
-                which = by_take[cursor]
+            while cursor < len(by_apply) and deviations[by_apply[cursor]]["apply"] == number:
+                which = by_apply[cursor]
                 at = started + deviations[which]["source"] - place
                 _deviate(deviations, which, following, decisions, compared, at)
                 found[count] = which
                 count, cursor = count + 1, cursor + 1
         else:
             made = _expand_both(
-                number, takes, made, place, last, key_of, group_of, operation_of,
+                number, applies, made, place, last, key_of, group_of, operation_of,
                 log, queue[there], queued, queue_end, decisions,
             )  # fmt: skip
             for at in range(started, made):
                 which, source = following[decisions.key[at]], decisions.source[at]
-                known_as = source if source >= 0 else -1 - log[-1 - source]["take"]
-                if which >= 0 and deviations[which]["take"] == number and deviations[which]["source"] == known_as:
+                known_as = source if source >= 0 else -1 - log[-1 - source]["apply"]
+                if which >= 0 and deviations[which]["apply"] == number and deviations[which]["source"] == known_as:
                     _deviate(deviations, which, following, decisions, compared, at)
                     found[count] = which
                     count, cursor = count + 1, cursor + 1
@@ -303,8 +303,8 @@ def _expand(
             deviation = deviations[found[which]]
             if deviation["logs"]:
                 put_entry(
-                    log, sent, take["applier"], deviation["key"], number, deviation["operation"], True,
+                    log, sent, apply["applier"], deviation["key"], number, deviation["operation"], True,
                     deviation["given"], deviation["value"], deviation["lacks"], deviation["decision"],
                 )  # fmt: skip
                 sent += 1
-        queue_up(take, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)
+        queue_up(apply, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)

@@ -56,10 +56,10 @@ def known_before(applier, number, epochs, foreign, traced):
     """
     known = np.zeros(len(applier), np.uint64)
     now = np.zeros(2, np.uint64)
-    for take in range(len(applier)):
-        side = applier[take]
-        known[take] = now[side]
-        epoch = foreign[side][number[take]]
+    for apply in range(len(applier)):
+        side = applier[apply]
+        known[apply] = now[side]
+        epoch = foreign[side][number[apply]]
         theirs = epochs[1 - side]
         place = np.searchsorted(theirs, epoch)
         while place < len(theirs) and theirs[place] == epoch:

@@ -18,11 +18,11 @@ __all__ = [
     "BucketRows",
     "Conflicts",
     "Decisions",
+    "EpochApplies",
     "FunctionArrays",
     "Kind",
     "Logged",
     "Presence",
-    "TakeArrays",
     "each_read_only",
     "holds_anything",
     "read_only",
@@ -113,7 +113,7 @@ class BucketRows:
 
 
 @attrs.frozen(eq=False)
-class TakeArrays:
+class EpochApplies:
     """
     All takes of both appliers, in an order that respects cause and effect. Shape (takes,).
 
@@ -195,7 +195,7 @@ class Conflicts:
     groups: Int32
 
     @property
-    def takes(self) -> Int64:
+    def applies(self) -> Int64:
         """Takes that hold transactions in conflict."""
         return np.flatnonzero(np.diff(self.offsets))
 
@@ -206,7 +206,7 @@ class Decisions:
     One entry per row operation that an applier took, in the order in which they were taken. Shape (operations,).
 
     Attributes:
-        take: Number of the take.
+        apply: Number of the take.
         source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
         key: Its row.
         group: Group of the foreign epoch to which it belongs: its transaction.
@@ -219,7 +219,7 @@ class Decisions:
             records of two uint64. Anything stands there where the cause is not `Cause.ROW_IN_CONFLICT`.
     """
 
-    take: Int32
+    apply: Int32
     source: Int32
     key: Int32
     group: Int32
@@ -231,7 +231,7 @@ class Decisions:
     compared: npt.NDArray[np.void]
 
     def __len__(self) -> int:
-        return len(self.take)
+        return len(self.apply)
 
 
 @attrs.frozen
@@ -245,7 +245,7 @@ class Logged:
     Attributes:
         cluster: Number of the cluster whose applier made it.
         key: Row.
-        take: Number of the take in which it was made.
+        apply: Number of the take in which it was made.
         operation: `Operation`.
         refresh: Whether it is a refresh, else it is reflected.
         given: Whether its after image carries the resolve column.
@@ -256,7 +256,7 @@ class Logged:
 
     cluster: Int8
     key: Int32
-    take: Int64
+    apply: Int64
     operation: Int8
     refresh: Bool
     given: Bool

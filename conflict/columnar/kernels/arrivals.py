@@ -8,11 +8,11 @@ from numba import njit
 
 from ndb_formats.columnar.kernels.compiled import njit_uncounted
 
-__all__ = ["queue_up", "start_takes"]
+__all__ = ["queue_up", "start_applies"]
 
 
 @njit(cache=True, nogil=True)
-def start_takes(active, first_row, last_row, heard, hearers, split, epochs):
+def start_applies(active, first_row, last_row, heard, hearers, split, epochs):
     """Mark the takes whose foreign epoch holds rows, and which ones; `epochs` are those of both clusters' rows."""
     offset = 0
     for side in range(2):
@@ -27,21 +27,21 @@ def start_takes(active, first_row, last_row, heard, hearers, split, epochs):
             while place < stop and heard[place] < epoch:
                 place += 1
             while place < stop and heard[place] == epoch:
-                taker = hearers[place]
-                active[taker], first_row[taker], last_row[taker] = True, offset + first, offset + row
+                hearer = hearers[place]
+                active[hearer], first_row[hearer], last_row[hearer] = True, offset + first, offset + row
                 place += 1
         offset += len(mine)
 
 
 @njit_uncounted(inline="always")
-def queue_up(take, hearers, queue, tail, first, stop, queue_start, queue_stop, active):
+def queue_up(apply, hearers, queue, tail, first, stop, queue_start, queue_stop, active):
     """Put what an applier logged in a take, entries `first` to `stop`, where the takes that hear of it find it."""
-    here = take["applier"]
+    here = apply["applier"]
     queued = tail[here]
     for entry in range(first, stop):
         queue[here, tail[here]] = entry
         tail[here] += 1
-    for place in range(take["heard_start"], take["heard_stop"] if stop > first else 0):
+    for place in range(apply["heard_start"], apply["heard_stop"] if stop > first else 0):
         hearer = hearers[place]
         if queue_start[hearer] == queue_stop[hearer]:
             queue_start[hearer] = queued

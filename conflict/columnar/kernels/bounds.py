@@ -10,11 +10,11 @@ import attrs
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import BucketRows, Int64, TakeArrays, read_only
+from conflict.columnar.kernels.arrays import BucketRows, EpochApplies, Int64, read_only
 
-__all__ = ["NO_TAKE", "Bounds", "bounds_of"]
+__all__ = ["NO_APPLY", "Bounds", "bounds_of"]
 
-NO_TAKE = -1
+NO_APPLY = -1
 
 
 @attrs.frozen
@@ -26,7 +26,7 @@ class Bounds:
         local_end: The applier's own rows before this number come before the take.
         first: First row of the source's epoch.
         last: One past its last row.
-        first_cause: First take that the source committed in that epoch; `NO_TAKE` if there is none.
+        first_cause: First take that the source committed in that epoch; `NO_APPLY` if there is none.
         last_cause: The last one.
         judged_end: The applier's own rows before this number come before the take is judged.
         open_start: From this own row of the applier on, it may have begun with the take already.
@@ -41,10 +41,10 @@ class Bounds:
     open_start: Int64
 
 
-def bounds_of(takes: TakeArrays, rows: Sequence[BucketRows]) -> Bounds:
+def bounds_of(applies: EpochApplies, rows: Sequence[BucketRows]) -> Bounds:
     """Find, for every take, the rows that come before it, and the rows and takes that it applies."""
     names = ("applier", "epoch", "group", "traced", "foreign_epoch", "judged", "judged_epoch", "judged_group")
-    columns = (read_only(getattr(takes, name)) for name in (*names, "arrived_epoch", "arrived_group"))
+    columns = (read_only(getattr(applies, name)) for name in (*names, "arrived_epoch", "arrived_group"))
     sides = (read_only(array) for side in rows for array in (side.epoch, side.group))
     return Bounds(*_bounds(*columns, *sides))
 
@@ -82,28 +82,30 @@ def _bounds(
     count = len(applier)
     local_end, first, last = np.zeros(count, np.int64), np.zeros(count, np.int64), np.zeros(count, np.int64)
     judged_end, open_start = np.zeros(count, np.int64), np.zeros(count, np.int64)
-    first_cause, last_cause = np.full(count, NO_TAKE, np.int64), np.full(count, NO_TAKE, np.int64)
+    first_cause, last_cause = np.full(count, NO_APPLY, np.int64), np.full(count, NO_APPLY, np.int64)
     # Groups of an epoch lie between these.
     lowest, highest = np.int64(-(2**31)), np.int64(2**32)
     for side in range(2):
         epochs, groups = (first_epochs, first_groups) if side == 0 else (second_epochs, second_groups)
         own, source, arrived = 0, 0, 0
-        for take in range(count):
-            if applier[take] == side:
+        for apply in range(count):
+            if applier[apply] == side:
                 # A take without a trace follows its group, one with a trace is its group.
-                end = _seek(epochs, groups, own, epoch[take], np.int64(group[take]) + (not traced[take]))
-                arrived = _seek(epochs, groups, arrived, arrived_epoch[take], np.int64(arrived_group[take]) + 1)
-                local_end[take], judged_end[take] = end, end
-                if judged[take]:
-                    judged_end[take] = _seek(epochs, groups, own, judged_epoch[take], np.int64(judged_group[take]) + 1)
+                end = _seek(epochs, groups, own, epoch[apply], np.int64(group[apply]) + (not traced[apply]))
+                arrived = _seek(epochs, groups, arrived, arrived_epoch[apply], np.int64(arrived_group[apply]) + 1)
+                local_end[apply], judged_end[apply] = end, end
+                if judged[apply]:
+                    judged_end[apply] = _seek(
+                        epochs, groups, own, judged_epoch[apply], np.int64(judged_group[apply]) + 1
+                    )
                 # The applier begins with a take after it has committed the one before, and once it has arrived.
-                open_start[take] = max(arrived, own)
+                open_start[apply] = max(arrived, own)
                 own = end
             else:
-                source = _seek(epochs, groups, source, foreign[take], lowest)
-                first[take] = source
-                source = _seek(epochs, groups, source, foreign[take], highest)
-                last[take] = source
+                source = _seek(epochs, groups, source, foreign[apply], lowest)
+                first[apply] = source
+                source = _seek(epochs, groups, source, foreign[apply], highest)
+                last[apply] = source
         _causes(applier, epoch, foreign, side, first_cause, last_cause)
     return local_end, first, last, first_cause, last_cause, judged_end, open_start
 
@@ -115,10 +117,10 @@ def _causes(applier, epoch, foreign, side, first_cause, last_cause):
     own = epoch[mine]
     nothing = np.zeros(len(mine), np.int64)
     place = 0
-    for take in range(len(applier)):
-        if applier[take] != side:
-            place = _seek(own, nothing, place, foreign[take], -1)
-            if place < len(mine) and own[place] == foreign[take]:
-                first_cause[take] = mine[place]
-                place = _seek(own, nothing, place, foreign[take], 1)
-                last_cause[take] = mine[place - 1]
+    for apply in range(len(applier)):
+        if applier[apply] != side:
+            place = _seek(own, nothing, place, foreign[apply], -1)
+            if place < len(mine) and own[place] == foreign[apply]:
+                first_cause[apply] = mine[place]
+                place = _seek(own, nothing, place, foreign[apply], 1)
+                last_cause[apply] = mine[place - 1]

@@ -22,7 +22,7 @@ MARKS = 1024
 class DecisionRoom(NamedTuple):
     """The columns of `Decisions`, but for `compared`. A tuple, so that compiled code can take them as one argument."""
 
-    take: Int32
+    apply: Int32
     source: Int32
     key: Int32
     group: Int32
@@ -85,7 +85,7 @@ class Room:
     moved: Records
 
     @classmethod
-    def of(cls, capacity: int, keys: int, rows: int, takes: int, *, keeping: bool) -> Room:
+    def of(cls, capacity: int, keys: int, rows: int, applies: int, *, keeping: bool) -> Room:
         """
         Return new arrays; memory that is not written to is not taken.
 
@@ -93,16 +93,16 @@ class Room:
             capacity: How many decisions there is room for.
             keys: How many keys there are.
             rows: How many own changes there are.
-            takes: How many takes there are.
+            applies: How many takes there are.
             keeping: Whether transactions are in conflict: only then it matters how rows were before their cluster's
                 own changes.
         """
         return cls(
-            active=np.zeros(takes, np.bool_),
-            first_row=np.zeros(takes, np.int32),
-            last_row=np.zeros(takes, np.int32),
-            queue_start=np.zeros(takes, np.int32),
-            queue_stop=np.zeros(takes, np.int32),
+            active=np.zeros(applies, np.bool_),
+            first_row=np.zeros(applies, np.int32),
+            last_row=np.zeros(applies, np.int32),
+            queue_start=np.zeros(applies, np.int32),
+            queue_stop=np.zeros(applies, np.int32),
             decisions=DecisionRoom.of(capacity),
             compared=np.empty(capacity, COMPARED),
             tracked=DecisionRoom.of(capacity),

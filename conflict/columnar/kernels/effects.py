@@ -46,8 +46,8 @@ def _all_shown(now, start, shown, count, verdict, existed, key, operation, shown
 
 
 def look_quickly(
-    taken: Int32, starts: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8,
-    log_take: Int64, log_key: Int32, applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
+    applied: Int32, starts: Int32, verdict: Int8, existed: Bool, key: Int32, operation: Int8,
+    log_apply: Int64, log_key: Int32, applier: Int8, epochs: UInt64, groups: Int32, alone: Bool, side: int,
     shown_epochs: UInt64, shown_groups: Int32, shown_rows: Int32, shown_effects: Int8, keys: int,
 ) -> tuple[int, Int32, Int32]:  # fmt: skip
     """
@@ -56,13 +56,13 @@ def look_quickly(
     Nearly all are so, and need no second look but at those rows.
 
     Args:
-        taken: The takes of the decisions, in order.
+        applied: The takes of the decisions, in order.
         starts: The first decision of each, and how many there are.
         verdict: Of each decision.
         existed: Whether its row was there before.
         key: Its row.
         operation: Its operation.
-        log_take: Take of each row that the applier sent again, after it had rejected an operation of that take on it.
+        log_apply: Take of each row that the applier sent again, after it had rejected an operation of that take on it.
         log_key: The row.
         applier: Of each take.
         epochs: Own epoch of each take.
@@ -79,20 +79,20 @@ def look_quickly(
         How many rows were found to be the same, the numbers of all other decisions of the applier, and of all other
         rows that the binlog shows.
     """
-    decided = each_read_only(taken, starts, verdict, existed, key, operation, log_take, log_key)
-    takes = each_read_only(applier, epochs, groups, alone)
+    decided = each_read_only(applied, starts, verdict, existed, key, operation, log_apply, log_key)
+    applies = each_read_only(applier, epochs, groups, alone)
     shown = each_read_only(shown_epochs, shown_groups, shown_rows, shown_effects)
     touched_in, again = np.full(keys, -1, np.int32), np.zeros(keys, np.bool_)
     open_decisions, open_shown = np.empty(len(verdict), np.int32), np.empty(len(shown_rows), np.int32)
     compared, left, unseen = _look_quickly(
-        *decided, *takes, side, *shown, touched_in, again, open_decisions, open_shown
+        *decided, *applies, side, *shown, touched_in, again, open_decisions, open_shown
     )
     return compared, open_decisions[:left], open_shown[:unseen]
 
 
 @njit_uncounted()
 def _look_quickly(
-    taken, starts, verdict, existed, key, operation, log_take, log_key, applier, epochs, groups, alone, side,
+    applied, starts, verdict, existed, key, operation, log_apply, log_key, applier, epochs, groups, alone, side,
     shown_epochs, shown_groups, shown_rows, shown_effects, touched_in, again, open_decisions, open_shown,
 ):  # fmt: skip
     """
@@ -103,8 +103,8 @@ def _look_quickly(
     """
     compared, left, unseen = 0, 0, 0
     entry, shown = 0, 0
-    for which in range(len(taken)):
-        now, start, decision = taken[which], starts[which], starts[which + 1]
+    for which in range(len(applied)):
+        now, start, decision = applied[which], starts[which], starts[which + 1]
         if applier[now] != side:
             continue
         epoch, group = epochs[now], groups[now]
@@ -119,10 +119,10 @@ def _look_quickly(
             stop = shown
         while stop < len(shown_rows) and shown_epochs[stop] == epoch and shown_groups[stop] == group:
             stop += 1
-        while entry < len(log_take) and log_take[entry] < now:
+        while entry < len(log_apply) and log_apply[entry] < now:
             entry += 1
         first_entry = entry
-        while entry < len(log_take) and log_take[entry] == now:
+        while entry < len(log_apply) and log_apply[entry] == now:
             again[log_key[entry]] = True
             entry += 1
         sends, same = entry > first_entry, alone[now]
@@ -178,42 +178,42 @@ def _look_quickly(
 
 
 @njit(cache=True)
-def touched_rows(take, verdict, existed, key, operation, log_take, log_key, log_operation, keys):
+def touched_rows(apply, verdict, existed, key, operation, log_apply, log_key, log_operation, keys):
     """
     Return take, row and effect of all that one applier did, in the order of takes, a row once per take.
 
     Args:
-        take: Of each decision, all those of some takes.
+        apply: Of each decision, all those of some takes.
         verdict: Of each decision.
         existed: Whether its row was there before.
         key: Its row.
         operation: Its operation.
-        log_take: Take of each row that it sent again.
+        log_apply: Take of each row that it sent again.
         log_key: The row.
         log_operation: The operation that it logged.
         keys: Number of rows.
     """
-    count = len(take) + len(log_take)
-    takes, rows, effects = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
+    count = len(apply) + len(log_apply)
+    applies, rows, effects = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
     there, gone = np.empty(count, np.bool_), np.empty(count, np.bool_)
     last, slot = np.full(keys, -1, np.int64), np.zeros(keys, np.int64)
     found, entry, decision = 0, 0, 0
-    while decision < len(take):
-        now, start = take[decision], found
-        while decision < len(take) and take[decision] == now:
+    while decision < len(apply):
+        now, start = apply[decision], found
+        while decision < len(apply) and apply[decision] == now:
             if verdict[decision] == APPLIED:
                 row = key[decision]
                 if last[row] != now:
                     last[row], slot[row] = now, found
-                    takes[found], rows[found], effects[found], there[found] = now, row, 0, existed[decision]
+                    applies[found], rows[found], effects[found], there[found] = now, row, 0, existed[decision]
                     found += 1
                 gone[slot[row]] = operation[decision] == DELETE
             decision += 1
-        while entry < len(log_take) and log_take[entry] <= now:
+        while entry < len(log_apply) and log_apply[entry] <= now:
             row = log_key[entry]
             if last[row] != now:
                 last[row], slot[row] = now, found
-                takes[found], rows[found] = now, row
+                applies[found], rows[found] = now, row
                 found += 1
             effects[slot[row]] = REFRESHED_ABSENT if log_operation[entry] == DELETE else REFRESHED
             entry += 1
@@ -223,10 +223,10 @@ def touched_rows(take, verdict, existed, key, operation, log_take, log_key, log_
             if effect == 0 and (there[place] or not gone[place]):
                 effect = DELETED if gone[place] else CHANGED
             if effect != 0:  # else it was not there before, and is not there now
-                takes[kept], rows[kept], effects[kept] = takes[place], rows[place], effect
+                applies[kept], rows[kept], effects[kept] = applies[place], rows[place], effect
                 kept += 1
         found = kept
-    return takes[:found], rows[:found], effects[:found]
+    return applies[:found], rows[:found], effects[:found]
 
 
 @njit(cache=True)

@@ -114,7 +114,7 @@ def _virtual(table: Table) -> tuple[int, int]:
 
 
 @njit_uncounted()
-def mark_columns(masks, table, written, first, width, take, marked):
+def mark_columns(masks, table, written, first, width, apply, marked):
     """
     Find the columns that count as written, virtual ones among them: no mask holds those.
 
@@ -124,7 +124,7 @@ def mark_columns(masks, table, written, first, width, take, marked):
         written: The take that set each column last, of many rows. Shape (slots,).
         first: Where those of the row begin.
         width: How many there are.
-        take: The take that counts.
+        apply: The take that counts.
         marked: Filled in. Shape (at least columns,).
     """
     consequences, first_virtual, after_virtual = masks[7], masks[8], masks[9]
@@ -132,7 +132,7 @@ def mark_columns(masks, table, written, first, width, take, marked):
         marked[column] = False
     last = -1
     for column in range(width):
-        if written[first + column] == take:
+        if written[first + column] == apply:
             for other in range(width):
                 if consequences[table, column, other]:
                     marked[other] = True

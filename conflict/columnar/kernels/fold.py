@@ -25,15 +25,15 @@ from conflict.columnar.kernels.arrays import (
     BucketRows,
     Conflicts,
     Decisions,
+    EpochApplies,
     FunctionArrays,
     Int16,
     Int32,
     Int64,
     Logged,
-    TakeArrays,
     read_only,
 )
-from conflict.columnar.kernels.arrivals import queue_up, start_takes
+from conflict.columnar.kernels.arrivals import queue_up, start_applies
 from conflict.columnar.kernels.buffers import DecisionRoom, Room
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_others
 from conflict.columnar.kernels.passes import catch_up, decide_pass, is_marked, mark_rejected, restore
@@ -76,7 +76,7 @@ class Folded:
 
     def without_vain_passes(self, conflicts: Conflicts) -> Folded:
         """Leave out passes TRACK over takes that were judged before they commit and held nothing in conflict."""
-        kept = np.isin(self.tracked.take, conflicts.takes)
+        kept = np.isin(self.tracked.apply, conflicts.applies)
         if kept.all():
             return self
         columns = (getattr(self.tracked, field.name)[kept] for field in attrs.fields(Decisions))
@@ -84,7 +84,7 @@ class Folded:
 
 
 def fold(
-    takes: TakeArrays,
+    applies: EpochApplies,
     rows: Sequence[BucketRows],
     functions: FunctionArrays,
     conflicts: Conflicts,
@@ -96,27 +96,27 @@ def fold(
     Decide every operation of a bucket.
 
     Args:
-        takes: All takes, of every bucket alike.
+        applies: All takes, of every bucket alike.
         rows: What each of the two clusters did itself.
         functions: Which function each applier uses for each table.
         conflicts: Transactions in conflict, per take.
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Whether it is wanted what pass TRACK may have decided besides what it did.
     """
-    walk, (packed, images) = walk_of(takes), row_records(rows)
+    walk, (packed, images) = walk_of(applies), row_records(rows)
     split, total = len(rows[0]), sum(len(side) for side in rows)
     keeping = candidates and len(conflicts.groups) > 0
     # Rows that are sent again are few, as a rule; those that are reflected may be all.
     capacity = total * (9 if functions.reflects.any() else 5) // 4 + 1024
     while True:
         state, notes = state_records(key_table)
-        room = Room.of(capacity, len(key_table), total, len(takes), keeping=keeping)
+        room = Room.of(capacity, len(key_table), total, len(applies), keeping=keeping)
         epochs = tuple(read_only(side.epoch) for side in rows)
-        start_takes(room.active, room.first_row, room.last_row, walk.heard, walk.hearers, walk.split, epochs)
+        start_applies(room.active, room.first_row, room.last_row, walk.heard, walk.hearers, walk.split, epochs)
         done, tail = np.array([0, split]), np.zeros(2, np.int64)
         unexplained = np.zeros((2, len(key_table)), np.int32)
         made, seen, sent = _fold(
-            *(walk.takes, walk.hearers, packed, images, (0, split), (split, total), done, tail, unexplained),
+            *(walk.applies, walk.hearers, packed, images, (0, split), (split, total), done, tail, unexplained),
             *(rule_records(functions), state, notes),
             *(read_only(conflicts.offsets), read_only(conflicts.groups), keeping),
             *attrs.astuple(room, recurse=False),
@@ -142,7 +142,7 @@ def _decisions(room: DecisionRoom, compared: Records, count: int) -> Decisions:
 @njit_uncounted(inline="always")
 def copy_decision(target, place, decisions, number):
     """Write a decision down at another place."""
-    target.take[place], target.source[place] = decisions.take[number], decisions.source[number]
+    target.apply[place], target.source[place] = decisions.apply[number], decisions.source[number]
     target.key[place], target.group[place] = decisions.key[number], decisions.group[number]
     target.operation[place], target.kind[place] = decisions.operation[number], decisions.kind[number]
     target.verdict[place], target.cause[place] = decisions.verdict[number], decisions.cause[number]
@@ -150,23 +150,23 @@ def copy_decision(target, place, decisions, number):
 
 
 @njit_uncounted(inline="always")
-def put_entry(log, sent, here, key, take, operation, refresh, given, value, lacks, decision):
+def put_entry(log, sent, here, key, apply, operation, refresh, given, value, lacks, decision):
     """Log a row; see `conflict.columnar.kernels.arrays.Logged`."""
     entry = log[sent]
-    entry["cluster"], entry["key"], entry["take"], entry["operation"] = here, key, take, operation
+    entry["cluster"], entry["key"], entry["apply"], entry["operation"] = here, key, apply, operation
     entry["refresh"], entry["given"], entry["value"], entry["lacks"] = refresh, given, value, lacks
     entry["decision"] = decision
 
 
 @njit_uncounted()
-def _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions, start, stop):
+def _log_rows(number, applies, state, notes, rules, log, sent, pending, decisions, start, stop):
     """
     Log what the other side must hear of a take: one entry per row, reflected ones first.
 
     Returns the number of entries, or -1 if there is no room.
     """
-    take = takes[number]
-    here = take["applier"]
+    apply = applies[number]
+    here = apply["applier"]
     refreshes = 0
     for refreshing in (True, False):  # a refresh of a row wins over its reflected changes
         for place in range(start, stop):
@@ -210,13 +210,13 @@ def _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions,
         )
         sent += 1
         if stays:
-            mine["local"], mine["epoch"] = True, take["epoch"]
+            mine["local"], mine["epoch"] = True, apply["epoch"]
     return sent
 
 
 @njit_uncounted()
 def _fold(
-    takes, hearers, rows, images, begin, end, done, tail, unexplained, rules, state, notes, offsets, groups, keeping,
+    applies, hearers, rows, images, begin, end, done, tail, unexplained, rules, state, notes, offsets, groups, keeping,
     active, first_row, last_row, queue_start, queue_stop,
     decisions, compared, tracked, unused, trial, marks, candidates, log, queue, pending, saved, earlier, moved,
 ):  # fmt: skip
@@ -228,29 +228,29 @@ def _fold(
     is left.
     """
     made, seen, sent = 0, 0, 0
-    for number in range(len(takes)):
+    for number in range(len(applies)):
         if not active[number]:
             continue  # it applies nothing here
-        take = takes[number]
-        here = take["applier"]
+        apply = applies[number]
+        here = apply["applier"]
         there = 1 - here
         there_start = begin[there]
         in_conflict = offsets[number] < offsets[number + 1]
         first, last = first_row[number], last_row[number]
         # Pass TRACK is gone over only where it decides otherwise.
-        if take["judged"]:
+        if apply["judged"]:
             twice = True
             marks[:] = True
         else:
             twice = in_conflict and mark_rejected(
-                marks, takes, rows, first, last, log, queue, there, queue_start[number], queue_stop[number],
+                marks, applies, rows, first, last, log, queue, there, queue_start[number], queue_stop[number],
                 groups, offsets[number], offsets[number + 1],
             )  # fmt: skip
         tries = keeping and twice and in_conflict
         # 1. The applier's own changes that come before: one without a trace follows its group.
-        epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
-        if take["judged"]:
-            epoch, follows = take["judged_epoch"], np.int64(take["judged_group"]) + 1
+        epoch, follows = apply["epoch"], np.int64(apply["group"]) + (not apply["traced"])
+        if apply["judged"]:
+            epoch, follows = apply["judged_epoch"], np.int64(apply["judged_group"]) + 1
         done[here] = catch_up(
             state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, tries, earlier
         )
@@ -259,14 +259,14 @@ def _fold(
         tracked_start = seen
         if twice:
             seen, kept, _ = decide_pass(
-                number, takes, state, notes, rows, images, first, last, there_start, rules,
+                number, applies, state, notes, rows, images, first, last, there_start, rules,
                 log, queue, queue_start[number], queue_stop[number], groups, 0, 0, tracked, unused, seen, True, marks,
                 saved,
             )  # fmt: skip
             if seen < 0:
                 return -1, -1, -1
             restore(saved, state, notes, here, kept)
-            epoch, follows = take["epoch"], np.int64(take["group"]) + (not take["traced"])
+            epoch, follows = apply["epoch"], np.int64(apply["group"]) + (not apply["traced"])
             done[here] = catch_up(
                 state, rows, images, rules, here, done[here], end[here], epoch, follows, unexplained, tries, earlier
             )
@@ -274,15 +274,15 @@ def _fold(
                 if is_marked(marks, tracked.key[place]):
                     candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
             if tries:
-                first_open = open_start(takes, number, rows, begin[here], end[here], done[here])
+                first_open = open_start(applies, number, rows, begin[here], end[here], done[here])
                 try_others(
-                    number, takes, state, notes, rows, images, first_open, done[here], first, last, there_start, rules,
-                    log, queue, queue_start[number], queue_stop[number], groups, marks,
+                    number, applies, state, notes, rows, images, first_open, done[here], first, last, there_start,
+                    rules, log, queue, queue_start[number], queue_stop[number], groups, marks,
                     tracked, tracked_start, seen, candidates, trial, unused, saved, earlier, moved,
                 )  # fmt: skip
         started = made
         made, _, answers = decide_pass(
-            number, takes, state, notes, rows, images, first, last, there_start, rules,
+            number, applies, state, notes, rows, images, first, last, there_start, rules,
             log, queue, queue_start[number], queue_stop[number],
             groups, offsets[number], offsets[number + 1], decisions, compared, made, False, marks, saved,
         )  # fmt: skip
@@ -290,7 +290,7 @@ def _fold(
             return -1, -1, -1
         if in_conflict or twice:
             seen = tracked_start + made - started
-            if seen > len(tracked.take):
+            if seen > len(tracked.apply):
                 return -1, -1, -1
             for place in range(started, made):
                 if not is_marked(marks, decisions.key[place]):
@@ -302,10 +302,10 @@ def _fold(
         # 3. What the other side must hear of it.
         if answers:
             entries = sent
-            sent = _log_rows(number, takes, state, notes, rules, log, sent, pending, decisions, started, made)
+            sent = _log_rows(number, applies, state, notes, rules, log, sent, pending, decisions, started, made)
             if sent < 0:
                 return -1, -1, -1
-            queue_up(take, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)
+            queue_up(apply, hearers, queue, tail, entries, sent, queue_start, queue_stop, active)
     for side in range(2):
         catch_up(
             state, rows, images, rules, side, done[side], end[side], LAST_EPOCH, HIGHEST, unexplained, False, earlier

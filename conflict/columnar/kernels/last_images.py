@@ -20,11 +20,11 @@ APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 
 
 @njit(cache=True)
-def _order_on(side, applier_of, local_end, first_rows, rows, take, source, verdict):
+def _order_on(side, applier_of, local_end, first_rows, rows, apply, source, verdict):
     """Return the rows that were done on a cluster, its own and those that it applied, in order."""
     base, end = (0, first_rows) if side == 0 else (first_rows, rows)
     there = first_rows - base
-    order = np.empty(end - base + len(take), np.int32)
+    order = np.empty(end - base + len(apply), np.int32)
     count, done, decision = 0, base, 0
     for number in range(len(applier_of)):
         if applier_of[number] != side:
@@ -33,9 +33,9 @@ def _order_on(side, applier_of, local_end, first_rows, rows, take, source, verdi
             order[count] = place
             count += 1
         done = max(done, base + local_end[number])
-        while decision < len(take) and take[decision] < number:
+        while decision < len(apply) and apply[decision] < number:
             decision += 1
-        while decision < len(take) and take[decision] == number:
+        while decision < len(apply) and apply[decision] == number:
             if verdict[decision] == APPLIED and source[decision] >= 0:
                 order[count] = there + source[decision]
                 count += 1
@@ -47,7 +47,7 @@ def _order_on(side, applier_of, local_end, first_rows, rows, take, source, verdi
 
 
 @njit(cache=True)
-def last_images(applier_of, local_end, rows, first_rows, offsets, columns, slots, take, source, verdict, left_out):
+def last_images(applier_of, local_end, rows, first_rows, offsets, columns, slots, apply, source, verdict, left_out):
     """
     Return which rows there are at the end, and where their columns come from.
 
@@ -59,7 +59,7 @@ def last_images(applier_of, local_end, rows, first_rows, offsets, columns, slots
         offsets: Of the column sets.
         columns: Of the column sets.
         slots: First slot of each key, and their number.
-        take: Of each decision.
+        apply: Of each decision.
         source: See `Decisions`.
         verdict: See `Decisions`.
         left_out: Keys that are not looked at: of them an applier logged something itself.
@@ -73,7 +73,7 @@ def last_images(applier_of, local_end, rows, first_rows, offsets, columns, slots
     final = np.empty((2, slots[keys]), np.int64)
     for side in range(2):
         final[side] = ABSENT
-        order = _order_on(side, applier_of, local_end, first_rows, len(rows), take, source, verdict)
+        order = _order_on(side, applier_of, local_end, first_rows, len(rows), apply, source, verdict)
         known, made_by = left_out.copy(), np.full(keys, ABSENT, np.int32)
         for place in range(len(order) - 1, -1, -1):
             number = order[place]

@@ -76,13 +76,13 @@ def rows_of_keys(key, wanted):
     return found[:count].copy()
 
 
-def linked(take: Int32, key: Int32, group: Int32, kind: Int8, keys: int) -> Int32:
+def linked(apply: Int32, key: Int32, group: Int32, kind: Int8, keys: int) -> Int32:
     """
     Return key, take and both groups wherever a group touched a row right after another one of the same take.
 
     Operations that are empty do not count. Shape of the result (pairs, 4).
     """
-    columns, room = each_read_only(take, key, group, kind), len(take) // 16 + 1024
+    columns, room = each_read_only(apply, key, group, kind), len(apply) // 16 + 1024
     while True:
         pairs = np.empty((room, 4), np.int32)
         found = _linked(*columns, np.full(keys, -1, np.int32), np.zeros(keys, np.int32), pairs)
@@ -92,19 +92,19 @@ def linked(take: Int32, key: Int32, group: Int32, kind: Int8, keys: int) -> Int3
 
 
 @njit_uncounted()
-def _linked(take, key, group, kind, last_take, last_group, pairs):
+def _linked(apply, key, group, kind, last_apply, last_group, pairs):
     """Fill in the pairs as far as there is room; returns how many there are."""
     found = 0
-    for place in range(len(take)):
+    for place in range(len(apply)):
         if kind[place] == EMPTY:
             continue
         row = key[place]
-        if last_take[row] == take[place] and last_group[row] != group[place]:
+        if last_apply[row] == apply[place] and last_group[row] != group[place]:
             if found < len(pairs):
-                pairs[found, 0], pairs[found, 1] = row, take[place]
+                pairs[found, 0], pairs[found, 1] = row, apply[place]
                 pairs[found, 2], pairs[found, 3] = last_group[row], group[place]
             found += 1
-        last_take[row], last_group[row] = take[place], group[place]
+        last_apply[row], last_group[row] = apply[place], group[place]
     return found
 
 

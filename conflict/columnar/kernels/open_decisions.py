@@ -62,7 +62,7 @@ def _go_back(state, side, earlier, chosen, moved):
 
 @njit_uncounted()
 def try_others(
-    number, takes, state, notes, rows, images, first_open, done, first, last, there_start, rules,
+    number, applies, state, notes, rows, images, first_open, done, first, last, there_start, rules,
     log, queue, queued, queue_end, groups, marks,
     tracked, start, stop, candidates, trial, unused, saved, earlier, moved,
 ):  # fmt: skip
@@ -74,15 +74,15 @@ def try_others(
     `tracked`, from `start` to `stop`, is what pass TRACK decided; `earlier` is how each own row was before its change
     (see `catch_up`); `trial`, `unused`, `saved` and `moved` are room; all else is as given to `decide_pass`.
     """
-    here = takes[number]["applier"]
+    here = applies[number]["applier"]
     chosen = _choose(here, notes, rows, earlier, first_open, done, marks, tracked, start, stop, moved)
     started = False
     while chosen > 0:
         if started and _go_back(state, here, earlier, chosen, moved) == 0:
             break
-        if started or takes[number]["judged"]:
+        if started or applies[number]["judged"]:
             count, kept, _ = call_decide_pass(
-                number, takes, state, notes, rows, images, first, last, there_start, rules,
+                number, applies, state, notes, rows, images, first, last, there_start, rules,
                 log, queue, queued, queue_end, groups, 0, 0, trial, unused, 0, True, marks, saved,
             )  # fmt: skip
             for place in range(count):

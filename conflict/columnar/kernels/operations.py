@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import BucketRows, Decisions, Logged, TakeArrays
+from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
 
 __all__ = ["place_of", "unusable_rows"]
 
@@ -31,7 +31,7 @@ def unusable_rows(key_table, key, operation, before_presence, after_presence, un
 
 
 def place_of(
-    decision: int, decisions: Decisions, logged: Logged, takes: TakeArrays, rows: Sequence[BucketRows]
+    decision: int, decisions: Decisions, logged: Logged, applies: EpochApplies, rows: Sequence[BucketRows]
 ) -> tuple[int, ...]:
     """
     Return an operation's place in its foreign epoch, to compare with others of that epoch from any bucket.
@@ -41,11 +41,11 @@ def place_of(
     """
     place: list[int] = []
     while True:
-        source, take = int(decisions.source[decision]), int(decisions.take[decision])
+        source, apply = int(decisions.source[decision]), int(decisions.apply[decision])
         if source >= 0:
-            side = rows[1 - int(takes.applier[take])]
+            side = rows[1 - int(applies.applier[apply])]
             return (*place, int(side.group[source]), 0, int(side.ordinal[source]))
         entry = -1 - source
-        made_in = int(logged.take[entry])
-        place += [int(takes.group[made_in]), 1, made_in, int(logged.refresh[entry])]
+        made_in = int(logged.apply[entry])
+        place += [int(applies.group[made_in]), 1, made_in, int(logged.refresh[entry])]
         decision = int(logged.decision[entry])

@@ -11,14 +11,14 @@ __all__ = ["count_outcomes"]
 
 
 @njit(cache=True)
-def count_outcomes(applier, key_table, take, key, operation, kind, verdict, cause, counts):
+def count_outcomes(applier, key_table, apply, key, operation, kind, verdict, cause, counts):
     """
     Add up operations.
 
     Args:
         applier: Of each take.
         key_table: Table of each key.
-        take: Of each decision; all that follow are columns of `Decisions` too.
+        apply: Of each decision; all that follow are columns of `Decisions` too.
         key: See there.
         operation: See there.
         kind: See there.
@@ -28,7 +28,7 @@ def count_outcomes(applier, key_table, take, key, operation, kind, verdict, caus
     """
     one_table, flat = counts.shape[1] == 1, counts.reshape(-1)
     _, tables, operations, kinds, verdicts, causes = counts.shape
-    for place in range(len(take)):
-        number = applier[take[place]] * tables + (0 if one_table else key_table[key[place]])
+    for place in range(len(apply)):
+        number = applier[apply[place]] * tables + (0 if one_table else key_table[key[place]])
         number = (number * operations + operation[place]) * kinds + kind[place]
         flat[np.uint64((number * verdicts + verdict[place]) * causes + cause[place])] += 1

@@ -92,7 +92,7 @@ def restore(saved, state, notes, side, count):
 
 
 def _decide_pass(
-    number, takes, state, notes, rows, images, first, last, there_start, rules, log, queue, queued, queue_end, groups,
+    number, applies, state, notes, rows, images, first, last, there_start, rules, log, queue, queued, queue_end, groups,
     rejected_start, rejected_stop, decisions, compared, made, undoing, marks, saved,
 ):  # fmt: skip
     """
@@ -100,7 +100,7 @@ def _decide_pass(
 
     Args:
         number: Of the take.
-        takes: All takes.
+        applies: All takes.
         state: Rows of both clusters.
         notes: What is noted of them.
         rows: Own changes of both clusters.
@@ -127,23 +127,23 @@ def _decide_pass(
     Returns:
         The number of decisions, or -1 if there is no room; how many rows were kept; whether the source may hear of it.
     """
-    take = takes[number]
-    here = take["applier"]
+    apply = applies[number]
+    here = apply["applier"]
     there = 1 - here
     pass_number = 2 * number + undoing
     kept, place, answers = 0, first, False
     value_step, lack_step = min(len(images.values) - 1, 1), min(len(images.lacks) - 1, 1)
     while made >= 0 and (place < last or queued < queue_end):
-        if made >= len(decisions.take):
+        if made >= len(decisions.apply):
             made = -1
             break
         from_log, kind = False, CHANGE
         if queued < queue_end:
             entry = log[queue[there, queued]]
-            from_log = place >= last or takes[entry["take"]]["group"] < rows[place]["group"]
+            from_log = place >= last or applies[entry["apply"]]["group"] < rows[place]["group"]
         reflected, before_given = False, False
         if from_log:
-            key, operation, group = entry["key"], entry["operation"], takes[entry["take"]]["group"]
+            key, operation, group = entry["key"], entry["operation"], applies[entry["apply"]]["group"]
             reflected = not entry["refresh"]
             kind = REFLECTED if reflected else REFRESH
             given, after, lacks = entry["given"], entry["value"], entry["lacks"]
@@ -168,7 +168,7 @@ def _decide_pass(
         if from_log:
             # The key is all that is known of the row before; a resolve column outside it stops the applier.
             before = mine["value"]
-        decisions.take[made], decisions.existed[made] = number, mine["exists"]
+        decisions.apply[made], decisions.existed[made] = number, mine["exists"]
         decisions.group[made], decisions.operation[made], decisions.kind[made] = group, operation, kind
         if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
@@ -180,7 +180,7 @@ def _decide_pass(
                 mine["exists"], mine["local"], mine["epoch"], mine["value"],
                 before_given, before, given, after, lacks == 0,
                 rule["needs_before"] >> operation & 1 != 0, rule["needs_after"] >> operation & 1 != 0,
-                take["max_replicated"],
+                apply["max_replicated"],
             )  # fmt: skip
         decisions.verdict[made], decisions.cause[made] = verdict, cause
         if cause == IN_CONFLICT:
@@ -209,7 +209,7 @@ def _decide_pass(
             mine["lacks"] &= lacks
             if given:
                 mine["given"], mine["value"] = True, after
-        mine["local"], mine["epoch"] = False, take["epoch"]
+        mine["local"], mine["epoch"] = False, apply["epoch"]
     return made, kept, answers
 
 
@@ -221,19 +221,19 @@ def _contains(groups, start, stop, group):
 
 
 @njit_uncounted()
-def are_rejected(take, group, offsets, groups, found):
+def are_rejected(apply, group, offsets, groups, found):
     """
     Mark operations of transactions in conflict.
 
     Args:
-        take: Of each operation.
+        apply: Of each operation.
         group: Of each operation.
         offsets: Of the takes; see `conflict.columnar.kernels.arrays.Conflicts`.
         groups: See there.
         found: What is marked. Shape (operations,).
     """
-    for place in range(len(take)):
-        start, stop = offsets[take[place]], offsets[take[place] + 1]
+    for place in range(len(apply)):
+        start, stop = offsets[apply[place]], offsets[apply[place] + 1]
         found[place] = _contains(groups, start, stop, group[place])
 
 
@@ -244,7 +244,7 @@ def is_marked(marks, key):
 
 
 @njit_uncounted()
-def mark_rejected(marks, takes, rows, first, last, log, queue, there, queued, queue_end, groups, start, stop):
+def mark_rejected(marks, applies, rows, first, last, log, queue, there, queued, queue_end, groups, start, stop):
     """
     Mark the rows of transactions in conflict of one take; returns whether there are any.
 
@@ -260,7 +260,7 @@ def mark_rejected(marks, takes, rows, first, last, log, queue, there, queued, qu
             found = True
     for place in range(queued, queue_end):
         entry = log[queue[there, place]]
-        if _contains(groups, start, stop, takes[entry["take"]]["group"]):
+        if _contains(groups, start, stop, applies[entry["apply"]]["group"]):
             marks[entry["key"] & (len(marks) - 1)] = True
             found = True
     return found

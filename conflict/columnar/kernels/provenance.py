@@ -20,12 +20,12 @@ from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
     Decisions,
+    EpochApplies,
     Int8,
     Int16,
     Int32,
     Int64,
     Logged,
-    TakeArrays,
     each_read_only,
     read_only,
 )
@@ -128,7 +128,7 @@ class FinalRows:
 
 
 def trace_images(
-    takes: TakeArrays,
+    applies: EpochApplies,
     rows: Sequence[BucketRows],
     images: Sequence[ImageArrays],
     sets: ColumnSets,
@@ -143,7 +143,7 @@ def trace_images(
     Return where every column of every final row comes from.
 
     Args:
-        takes: As given to `fold`.
+        applies: As given to `fold`.
         rows: As given to `fold`.
         images: Column sets of the rows' images.
         sets: The column sets.
@@ -154,15 +154,15 @@ def trace_images(
         logged: What `fold` returned.
         watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
-    bounds: Bounds = bounds_of(takes, rows)
+    bounds: Bounds = bounds_of(applies, rows)
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
     traced, logging = _traced_rows(rows, images), watching.copy()
     logging[logged.key] = True
     exists, final = last_images(
-        *(*each_read_only(takes.applier, bounds.local_end), traced, len(rows[0])),
+        *(*each_read_only(applies.applier, bounds.local_end), traced, len(rows[0])),
         *each_read_only(sets.offsets, sets.columns, slots),
-        *each_read_only(decisions.take, decisions.source, decisions.verdict, logging),
+        *each_read_only(decisions.apply, decisions.source, decisions.verdict, logging),
     )
     widest, entries = int(np.diff(slots).max(initial=0)), len(logged.key)
     before, after = (np.full((entries, widest), ABSENT_IMAGE, np.int64) for _ in range(2))
@@ -171,11 +171,11 @@ def trace_images(
     keys, followed = (len(key_table), slots[-1]) if masks.reflects.any() else (0, 0)
     first, total = len(rows[0]), len(traced)
     count = _trace(
-        *(*each_read_only(takes.applier, bounds.local_end), traced, (0, first), (first, total), np.array([0, first])),
+        *(*each_read_only(applies.applier, bounds.local_end), traced, (0, first), (first, total), np.array([0, first])),
         *(read_only(logging), exists, final, *each_read_only(sets.offsets, sets.columns, slots, key_table)),
         tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
-        *each_read_only(decisions.take, decisions.source, decisions.verdict),
-        *each_read_only(logged.key, logged.take, logged.operation, logged.refresh),
+        *each_read_only(decisions.apply, decisions.source, decisions.verdict),
+        *each_read_only(logged.key, logged.apply, logged.operation, logged.refresh),
         *(read_only(watching), room, _nothing_held(len(key_table)), np.full(keys, -1, np.int64)),
         *(np.full(followed, ABSENT_IMAGE, np.int64), np.full(followed, -1, np.int64), np.empty(widest, np.bool_)),
         *(before, after, states),
@@ -260,13 +260,13 @@ def _keep_state(states, count, side, key, row, decision, slots, held, final):
 
 
 @njit_uncounted()
-def _carry(side, key, entry, operation, slots, table_of, masks, old, written, take, marked, final, before, after):
+def _carry(side, key, entry, operation, slots, table_of, masks, old, written, apply, marked, final, before, after):
     """Fill in the images of a reflected event, as the table's format logs it."""
     _, write_after, delete_before, base_before, all_before, base_after, all_after, _, _, _ = masks
     table, slot = table_of[key], slots[key]
     width = slots[key + 1] - slot
     if operation == UPDATE:
-        mark_columns(masks, table, written, slot, width, take, marked)
+        mark_columns(masks, table, written, slot, width, apply, marked)
     for column in range(width):
         in_before, in_after = False, False
         if operation == WRITE:
@@ -285,7 +285,7 @@ def _carry(side, key, entry, operation, slots, table_of, masks, old, written, ta
 @njit_uncounted()
 def _trace(
     applier_of, local_end, rows, begin, end, done, chosen_keys, exists, final, offsets, columns, slots, table_of, masks,
-    d_take, d_source, d_verdict, l_key, l_take, l_operation, l_refresh, watching, room, held, stamps, old, written,
+    d_apply, d_source, d_verdict, l_key, l_apply, l_operation, l_refresh, watching, room, held, stamps, old, written,
     marked, before, after, states,
 ):  # fmt: skip
     """
@@ -300,12 +300,12 @@ def _trace(
     tracing = len(stamps) > 0
     reflects = masks[0]
     decision, entry, count = 0, 0, 0
-    for take in range(len(applier_of) + 2):
+    for apply in range(len(applier_of) + 2):
         # After the last take, what each cluster still does itself.
-        last = take >= len(applier_of)
-        here = take - len(applier_of) if last else np.int64(applier_of[take])
+        last = apply >= len(applier_of)
+        here = apply - len(applier_of) if last else np.int64(applier_of[apply])
         there = 1 - here
-        stop_row = end[here] if last else begin[here] + local_end[take]
+        stop_row = end[here] if last else begin[here] + local_end[apply]
         for number in range(done[here], stop_row):
             row = rows[number]
             key = row["key"]
@@ -317,7 +317,7 @@ def _trace(
                 count = _keep_state(states, count, here, key, number - begin[here], -1, slots, held, final)
         done[here] = max(done[here], stop_row)
         started = decision
-        while decision < len(d_take) and d_take[decision] == take:
+        while decision < len(d_apply) and d_apply[decision] == apply:
             source = d_source[decision]
             applied = d_verdict[decision] == APPLIED
             decision += 1
@@ -328,9 +328,9 @@ def _trace(
                 continue
             mine, start, stop = held[here, key], slots[key], slots[key + 1]
             reflecting = tracing and reflects[here, table_of[key]]
-            if reflecting and stamps[key] != take:
+            if reflecting and stamps[key] != apply:
                 _spread(mine, final, here, start, stop)
-                stamps[key] = take
+                stamps[key] = apply
                 for slot in range(start, stop):
                     old[slot] = final[here, slot]
             if source < 0:
@@ -343,7 +343,7 @@ def _trace(
                     if after[made, column] != ABSENT_IMAGE:
                         final[here, start + column] = after[made, column]
                         if reflecting:
-                            written[start + column] = take
+                            written[start + column] = apply
                 continue
             number = begin[there] + source
             row = rows[number]
@@ -351,20 +351,20 @@ def _trace(
             chosen = row["after"]
             if reflecting and chosen >= 0:
                 for place in range(offsets[chosen], offsets[chosen + 1]):
-                    written[start + columns[place]] = take
+                    written[start + columns[place]] = apply
         if room:
             for changed in range(started, decision):
                 source = d_source[changed]
                 key = rows[begin[there] + source]["key"] if source >= 0 else l_key[-1 - source]
                 if d_verdict[changed] == APPLIED and watching[key]:
                     count = _keep_state(states, count, here, key, -1, changed, slots, held, final)
-        while entry < len(l_key) and l_take[entry] == take:
+        while entry < len(l_key) and l_apply[entry] == apply:
             key = l_key[entry]
             start, stop = slots[key], slots[key + 1]
             _spread(held[here, key], final, here, start, stop)
             if not l_refresh[entry]:
                 _carry(
-                    here, key, entry, l_operation[entry], slots, table_of, masks, old, written, take, marked,
+                    here, key, entry, l_operation[entry], slots, table_of, masks, old, written, apply, marked,
                     final, before, after,
                 )  # fmt: skip
             elif l_operation[entry] != DELETE:

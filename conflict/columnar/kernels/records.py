@@ -18,10 +18,10 @@ from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     BucketRows,
+    EpochApplies,
     FunctionArrays,
     Int16,
     Presence,
-    TakeArrays,
     UInt64,
     each_read_only,
     holds_anything,
@@ -34,12 +34,12 @@ __all__ = [
     "COMPARED",
     "EARLIER",
     "ENTRY",
+    "EPOCH_APPLY",
     "FETCHED_AHEAD",
     "NOTE",
     "ROW",
     "RULE",
     "STATE",
-    "TAKE",
     "Records",
     "RowImages",
     "Walk",
@@ -57,9 +57,9 @@ PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
 _VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
 
-# A take: the columns of `TakeArrays` that count; `previous` is the one before of the same applier, and from
+# A take: the columns of `EpochApplies` that count; `previous` is the one before of the same applier, and from
 # `heard_start` to `heard_stop` in `Walk.hearers` stand the takes of the other applier that hear of it.
-TAKE = np.dtype(
+EPOCH_APPLY = np.dtype(
     [
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
         *[("arrived_epoch", "u8"), ("group", "i4"), ("judged_group", "i4"), ("arrived_group", "i4")],
@@ -100,7 +100,7 @@ EARLIER = np.dtype([*_VERSION, ("key", "i4"), ("previous", "i4")], align=True)
 # The columns of `Logged`.
 ENTRY = np.dtype(
     [
-        *[("value", "u8"), ("lacks", "u8"), ("take", "i8"), ("decision", "i8"), ("key", "i4")],
+        *[("value", "u8"), ("lacks", "u8"), ("apply", "i8"), ("decision", "i8"), ("key", "i4")],
         *[("cluster", "i1"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
     ],
     align=True,
@@ -129,38 +129,38 @@ class Walk:
     All takes of both appliers, the same for every bucket.
 
     Attributes:
-        takes: In order. `TAKE`, shape (takes,).
+        applies: In order. `EPOCH_APPLY`, shape (takes,).
         hearers: Numbers of the takes by foreign epoch, those of the first applier before those of the second. Shape
             (takes,), int32.
         heard: The foreign epochs of `hearers`. Shape (takes,), uint64.
         split: Where those of the second applier begin.
     """
 
-    takes: Records
+    applies: Records
     hearers: npt.NDArray[np.int32]
     heard: npt.NDArray[np.uint64]
     split: int
 
 
 @lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
-def walk_of(takes: TakeArrays) -> Walk:
+def walk_of(applies: EpochApplies) -> Walk:
     """Return the takes as the fold reads them."""
-    records = np.zeros(len(takes), TAKE)
-    for name in TAKE.names or ():
-        if hasattr(takes, name):
-            records[name] = getattr(takes, name)
-    records["max_replicated"] = takes.max_replicated_epoch
-    by_applier = [np.flatnonzero(takes.applier == side) for side in (0, 1)]
-    sides = [mine[np.argsort(takes.foreign_epoch[mine], kind="stable")] for mine in by_applier]
+    records = np.zeros(len(applies), EPOCH_APPLY)
+    for name in EPOCH_APPLY.names or ():
+        if hasattr(applies, name):
+            records[name] = getattr(applies, name)
+    records["max_replicated"] = applies.max_replicated_epoch
+    by_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
+    sides = [mine[np.argsort(applies.foreign_epoch[mine], kind="stable")] for mine in by_applier]
     split = len(sides[0])
     for side, mine in enumerate(by_applier):
         records["previous"][mine] = np.append(-1, mine)[: len(mine)]
-        theirs = takes.foreign_epoch[sides[1 - side]]
+        theirs = applies.foreign_epoch[sides[1 - side]]
         start = 0 if side else split
-        records["heard_start"][mine] = start + np.searchsorted(theirs, takes.epoch[mine], "left")
-        records["heard_stop"][mine] = start + np.searchsorted(theirs, takes.epoch[mine], "right")
+        records["heard_start"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "left")
+        records["heard_stop"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "right")
     hearers = np.concatenate(sides).astype(np.int32)
-    return Walk(records, hearers, takes.foreign_epoch[hearers], split)
+    return Walk(records, hearers, applies.foreign_epoch[hearers], split)
 
 
 def row_records(rows: Sequence[BucketRows]) -> tuple[Records, RowImages]:

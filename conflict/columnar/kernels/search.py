@@ -80,12 +80,12 @@ def seek(rows, low, high, near, epoch, group):
 
 
 @njit_uncounted()
-def open_start(takes, number, rows, low, high, near):
+def open_start(applies, number, rows, low, high, near):
     """Return the first own row from which on an applier may have begun with a take: after the last, once it arrived."""
-    take = takes[number]
-    start = seek(rows, low, high, near, take["arrived_epoch"], np.int64(take["arrived_group"]) + 1)
-    if take["previous"] >= 0:
-        before = takes[take["previous"]]
+    apply = applies[number]
+    start = seek(rows, low, high, near, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)
+    if apply["previous"] >= 0:
+        before = applies[apply["previous"]]
         follows = np.int64(before["group"]) + (not before["traced"])
         start = max(start, seek(rows, low, high, near, before["epoch"], follows))
     return start

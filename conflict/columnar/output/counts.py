@@ -52,8 +52,8 @@ def _count(result: BucketResult, decisions: Decisions) -> Int64:
     shape = (len(result.sites), tables, len(Operation) + 1, len(Kind), len(Verdict), len(Cause))
     counts = np.zeros(shape, np.int64)
     count_outcomes(
-        *each_read_only(result.takes.applier, result.bucket.key_table),
-        *each_read_only(decisions.take, decisions.key, decisions.operation, decisions.kind),
+        *each_read_only(result.applies.applier, result.bucket.key_table),
+        *each_read_only(decisions.apply, decisions.key, decisions.operation, decisions.kind),
         *(*each_read_only(decisions.verdict, decisions.cause), counts),
     )
     return counts

@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 
 from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.kernels.arrays import Bool, Int32, Int64, TakeArrays, UInt64, each_read_only, read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import compare, in_order, look_quickly, touched_rows
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
@@ -76,16 +76,16 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
 
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
     """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
-    decisions, logged, takes = result.folded.decisions, result.folded.logged, result.takes
+    decisions, logged, applies = result.folded.decisions, result.folded.logged, result.applies
     shown, keys = _shown(result, number), len(result.bucket.key_table)
     sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
-    log = each_read_only(*(column[sent_again] for column in (logged.take, logged.key, logged.operation)))
-    decided = (decisions.take, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
-    known = (*result.taken, *decided[1:], *log[:2], takes.applier, takes.epoch, takes.group, _alone(takes))
+    log = each_read_only(*(column[sent_again] for column in (logged.apply, logged.key, logged.operation)))
+    decided = (decisions.apply, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
+    known = (*result.applied, *decided[1:], *log[:2], applies.applier, applies.epoch, applies.group, _alone(applies))
     compared, left, unseen = look_quickly(*(*known, number, *shown, keys))
-    take, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
+    apply, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
     rows, *differing = compare(
-        *(takes.epoch[take], takes.group[take], key, effect),
+        *(applies.epoch[apply], applies.group[apply], key, effect),
         *(*each_read_only(*(column[unseen] for column in shown)), keys),
     )
     epochs, groups, differing_keys = differing
@@ -93,12 +93,12 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
 
 
 @lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
-def _alone(takes: TakeArrays) -> Bool:
+def _alone(applies: EpochApplies) -> Bool:
     """Return which takes stand at a place where no other take of their applier does. Shape (takes,)."""
-    alone = np.ones(len(takes), np.bool_)
+    alone = np.ones(len(applies), np.bool_)
     for side in (0, 1):
-        mine = np.flatnonzero(takes.applier == side)
-        epoch, group = takes.epoch[mine], takes.group[mine]
+        mine = np.flatnonzero(applies.applier == side)
+        epoch, group = applies.epoch[mine], applies.group[mine]
         together = np.flatnonzero((epoch[1:] == epoch[:-1]) & (group[1:] == group[:-1]))
         alone[mine[together]] = alone[mine[together + 1]] = False
     return alone
@@ -129,11 +129,11 @@ def _places(result: BucketResult, number: int, epochs: UInt64, groups: Int32, ke
 def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple[int, int]]:
     """Return where a cluster changed a row while its applier may have been at work on the take at a place."""
     number, epoch, group = place
-    takes, rows = result.takes, result.bucket.rows[number]
-    here = (takes.applier == number) & (takes.epoch == epoch) & (takes.group == group) & takes.traced
+    applies, rows = result.applies, result.bucket.rows[number]
+    here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
     changed: set[tuple[int, int]] = set()
-    for take in np.flatnonzero(here).tolist():
-        stretch = slice(int(result.bounds.open_start[take]), int(result.bounds.local_end[take]))
+    for apply in np.flatnonzero(here).tolist():
+        stretch = slice(int(result.bounds.open_start[apply]), int(result.bounds.local_end[apply]))
         mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
         changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
     return frozenset(changed)

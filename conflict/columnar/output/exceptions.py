@@ -11,7 +11,7 @@ from conflict.columnar.decided_bucket import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
 from conflict.columnar.operation_order import places_of
-from conflict.columnar.output.exceptions_numbering import OWN_CAUSE, PLACE, TAKE, TrackedRows
+from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OWN_CAUSE, PLACE, TrackedRows
 from conflict.columnar.output.exceptions_rows import exceptions_rows
 from conflict.grid.folder import Folder
 from conflict.results.layout import staged_exceptions_path
@@ -35,9 +35,9 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
                 continue
             rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
             order = {
-                TAKE: pa.array(decisions.take[chosen].astype(np.int64)),
+                EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
                 OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
-                PLACE: places_of(chosen, decisions, result.folded.logged, result.takes, result.bucket.rows),
+                PLACE: places_of(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
             }
             for field, column in order.items():
                 rows = rows.append_column(field, column)
@@ -56,10 +56,10 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
             if setup.exceptions is not None:
                 here = rejected[(appliers == number) & (tables == table)]
                 place = (site.name, setup.exceptions.table.full_name)
-                found[place] = np.unique(decisions.take[here], return_counts=True)
+                found[place] = np.unique(decisions.apply[here], return_counts=True)
     return found
 
 
 def _appliers_and_tables(result: BucketResult, decisions: Decisions, chosen: Int64) -> tuple[Int8, Int16]:
     """Return who made some decisions, and the tables that they are about."""
-    return result.takes.applier[decisions.take[chosen]], result.bucket.key_table[decisions.key[chosen]]
+    return result.applies.applier[decisions.apply[chosen]], result.bucket.key_table[decisions.key[chosen]]

@@ -85,7 +85,7 @@ def _fixed(operations: OperationImages, place: int) -> np.ndarray:
     """Return one of the first four columns: both servers, the epoch, and the number, which is not known yet."""
     result, applier = operations.result, operations.applier
     if place == 2:
-        return result.takes.foreign_epoch[operations.take]
+        return result.applies.foreign_epoch[operations.apply]
     number = (result.sites[applier].server_id, result.sites[1 - applier].server_id, None, 0)[place]
     return np.full(len(operations), number, np.uint64)
 

@@ -29,7 +29,7 @@ class OperationImages:
         result: The bucket.
         applier: Number of the cluster that took them.
         table: Number of the table.
-        take: Number of the take of each. Shape (operations,).
+        apply: Number of the take of each. Shape (operations,).
         operation: `Operation`. Shape (operations,).
         cause: `Cause` of the decision on it. Shape (operations,).
     """
@@ -38,7 +38,7 @@ class OperationImages:
         """Take the decisions on those operations by their numbers."""
         self.result, self.applier, self.table = result, applier, table
         decisions = result.folded.decisions
-        self.take, self.cause = decisions.take[chosen], decisions.cause[chosen]
+        self.apply, self.cause = decisions.apply[chosen], decisions.cause[chosen]
         self.operation = decisions.operation[chosen]
         source = decisions.source[chosen].astype(np.int64)
         self._own = source >= 0

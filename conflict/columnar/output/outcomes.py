@@ -25,7 +25,7 @@ def other_decisions(result: BucketResult) -> list[Int64]:
     """Return, per applier, the numbers of its decisions but for changes that it applied as they stood."""
     decisions = result.folded.decisions
     others = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0))
-    applier = result.takes.applier[decisions.take[others]]
+    applier = result.applies.applier[decisions.apply[others]]
     return [others[applier == number] for number in range(len(result.sites))]
 
 
@@ -43,8 +43,8 @@ def outcome_table(result: BucketResult, applier: int, others: Int64, source: str
     Returns:
         `OUTCOMES`, with dictionaries in place of strings.
     """
-    bucket, takes, decisions = result.bucket, result.takes, result.folded.decisions
-    take, row, key = (column[others] for column in (decisions.take, decisions.source, decisions.key))
+    bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
+    apply, row, key = (column[others] for column in (decisions.apply, decisions.source, decisions.key))
     cause = decisions.cause[others]
     compared, count = cause == Cause.ROW_IN_CONFLICT, len(others)
     origin = _origins(bucket.changes[1 - applier], row)
@@ -52,10 +52,10 @@ def outcome_table(result: BucketResult, applier: int, others: Int64, source: str
     values = decisions.compared[others]
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
-        "source_epoch": pa.array(takes.foreign_epoch[take]),
+        "source_epoch": pa.array(applies.foreign_epoch[apply]),
         "group": pa.array(decisions.group[others]),
         "ordinal": pa.array(origin["ordinal"]),
-        "epoch": pa.array(takes.epoch[take]),
+        "epoch": pa.array(applies.epoch[apply]),
         "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
         "key": bucket.key_texts.take(pa.array(key)),
         "operation": labelled(decisions.operation[others] - 1, [each.name for each in Operation]),

@@ -96,8 +96,8 @@ def _several(result: BucketResult, number: int) -> Int64:
     """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
     candidates, tracked, conflicts = result.folded.candidates, result.folded.tracked, result.conflicts
     several = np.flatnonzero(candidates & (candidates - 1))
-    several = several[result.takes.applier[tracked.take[several]] == number]
-    mine = tracked.take[several], tracked.group[several]
+    several = several[result.applies.applier[tracked.apply[several]] == number]
+    mine = tracked.apply[several], tracked.group[several]
     rejected = np.zeros(len(several), np.bool_)
     are_rejected(*(*each_read_only(*mine, conflicts.offsets, conflicts.groups), rejected))
     return np.asarray(several[rejected])
@@ -133,6 +133,6 @@ def _table(result: BucketResult, places: Int64, kind: Int64, meanings: Sequence[
         "candidates": [sorted({decision_text(each) for each in meaning.candidates}) for meaning in known],
     }
     arrays = {name: pa.array(values, UNDECIDED.field(name).type).take(of_each) for name, values in by_kind.items()}
-    arrays["source_epoch"] = pa.array(result.takes.foreign_epoch[result.folded.tracked.take[chosen]])
+    arrays["source_epoch"] = pa.array(result.applies.foreign_epoch[result.folded.tracked.apply[chosen]])
     arrays["key"] = result.bucket.key_texts.take(pa.array(result.folded.tracked.key[chosen]))
     return pa.table([arrays[name] for name in UNDECIDED.names], schema=UNDECIDED)

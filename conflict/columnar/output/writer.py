@@ -48,10 +48,10 @@ def write_bucket(
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
     bucket, sites, folded = result.bucket, result.sites, result.folded
-    taken, starts = result.taken
+    applies, starts = result.applied
     applied = {}
     for number, (site, others) in enumerate(zip(sites, other_decisions(result), strict=True)):
-        decided = int(np.diff(starts)[result.takes.applier[taken] == number].sum())
+        decided = int(np.diff(starts)[result.applies.applier[applies] == number].sum())
         applied[site.name] = decided - len(others)
         if len(others):
             source = sites[1 - number].name

@@ -22,16 +22,16 @@ class Entries:
 
     Attributes:
         key: The row.
-        take: The take.
+        apply: The take.
     """
 
     key: Int32
-    take: Int32
+    apply: Int32
 
     @classmethod
     def of(cls, folded: Folded) -> Entries:
         """Return those that a fold found."""
-        return cls(folded.logged.key, folded.logged.take.astype(np.int32))
+        return cls(folded.logged.key, folded.logged.apply.astype(np.int32))
 
     def with_others(self, again: Bool, keys: Int32, others: Entries) -> Entries:
         """
@@ -43,8 +43,8 @@ class Entries:
             others: Their entries, with keys numbered among these.
         """
         stays = ~again[self.key]
-        key, take = keys[others.key], others.take
-        return Entries(np.append(self.key[stays], key), np.append(self.take[stays], take))
+        key, apply = keys[others.key], others.apply
+        return Entries(np.append(self.key[stays], key), np.append(self.apply[stays], apply))
 
 
 def keep_entries(entries: Entries, folder: Folder, number: int) -> None:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import numpy as np
 
-from conflict.columnar.apply_order import Taken, order_takes
-from conflict.columnar.kernels.arrays import Bool, Conflicts, Int32, Int64, TakeArrays
+from conflict.columnar.apply_order import ApplierEpochs, order_applies
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, Int64
 from conflict.columnar.kernels.links import reach
 from conflict.columnar.rounds.transactions import Changed, Findings, changed_places
 from conflict.columnar.stopping_operations import Unusable
@@ -24,9 +24,9 @@ __all__ = ["Settled", "conflicts_of", "in_conflict", "settle"]
 
 # Runs one round over all buckets: its number and name, the takes, the conflicts known, what the last round changed
 # (None for a first round), and whether all of a bucket must be folded again.
-Round = Callable[[int, str, TakeArrays, Conflicts, Changed | None, Sequence[bool]], Sequence[Findings]]
+Round = Callable[[int, str, EpochApplies, Conflicts, Changed | None, Sequence[bool]], Sequence[Findings]]
 # Returns, per cluster, the first operation that cannot be committed.
-Check = Callable[[TakeArrays, Conflicts], Mapping[int, Unusable]]
+Check = Callable[[EpochApplies, Conflicts], Mapping[int, Unusable]]
 
 
 @attrs.frozen
@@ -35,26 +35,26 @@ class Settled:
     What the rounds come to.
 
     Attributes:
-        takes: All takes that are made.
+        applies: All takes that are made.
         conflicts: The transactions in conflict.
         unusable: Per site, the operation that stops its applier.
         rounds: The rounds.
     """
 
-    takes: TakeArrays
+    applies: EpochApplies
     conflicts: Conflicts
     unusable: Mapping[str, Unusable]
     rounds: tuple[RoundFigures, ...] = ()
 
 
 def settle(
-    taken: Sequence[Taken], names: Sequence[str], buckets: int, run_round: Round, check: Check | None = None
+    applied: Sequence[ApplierEpochs], names: Sequence[str], buckets: int, run_round: Round, check: Check | None = None
 ) -> Settled:
     """
     Fold in rounds until nothing changes.
 
     Args:
-        taken: Per cluster, its takes.
+        applied: Per cluster, its takes.
         names: Names of the clusters.
         buckets: How many buckets there are.
         run_round: Folds all buckets once.
@@ -64,20 +64,20 @@ def settle(
     stops: dict[str, Unusable] = {}
     rounds: list[RoundFigures] = []
     while True:
-        takes = order_takes([each.first(kept.get(name)) for name, each in zip(names, taken, strict=True)], names)
-        known, unusable = _find_conflicts(takes, buckets, run_round, rounds)
-        conflicts = conflicts_of(takes, known)
+        applies = order_applies([each.first(kept.get(name)) for name, each in zip(names, applied, strict=True)], names)
+        known, unusable = _find_conflicts(applies, buckets, run_round, rounds)
+        conflicts = conflicts_of(applies, known)
         if check is not None:
-            unusable += [(names[side], each) for side, each in check(takes, conflicts).items()]
-        earliest = _earliest(takes, names, unusable)
+            unusable += [(names[side], each) for side, each in check(applies, conflicts).items()]
+        earliest = _earliest(applies, names, unusable)
         if earliest is None:
-            return Settled(takes, conflicts, stops, tuple(rounds))
+            return Settled(applies, conflicts, stops, tuple(rounds))
         name, stop = earliest
-        stops[name], kept[name] = stop, stop.take
+        stops[name], kept[name] = stop, stop.apply
 
 
 def _find_conflicts(
-    takes: TakeArrays, buckets: int, run_round: Round, rounds: list[RoundFigures]
+    applies: EpochApplies, buckets: int, run_round: Round, rounds: list[RoundFigures]
 ) -> tuple[Int64, list[tuple[str, Unusable]]]:
     """Return the transactions in conflict, and operations that stop appliers if these are right."""
     found = [_Found() for _ in range(buckets)]
@@ -87,15 +87,15 @@ def _find_conflicts(
         number = len(rounds) + 1
         name = f"round {number}" if changed is None else f"round {number} ({len(changed):,})"
         whole = [bool(each.unusable) for each in found]
-        findings = run_round(number, name, takes, conflicts_of(takes, known), changed, whole)
-        touched = np.zeros(len(takes), np.bool_)
+        findings = run_round(number, name, applies, conflicts_of(applies, known), changed, whole)
+        touched = np.zeros(len(applies), np.bool_)
         for each, new in zip(found, findings, strict=True):
             each.add(new, touched)
         now = _close_again(known, touched, found)
         codes, old = _codes(now), _codes(known)
         difference = np.setxor1d(codes, old, assume_unique=True)
         rounds.append(RoundFigures(sum(each.rows for each in findings), len(codes), len(difference)))
-        changed = changed_places(takes, _pairs(difference))
+        changed = changed_places(applies, _pairs(difference))
         known = now
     return known, [item for each in found for item in each.unusable.items()]
 
@@ -165,20 +165,20 @@ def in_conflict(conflicting: Int32, dependencies: Int32) -> Int64:
     return _pairs(codes[reach(numbers[: len(own)], offsets, second[order], len(codes))])
 
 
-def conflicts_of(takes: TakeArrays, pairs: Int64) -> Conflicts:
+def conflicts_of(applies: EpochApplies, pairs: Int64) -> Conflicts:
     """Return transactions in conflict, take and group in order, as the kernels read them."""
-    offsets = np.append(0, np.cumsum(np.bincount(pairs[:, 0], minlength=len(takes))))
+    offsets = np.append(0, np.cumsum(np.bincount(pairs[:, 0], minlength=len(applies))))
     return Conflicts(offsets, pairs[:, 1].astype(np.int32))
 
 
 def _earliest(
-    takes: TakeArrays, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
+    applies: EpochApplies, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
 ) -> tuple[str, Unusable] | None:
     """Return the first stop in the order of all takes; nothing before it can change any more."""
     if not found:
         return None
     order = {
-        (names[applier], number): take
-        for take, (applier, number) in enumerate(zip(takes.applier.tolist(), takes.number.tolist(), strict=True))
+        (names[applier], number): apply
+        for apply, (applier, number) in enumerate(zip(applies.applier.tolist(), applies.number.tolist(), strict=True))
     }
-    return min(found, key=lambda item: (order[item[0], item[1].take], item[1]))
+    return min(found, key=lambda item: (order[item[0], item[1].apply], item[1]))

@@ -27,10 +27,10 @@ from conflict.columnar.kernels.arrays import (
     BucketRows,
     Conflicts,
     Decisions,
+    EpochApplies,
     Int16,
     Int32,
     Int64,
-    TakeArrays,
     UInt64,
     each_read_only,
     read_only,
@@ -109,31 +109,36 @@ class Changed:
         return self.epoch[start:stop], self.group[start:stop]
 
 
-def changed_places(takes: TakeArrays, pairs: Int64) -> Changed:
+def changed_places(applies: EpochApplies, pairs: Int64) -> Changed:
     """Return transactions, given as take and group, by where they were made. Shape of `pairs` (transactions, 2)."""
-    source, epoch = 1 - takes.applier[pairs[:, 0]].astype(np.int64), takes.foreign_epoch[pairs[:, 0]]
+    source, epoch = 1 - applies.applier[pairs[:, 0]].astype(np.int64), applies.foreign_epoch[pairs[:, 0]]
     order = np.lexsort((pairs[:, 1], epoch, source))
     return Changed(source[order], epoch[order], pairs[order, 1])
 
 
-def fold_round(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> RoundResult:
+def fold_round(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> RoundResult:
     """
     Fold a bucket.
 
     Args:
         bucket: The bucket; its images are not needed.
         sites: Both sites.
-        takes: All takes in order.
+        applies: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts, candidates=True)
-    unusable = unusable_decisions(bucket, sites, takes, folded)
-    found = _find(bucket.rows, bucket.key_table, sites, takes, conflicts, folded)
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts, candidates=True)
+    unusable = unusable_decisions(bucket, sites, applies, folded)
+    found = _find(bucket.rows, bucket.key_table, sites, applies, conflicts, folded)
     return RoundResult(attrs.evolve(found, unusable=unusable), Entries.of(folded), _abridged(folded, sites))
 
 
 def fold_again(
-    rows: RoundRows, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts, changed: Changed, entries: Entries
+    rows: RoundRows,
+    sites: Sequence[Site],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    changed: Changed,
+    entries: Entries,
 ) -> RoundResult | None:
     """
     Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
@@ -141,7 +146,7 @@ def fold_again(
     Args:
         rows: The rows of the bucket.
         sites: Both sites.
-        takes: All takes in order.
+        applies: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
         changed: Those that the last round added or took out.
         entries: What appliers logged in the bucket, as far as was known after the last round.
@@ -149,18 +154,18 @@ def fold_again(
     Returns:
         None if an operation now stops an applier, for which all rows count.
     """
-    affected = _affected(rows, takes, changed, entries)
+    affected = _affected(rows, applies, changed, entries)
     chosen = rows.of_keys(affected)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
-    folded = fold_bucket(chosen.rows, key_table, sites, takes, conflicts, candidates=True)
-    if now_unusable(sites, takes, folded, key_table):
+    folded = fold_bucket(chosen.rows, key_table, sites, applies, conflicts, candidates=True)
+    if now_unusable(sites, applies, folded, key_table):
         return None
-    found = _find(chosen.rows, key_table, sites, takes, conflicts, folded)
+    found = _find(chosen.rows, key_table, sites, applies, conflicts, folded)
     for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
     abridged = _abridged(folded, sites)
     if abridged is not None:
-        abridged.renumber(keys, chosen.numbers, takes)
+        abridged.renumber(keys, chosen.numbers, applies)
     entries = entries.with_others(affected, keys, Entries.of(folded))
     return RoundResult(attrs.evolve(found, keys=keys), entries, abridged)
 
@@ -169,33 +174,33 @@ def _abridged(folded: Folded, sites: Sequence[Site]) -> Abridged | None:
     return None if function_arrays(sites).reflects.any() else abridge(folded)
 
 
-def _affected(rows: RoundRows, takes: TakeArrays, changed: Changed, entries: Entries) -> Bool:
+def _affected(rows: RoundRows, applies: EpochApplies, changed: Changed, entries: Entries) -> Bool:
     """Return which rows a changed transaction touches. Shape (keys,)."""
     affected = np.zeros(len(rows.key_table), np.bool_)
     for side, kept in enumerate(rows.sides):
         kept.mark(*changed.of(side), affected)
-    affected[entries.key[_changed_takes(takes, changed)[entries.take]]] = True
+    affected[entries.key[_changed_applies(applies, changed)[entries.apply]]] = True
     return affected
 
 
 @lru_cache(maxsize=2)  # of what every bucket of a task's process has
-def _changed_takes(takes: TakeArrays, changed: Changed) -> Bool:
+def _changed_applies(applies: EpochApplies, changed: Changed) -> Bool:
     """Return which takes are a changed transaction in the log of their applier. Shape (takes,)."""
-    found = np.zeros(len(takes), np.bool_)
-    for side, own_places in enumerate(_own_places(takes)):
+    found = np.zeros(len(applies), np.bool_)
+    for side, own_places in enumerate(_own_places(applies)):
         mark_keys(*(*own_places, *each_read_only(*changed.of(side)), found))
     return found
 
 
 @lru_cache(maxsize=2)  # as above
-def _own_places(takes: TakeArrays) -> list[list[np.ndarray]]:
+def _own_places(applies: EpochApplies) -> list[list[np.ndarray]]:
     """Return where the takes of each applier stand in its log, as `mark_keys` wants it, the takes in place of keys."""
     found = []
     for side in (0, 1):
-        mine = np.flatnonzero(takes.applier == side)
-        mine = mine[np.lexsort((takes.group[mine], takes.epoch[mine]))]
-        stretches = stretches_of(read_only(takes.epoch[mine]))
-        found.append(each_read_only(*stretches, takes.group[mine], mine.astype(np.int32)))
+        mine = np.flatnonzero(applies.applier == side)
+        mine = mine[np.lexsort((applies.group[mine], applies.epoch[mine]))]
+        stretches = stretches_of(read_only(applies.epoch[mine]))
+        found.append(each_read_only(*stretches, applies.group[mine], mine.astype(np.int32)))
     return found
 
 
@@ -203,21 +208,21 @@ def _find(
     rows: Sequence[BucketRows],
     key_table: Int16,
     sites: Sequence[Site],
-    takes: TakeArrays,
+    applies: EpochApplies,
     conflicts: Conflicts,
     folded: Folded,
 ) -> Findings:
     """Return what was found of rows, but for operations that stop appliers."""
     return Findings(
         None,
-        _conflicting(sites, takes, conflicts, folded, key_table),
+        _conflicting(sites, applies, conflicts, folded, key_table),
         _dependencies(folded.decisions, len(key_table)),
         {},
         sum(len(side) for side in rows),
     )
 
 
-def _row_conflicts(decisions: Decisions, sites: Sequence[Site], takes: TakeArrays, key_table: Int16) -> Int64:
+def _row_conflicts(decisions: Decisions, sites: Sequence[Site], applies: EpochApplies, key_table: Int16) -> Int64:
     """Return the numbers of the decisions that put their transaction in conflict."""
     delete_deletes = np.array(
         [
@@ -228,7 +233,7 @@ def _row_conflicts(decisions: Decisions, sites: Sequence[Site], takes: TakeArray
     )
     rejected = np.flatnonzero(decisions.verdict == Verdict.REJECTED)
     cause = decisions.cause[rejected]
-    table = (takes.applier[decisions.take[rejected]], key_table[decisions.key[rejected]])
+    table = (applies.applier[decisions.apply[rejected]], key_table[decisions.key[rejected]])
     delete_delete = (decisions.operation[rejected] == Operation.DELETE_ROW) & (cause == Cause.ROW_DOES_NOT_EXIST)
     found = transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table])
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
@@ -236,21 +241,21 @@ def _row_conflicts(decisions: Decisions, sites: Sequence[Site], takes: TakeArray
 
 def _conflicting(
     sites: Sequence[Site],
-    takes: TakeArrays,
+    applies: EpochApplies,
     conflicts: Conflicts,
     folded: Folded,
     key_table: Int16,
 ) -> Int32:
     """Return the transactions with a conflict of their own, as pass TRACK sees them."""
-    twice = takes.judged | (np.diff(conflicts.offsets) > 0)
+    twice = applies.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
-    for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(takes), np.bool_))):
-        mine = _row_conflicts(decisions, sites, takes, key_table)
-        mine = mine[counted[decisions.take[mine]]]
-        parts.append(np.stack([column[mine] for column in (decisions.key, decisions.take, decisions.group)], axis=1))
+    for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(applies), np.bool_))):
+        mine = _row_conflicts(decisions, sites, applies, key_table)
+        mine = mine[counted[decisions.apply[mine]]]
+        parts.append(np.stack([column[mine] for column in (decisions.key, decisions.apply, decisions.group)], axis=1))
     return np.concatenate(parts)
 
 
 def _dependencies(decisions: Decisions, keys: int) -> Int32:
     """Return which transactions touched a row right after which, in the same take."""
-    return linked(decisions.take, decisions.key, decisions.group, decisions.kind, keys)
+    return linked(decisions.apply, decisions.key, decisions.group, decisions.kind, keys)

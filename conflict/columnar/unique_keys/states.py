@@ -17,7 +17,7 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.decided_bucket import BucketResult
 from conflict.columnar.fold_bucket import fold_bucket
 from conflict.columnar.image_values import ImageReader, ImageValues
-from conflict.columnar.kernels.arrays import Bool, Conflicts, Int64, TakeArrays
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.provenance import WatchedRows
 from conflict.columnar.operation_order import PLACES, places_of
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
@@ -61,18 +61,18 @@ def has_unique_keys(sites: Sequence[Site]) -> Bool:
     return np.array([bool(setup.table.unique_keys) for setup in sites[0].setups], np.bool_)
 
 
-def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conflicts: Conflicts) -> pa.Table:
+def unique_states(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> pa.Table:
     """
     Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
 
     Args:
         bucket: The bucket.
         sites: Both sites.
-        takes: All takes in order.
+        applies: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, takes, conflicts)
-    result = BucketResult(bucket, tuple(sites), takes, conflicts, folded, watched=has_unique_keys(sites))
+    folded = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts)
+    result = BucketResult(bucket, tuple(sites), applies, conflicts, folded, watched=has_unique_keys(sites))
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)
     schema = states_schema(bucket.numbers.tables)
@@ -88,16 +88,16 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], takes: TakeArrays, conf
 
 def _moments(result: BucketResult) -> dict[str, np.ndarray]:
     """Return when each state was made, the columns `MOMENT`."""
-    watched, takes, count = result.final.watched, result.takes, len(result.final.watched)
+    watched, applies, count = result.final.watched, result.applies, len(result.final.watched)
     epoch, group = np.zeros(count, np.uint64), np.zeros(count, np.int32)
     untraced, number = np.zeros(count, np.bool_), np.zeros(count, np.int64)
-    taken = watched.decision >= 0
+    applied = watched.decision >= 0
     for side, rows in enumerate(result.bucket.rows):
-        own = ~taken & (watched.cluster == side)
+        own = ~applied & (watched.cluster == side)
         epoch[own], group[own] = rows.epoch[watched.row[own]], rows.group[watched.row[own]]
-    take = result.folded.decisions.take[watched.decision[taken]]
-    epoch[taken], group[taken] = takes.epoch[take], takes.group[take]
-    untraced[taken], number[taken] = ~takes.traced[take], takes.number[take]
+    apply = result.folded.decisions.apply[watched.decision[applied]]
+    epoch[applied], group[applied] = applies.epoch[apply], applies.group[apply]
+    untraced[applied], number[applied] = ~applies.traced[apply], applies.number[apply]
     return dict(zip(MOMENT, (epoch, group, untraced, number), strict=True))
 
 
@@ -113,20 +113,20 @@ def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]
 def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
     """Return of rows that a take touched the last operation on them, and the place of the first one."""
     decisions, bucket = result.folded.decisions, result.bucket
-    taken = np.flatnonzero(last >= 0)
-    places = places_of(first[taken], decisions, result.folded.logged, result.takes, bucket.rows)
-    decision = last[taken]
+    applied = np.flatnonzero(last >= 0)
+    places = places_of(first[applied], decisions, result.folded.logged, result.applies, bucket.rows)
+    decision = last[applied]
     numbers = np.full(len(last), -1, np.int64)
-    numbers[taken] = np.arange(len(taken))
+    numbers[applied] = np.arange(len(applied))
     plain: dict[str, np.ndarray] = {
-        "foreign_epoch": result.takes.foreign_epoch[decisions.take[decision]],
+        "foreign_epoch": result.applies.foreign_epoch[decisions.apply[decision]],
         "table": bucket.key_table[decisions.key[decision]],
         "operation": decisions.operation[decision],
-        "file": np.full(len(taken), -1, np.int16),
-        "position": np.zeros(len(taken), np.uint64),
-        "row": np.zeros(len(taken), np.int32),
+        "file": np.full(len(applied), -1, np.int16),
+        "position": np.zeros(len(applied), np.uint64),
+        "row": np.zeros(len(applied), np.int32),
     }
-    source, applier = decisions.source[decision], result.takes.applier[decisions.take[decision]]
+    source, applier = decisions.source[decision], result.applies.applier[decisions.apply[decision]]
     for side in (0, 1):
         logged = (source >= 0) & (applier == 1 - side)
         for name in ("file", "position", "row"):

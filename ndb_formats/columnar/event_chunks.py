@@ -21,7 +21,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription
 from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
 
-__all__ = ["Stretch", "read_stretches"]
+__all__ = ["EventChunk", "read_chunks"]
 
 # Cells are offsets of 32 bits, the highest of which means NULL.
 _MAX_SPAN = (1 << 32) - 2
@@ -37,7 +37,7 @@ _PACKED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, *_MARIADB_ROWS])
 
 
 @attrs.frozen(eq=False)
-class Stretch:
+class EventChunk:
     """
     Events of one file, in order. All arrays but `data` have shape (events,).
 
@@ -81,9 +81,9 @@ class Stretch:
         return _event_at(self.file, int(self.positions[number]), self.trailer)
 
 
-def read_stretches(
+def read_chunks(
     path: str | Path, *, start: int, stop: int | None, verify: bool, events: int, span: int
-) -> Iterator[Stretch]:
+) -> Iterator[EventChunk]:
     """
     Yield the stretches of a file; the last one has its error.
 
@@ -101,11 +101,11 @@ def read_stretches(
     data = map_bytes(path)
     for piece in index_pieces(path, start=start, stop=stop, verify=verify, events=events, span=min(span, _MAX_SPAN)):
         if np.isin(piece.types, _PACKED).any():
-            yield from _plain_stretches(piece, span)
+            yield from _plain_chunks(piece, span)
             continue
         starts, ends = piece.bodies
         facts = (piece.positions, ends + piece.trailer, piece.server_ids, piece.timestamps)
-        yield Stretch(piece.file, data, piece.types, starts, ends, *facts, piece.trailer, piece.error)
+        yield EventChunk(piece.file, data, piece.types, starts, ends, *facts, piece.trailer, piece.error)
 
 
 @attrs.define
@@ -125,12 +125,12 @@ class _Copies:
         self.facts.append((event.position, stop, header.type_code, header.server_id, header.timestamp))
         self.size += len(event.body)
 
-    def stretch(self, error: FormatError | None) -> Stretch:
+    def stretch(self, error: FormatError | None) -> EventChunk:
         """Return what was collected."""
         ends = np.cumsum([len(body) for body in self.bodies], dtype=np.int64)
         starts = ends - np.array([len(body) for body in self.bodies], np.int64)
         positions, stops, types, servers, timestamps = np.array(self.facts, np.int64).reshape(-1, 5).T
-        return Stretch(
+        return EventChunk(
             self.file,
             np.frombuffer(b"".join(self.bodies), np.uint8),
             types.astype(np.uint8),
@@ -145,7 +145,7 @@ class _Copies:
         )
 
 
-def _plain_stretches(piece: EventIndex, span: int) -> Iterator[Stretch]:
+def _plain_chunks(piece: EventIndex, span: int) -> Iterator[EventChunk]:
     """Yield the stretches of a piece that holds packed events."""
     copies = _Copies(piece.file, piece.trailer)
     for position in piece.positions.tolist():
