@@ -269,10 +269,8 @@ def run_spark(
         spark_runner,
         spark_session,
     )
-    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
 
     check_built(configuration)
-    ship_by_value(configuration.functions)
     if history is None:
         history = out.below("history")
         manifest = run_ingest(configuration, history, hints_of, progress).manifest

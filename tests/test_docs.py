@@ -27,8 +27,9 @@ from conflict.history.epochs import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
-from conflict.rules.functions import FUNCTIONS, parse_conflict_function
+from conflict.rules.functions import FUNCTIONS
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stop_messages import StopError
 from conflict.rules.table_setup import RefusalKind, set_up

@@ -20,7 +20,8 @@ from conflict.cli.requirements_view import answer_json, print_answer, print_tabl
 from conflict.compatibility.pairing import Pairing, Policy, TableLogging
 from conflict.compatibility.requirements import TABLE_TYPES, Answer, example_function, example_table, requirements
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import FUNCTIONS, ConflictFunction, parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import ServerOptions, parse_binlog_type, server_options
 from ndb_formats.schema.create_table import parse_schema

@@ -10,14 +10,15 @@ import attrs
 import numpy as np
 
 from conflict.columnar.bucket import required_bits
-from conflict.columnar.kernels.arrays import Bool, FunctionArrays
+from conflict.columnar.kernels.arrays import Bool, each_read_only
 from conflict.columnar.kernels.event_masks import EventMasks, event_masks, reflects
-from conflict.rules.functions import ConflictFunction, FunctionCode, Image
+from conflict.columnar.kernels.records import RULE, Rules
+from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Site", "applied_function", "function_arrays", "masks_of", "transactional_tables", "user_functions"]
+__all__ = ["Site", "judging_function", "masks_of", "rules_of", "transactional_tables"]
 
 
 @attrs.frozen
@@ -40,61 +41,29 @@ class Site:
     skip_missing: bool = False
 
 
-def applied_function(setup: TableSetup, role: Role) -> FunctionCode:
-    """Return the function that an applier uses for a table, its role considered; without a role it stops anyway."""
-    if setup.function is None or (setup.function.spec.uses_role and role is Role.PASS):
-        return FunctionCode.NONE
-    return setup.function.spec.code
+def judging_function(setup: TableSetup, role: Role) -> ConflictFunction | None:
+    """Return the function that an applier uses for a table: none under role PASS; without a role it stops anyway."""
+    function = setup.function
+    return None if function is not None and function.spec.uses_role and role is Role.PASS else function
 
 
-def function_arrays(sites: Sequence[Site]) -> FunctionArrays:
-    """Return which function each site applies to each table, as arrays."""
-    rows = [[_facts(setup, site.role) for setup in site.setups] for site in sites]
-    types = (np.int16, np.int8, np.bool_, np.bool_, np.bool_, np.bool_, np.uint64)
-    columns: list[np.ndarray] = [
-        np.array([[facts[place] for facts in row] for row in rows], kind) for place, kind in enumerate(types)
-    ]
-    for number, function in user_functions(sites).items():
-        users = [[setup.function == function for setup in site.setups] for site in sites]
-        columns[0][np.array(users, np.bool_) & (columns[0] != FunctionCode.NONE)] = number
-    code, gci_bits, refreshes, secondary, sends_back, whole_rows, required = columns
-    before, after = _left_out(sites)
-    return FunctionArrays(
-        code, gci_bits, refreshes, secondary, sends_back, whole_rows, required, needs_before=before, needs_after=after
-    )
-
-
-def user_functions(sites: Sequence[Site]) -> dict[int, ConflictFunction]:
-    """Return the functions of users' own by their number in the kernels, the same wherever it is asked."""
-    found: list[ConflictFunction] = []
-    for site in sites:
-        for setup in site.setups:
-            function = setup.function
-            if function is not None and function.spec.code is FunctionCode.USER and function not in found:
-                found.append(function)
-    return dict(enumerate(found, start=int(FunctionCode.USER)))
-
-
-def _left_out(sites: Sequence[Site]) -> tuple[Bool, Bool]:
-    """Return which images must carry the resolve column, or else the operation is left out, per operation."""
-    shape = (len(sites), len(sites[0].setups), len(Operation) + 1)
-    before, after = np.zeros(shape, np.bool_), np.zeros(shape, np.bool_)
+def rules_of(sites: Sequence[Site]) -> Rules:
+    """Return what each applier does with each table, as the kernels read it."""
+    tables = len(sites[0].setups)
+    records, cells = np.zeros((len(sites), tables), RULE), np.zeros((len(sites), tables, len(Operation) + 1), np.int8)
     for number, site in enumerate(sites):
         for table, setup in enumerate(site.setups):
-            if site.skip_missing and setup.function is not None:
-                for operation, image in setup.function.spec.needs.items():
-                    (before if image is Image.BEFORE else after)[number, table, operation] = True
-    return before, after
-
-
-def _facts(setup: TableSetup, role: Role) -> tuple[int, int, bool, bool, bool, bool, int]:
-    code = applied_function(setup, role)
-    whole, required = not setup.format.updated_only, (1 << len(set(required_bits(setup.table).values()))) - 1
-    if setup.function is None or code is FunctionCode.NONE:
-        return 0, 0, False, False, False, whole, required
-    spec = setup.function.spec
-    secondary = spec.uses_role and role is Role.SECONDARY
-    return int(code), setup.function.gci_bits, spec.refreshes, secondary, reflects(setup, role), whole, required
+            rule, function = records[number, table], judging_function(setup, site.role)
+            rule["required"] = (1 << len(set(required_bits(setup.table).values()))) - 1
+            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, site.skip_missing
+            if function is None:
+                continue  # every cell is `Cell.APPLY`
+            rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
+            rule["reflects"] = reflects(setup, site.role)
+            rule["secondary"] = function.spec.uses_role and site.role is Role.SECONDARY
+            if not rule["secondary"]:  # the secondary follows the primary: it judges nothing
+                cells[number, table, 1:] = [function.spec.cell(operation) for operation in Operation]
+    return Rules(*each_read_only(records, cells))
 
 
 def masks_of(sites: Sequence[Site]) -> EventMasks:

@@ -9,10 +9,9 @@ from functools import cached_property
 from conflict.columnar.appliers import Site, masks_of
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, read_only
-from conflict.columnar.kernels.bounds import Bounds, bounds_of
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import FinalRows, trace_images
-from conflict.columnar.kernels.search import stretches_of
+from conflict.columnar.kernels.search import boundaries_of
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketResult"]
@@ -59,18 +58,12 @@ class BucketResult:
             bucket.slots,
             bucket.key_table,
             masks_of(self.sites),
-            folded.decisions,
-            folded.logged,
+            folded,
             self.watched,
         )
 
     @cached_property
     def applied(self) -> tuple[Int32, Int32]:
         """The takes that decisions were made in, and the first decision of each, and how many there are."""
-        applies, starts = stretches_of(read_only(self.folded.decisions.apply))
+        applies, starts = boundaries_of(read_only(self.folded.decisions.apply))
         return applies, starts
-
-    @cached_property
-    def bounds(self) -> Bounds:
-        """Which rows belong to which take."""
-        return bounds_of(self.applies, self.bucket.rows)

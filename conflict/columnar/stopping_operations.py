@@ -14,14 +14,14 @@ import attrs
 import numpy as np
 import pyarrow.compute as pc
 
-from conflict.columnar.appliers import Site, applied_function
+from conflict.columnar.appliers import Site, judging_function
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, Presence, each_read_only
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.operations import place_of, unusable_rows
 from conflict.rules.decision import Cause
-from conflict.rules.functions import FunctionCode, Image
+from conflict.rules.functions import Image
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -124,9 +124,10 @@ def _rules(site: Site) -> _Rules:
     for number, setup in enumerate(site.setups):
         rules.refused[number] = setup.refusal is not None
         rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
-        if setup.function is None or applied_function(setup, site.role) is FunctionCode.NONE:
+        function = judging_function(setup, site.role)
+        if function is None:
             continue
-        spec, column = setup.function.spec, setup.function.column
+        spec, column = function.spec, function.column
         rules.no_role[number] = spec.uses_role and site.role is Role.NONE
         rules.identified[number] = spec.transactional
         rules.column_in_key[number] = column is not None and column in setup.table.primary_key

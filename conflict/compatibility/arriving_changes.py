@@ -14,7 +14,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.rules.functions import Argument, ConflictFunction, FunctionCode, Image
+from conflict.rules.functions import Argument, ConflictFunction, Image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import UpdateFormat, ndb_columns
@@ -128,7 +128,7 @@ def _updates(
 
 def _judges_writes(function: ConflictFunction) -> bool:
     """Whether a write of a row that exists can win: by the server's _INS functions, and if a user's rule says so."""
-    return function.spec.conditional_write or function.spec.code is FunctionCode.USER
+    return function.spec.conditional_write or function.spec.python is not None
 
 
 _STATEMENTS = {Change.INSERT: Operation.WRITE_ROW, Change.DELETE: Operation.DELETE_ROW}

@@ -14,7 +14,7 @@ import attrs
 
 from conflict.compatibility.arriving_changes import Fate, JudgedChange, judged_changes
 from conflict.compatibility.pairing import Pairing, Policy, TableLogging
-from conflict.rules.functions import ConflictFunction, FunctionCode
+from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.stop_messages import StopError
 from conflict.rules.table_setup import RefusalKind, refusal_of
@@ -129,7 +129,7 @@ def _write_setting(logging: TableLogging) -> str:
 def _by_policy(pairing: Pairing, policy: Policy) -> Iterator[Reason]:
     """Policy manual: a before image that holds the key alone serves only functions that need no more than that."""
     spec, column = pairing.function.spec, pairing.function.column
-    if policy is not Policy.MANUAL or not pairing.source.format.minimal or spec.code is FunctionCode.USER:
+    if policy is not Policy.MANUAL or not pairing.source.format.minimal or spec not in FUNCTIONS:
         return  # the manual cannot name a user's function, and its author says what it needs
     at = "ndb_log_update_minimal" if pairing.source.binlog_type == 0 else "binlog_type"
     if spec.name in _NAMED_AS_UNFIT:
@@ -259,7 +259,7 @@ def _column_notes(pairing: Pairing) -> Iterator[str]:
         yield f"{name} is a column of the primary key and so the same on both sides of every update."
     elif column.nullable:
         yield f"{name} can be NULL, which compares as 0."
-    if pairing.function.spec.code is FunctionCode.USER and not pairing.function.spec.needs:
+    if pairing.function.spec.python is not None:
         yield "The function does not say which images it needs; what an image does not carry it finds as None."
     if pairing.on_both is False:
         yield (

@@ -158,7 +158,7 @@ def _function_step(function: ConflictFunction, distance: int) -> _Step:
 
 def _spec_distance(one: FunctionSpec, other: FunctionSpec) -> int:
     """Return how differently two functions behave; what they are called does not count."""
-    renamed = attrs.evolve(one, name=other.name, counter=other.counter, code=other.code, decide=other.decide)
+    renamed = attrs.evolve(one, name=other.name, counter=other.counter)
     return 2 + _flags_that_differ(renamed, other)
 
 

@@ -10,7 +10,8 @@ from conflict.compatibility.pairing import Pairing, Policy, TableLogging
 from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
-from conflict.rules.functions import ConflictFunction, parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table

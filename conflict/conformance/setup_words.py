@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from conflict.rules.functions import PARSE_ERROR
+from conflict.rules.conflict_fn_text import PARSE_ERROR
 from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 
 __all__ = ["setup_differences"]

@@ -21,17 +21,16 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.appliers import Site, transactional_tables
+from conflict.columnar.appliers import Site, rules_of, transactional_tables
 from conflict.columnar.apply_order import ApplierEpochs, order_applies, plan_applies
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.fold_bucket import fold_bucket
-from conflict.columnar.kernels.abridged import expand
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.fold import fold
 from conflict.columnar.output.effects import Difference, Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.decisions import keep_decisions, keep_entries, load_decisions, load_entries
+from conflict.columnar.rounds.decisions import keep_entries, load_entries
 from conflict.columnar.rounds.fixed_point import Settled, conflicts_of, settle
 from conflict.columnar.rounds.rows import keep_rows, load_rows
 from conflict.columnar.rounds.transactions import Changed, Findings, fold_again, fold_round
@@ -329,8 +328,6 @@ def _fold(task: _BucketTask) -> Findings:
             keep_rows(bucket, task.kept)
         found = fold_round(bucket, task.sites, *task.settled)
     keep_entries(found.entries, task.kept, task.round)
-    if found.abridged is not None:
-        keep_decisions(found.abridged, found.findings.keys, task.kept, task.round)
     return found.findings
 
 
@@ -341,21 +338,17 @@ def _unique_states(task: _BucketTask) -> pa.Table:
 def _differing(task: _BucketTask) -> Differing:
     applies, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts)
+    folded = fold(applies, bucket.rows, rules_of(task.sites), conflicts, bucket.key_table, candidates=False)
     return compare_effects(BucketResult(bucket, task.sites, applies, conflicts, folded), with_places=True)
 
 
 def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
     applies, conflicts = task.settled
-    bucket, abridged = task.load(images=True), None
+    bucket = task.load(images=True)
     if not task.look:
         bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
-        abridged = load_decisions(task.kept, task.round)
-    if abridged is not None:
-        folded = expand(abridged, applies, bucket.rows, conflicts)
-    else:
-        folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts, candidates=True)
-        folded = folded.without_vain_passes(conflicts)
+    folded = fold(applies, bucket.rows, rules_of(task.sites), conflicts, bucket.key_table, candidates=True)
+    folded = folded.tracking_conflicts_alone(conflicts)
     result = BucketResult(bucket, task.sites, applies, conflicts, folded)
     summary, tracked = write_bucket(result, task.manifest.files, task.out, final_rows=task.final_rows)
     return summary, tracked, first_unusable(bucket, task.sites, applies) if task.look else {}

@@ -2,8 +2,9 @@
 
 import pytest
 
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, parse_conflict_function
+from conflict.rules.functions import FUNCTIONS
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

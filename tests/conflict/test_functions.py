@@ -7,16 +7,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from conflict.errors import ConfigurationError
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import (
-    FUNCTIONS,
-    Argument,
-    FunctionCode,
-    Image,
-    decide_epoch,
-    decide_max,
-    parse_conflict_function,
-)
+from conflict.rules.functions import FUNCTIONS, Argument, FunctionCode, Image, decide_epoch, decide_max
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW

@@ -17,7 +17,8 @@ from conflict.compatibility.requirements import (
     requirements,
     requirements_table,
 )
-from conflict.rules.functions import FUNCTIONS, parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.create_table import parse_create_table

@@ -9,25 +9,18 @@ from pathlib import Path
 
 import attrs
 import pytest
+from conflict.jobs.shipping import ship_by_value
 from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
 from conflict.errors import ConfigurationError
-from conflict.jobs.shipping import ship_by_value
 from conflict.rules import user_policies as user_functions
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS, add_counters, zero_counters
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import (
-    FUNCTIONS,
-    Argument,
-    FunctionCode,
-    FunctionSpec,
-    decide_max,
-    decide_max_ins,
-    parse_conflict_function,
-)
+from conflict.rules.functions import FUNCTIONS, Argument, FunctionCode, FunctionSpec, decide_max, decide_max_ins
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.table_setup import RefusalKind, set_up
 from conflict.rules.user_policies import by_numbers, load_functions, user_function

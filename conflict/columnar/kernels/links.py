@@ -18,7 +18,7 @@ EMPTY = int(Kind.EMPTY)
 
 @njit(cache=True, nogil=True)
 def epoch_of_rows(epochs, starts, rows):
-    """Return the epoch of some rows, whose numbers are in order; see `stretches_of`."""
+    """Return the epoch of some rows, whose numbers are in order; see `boundaries_of`."""
     found = np.empty(len(rows), np.uint64)
     place = 0
     for number in range(len(rows)):
@@ -34,7 +34,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
     Mark the keys of rows that stand in one of some groups; both are in the order of epoch and group.
 
     Args:
-        row_epochs: The different epochs of the rows; see `conflict.columnar.kernels.search.stretches_of`.
+        row_epochs: The different epochs of the rows; see `conflict.columnar.kernels.search.boundaries_of`.
         starts: Where the rows of each begin.
         row_group: Group of each row.
         key: Key of each row.

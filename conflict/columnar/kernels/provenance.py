@@ -19,18 +19,16 @@ from numba import njit
 from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
-    Decisions,
     EpochApplies,
     Int8,
     Int16,
     Int32,
     Int64,
-    Logged,
     each_read_only,
     read_only,
 )
-from conflict.columnar.kernels.bounds import Bounds, bounds_of
 from conflict.columnar.kernels.event_masks import EventMasks, mark_columns
+from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.last_images import last_images
 from conflict.columnar.kernels.records import Records
 from conflict.rules.decision import Verdict
@@ -135,8 +133,7 @@ def trace_images(
     slots: Int64,
     key_table: Int16,
     masks: EventMasks,
-    decisions: Decisions,
-    logged: Logged,
+    folded: Folded,
     watched: Bool | None = None,
 ) -> FinalRows:
     """
@@ -150,17 +147,16 @@ def trace_images(
         slots: First slot of each key, one slot per column of its table, and their total. Shape (keys + 1,).
         key_table: Table number of each key. Shape (keys,).
         masks: Which columns a reflected event carries.
-        decisions: What `fold` returned.
-        logged: What `fold` returned.
+        folded: What `fold` returned.
         watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
     """
-    bounds: Bounds = bounds_of(applies, rows)
+    decisions, logged = folded.decisions, folded.logged
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
     traced, logging = _traced_rows(rows, images), watching.copy()
     logging[logged.key] = True
     exists, final = last_images(
-        *(*each_read_only(applies.applier, bounds.local_end), traced, len(rows[0])),
+        *(*each_read_only(applies.applier, folded.own_end), traced, len(rows[0])),
         *each_read_only(sets.offsets, sets.columns, slots),
         *each_read_only(decisions.apply, decisions.source, decisions.verdict, logging),
     )
@@ -171,7 +167,7 @@ def trace_images(
     keys, followed = (len(key_table), slots[-1]) if masks.reflects.any() else (0, 0)
     first, total = len(rows[0]), len(traced)
     count = _trace(
-        *(*each_read_only(applies.applier, bounds.local_end), traced, (0, first), (first, total), np.array([0, first])),
+        *(*each_read_only(applies.applier, folded.own_end), traced, (0, first), (first, total), np.array([0, first])),
         *(read_only(logging), exists, final, *each_read_only(sets.offsets, sets.columns, slots, key_table)),
         tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
         *each_read_only(decisions.apply, decisions.source, decisions.verdict),

@@ -13,6 +13,8 @@ import numpy as np
 from conflict.columnar.decided_bucket import BucketResult
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import compare, in_order, look_quickly, touched_rows
+from conflict.columnar.kernels.records import changes_of, schedule_of
+from conflict.columnar.kernels.search import open_start
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
 __all__ = ["Difference", "Differing", "compare_effects"]
@@ -131,9 +133,11 @@ def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple
     number, epoch, group = place
     applies, rows = result.applies, result.bucket.rows[number]
     here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
+    schedule, changes = schedule_of(applies), changes_of(result.bucket.rows)
     changed: set[tuple[int, int]] = set()
     for apply in np.flatnonzero(here).tolist():
-        stretch = slice(int(result.bounds.open_start[apply]), int(result.bounds.local_end[apply]))
+        first = open_start(apply, schedule, changes) - changes.begin[number]
+        stretch = slice(int(first), int(result.folded.own_end[apply]))
         mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
         changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
     return frozenset(changed)

@@ -7,12 +7,11 @@ from __future__ import annotations
 import attrs
 import numpy as np
 
-from conflict.columnar.kernels.abridged import DEVIATION, Abridged
 from conflict.columnar.kernels.arrays import Bool, Int32
 from conflict.columnar.kernels.fold import Folded
 from conflict.grid.folder import Folder
 
-__all__ = ["Entries", "keep_decisions", "keep_entries", "load_decisions", "load_entries"]
+__all__ = ["Entries", "keep_entries", "load_entries"]
 
 
 @attrs.frozen(eq=False)
@@ -59,42 +58,3 @@ def load_entries(folder: Folder, number: int) -> Entries:
 
 def _entries(number: int) -> str:
     return f"entries-{number:05d}.arrow"
-
-
-def keep_decisions(found: Abridged, keys: Int32 | None, folder: Folder, number: int) -> None:
-    """Leave the decisions that a round made on some keys; None for all."""
-    arrays: dict[str, np.ndarray] = {
-        "deviations": found.deviations.view(np.uint8),
-        "exists": found.exists.ravel().view(np.uint8),
-        "unexplained": found.unexplained.ravel(),
-    }
-    folder.write_arrays(_decisions(number), arrays if keys is None else {**arrays, "keys": keys})
-
-
-def load_decisions(folder: Folder, number: int) -> Abridged | None:
-    """Return the last decisions on every key that `keep_decisions` left up to a round; None if it was not called."""
-    rounds: list[tuple[Int32 | None, Abridged]] = []
-    while not rounds or rounds[-1][0] is not None:
-        if not folder.exists(_decisions(number)):
-            return None
-        found = folder.read_arrays(_decisions(number))
-        exists, unexplained = found["exists"].view(np.bool_), found["unexplained"]
-        deviations = found["deviations"].view(DEVIATION)
-        abridged = Abridged(deviations, exists.reshape(2, -1), unexplained.reshape(2, -1))
-        rounds.append((found.get("keys"), abridged))
-        number -= 1
-    _, first = rounds[-1]
-    exists, unexplained = first.exists.copy(), first.unexplained.copy()
-    settled = np.zeros(exists.shape[1], np.bool_)
-    parts = []
-    for keys, later in rounds:
-        parts.append(later.deviations[~settled[later.deviations["key"]]])
-        if keys is not None:
-            settled[keys] = True
-    for keys, later in rounds[-2::-1]:
-        exists[:, keys], unexplained[:, keys] = later.exists, later.unexplained
-    return Abridged(np.concatenate(parts), exists, unexplained)
-
-
-def _decisions(number: int) -> str:
-    return f"decisions-{number:05d}.arrow"

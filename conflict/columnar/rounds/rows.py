@@ -26,7 +26,7 @@ from conflict.columnar.kernels.arrays import (
     read_only,
 )
 from conflict.columnar.kernels.links import epoch_of_rows, mark_keys, rows_of_keys
-from conflict.columnar.kernels.search import stretches_of
+from conflict.columnar.kernels.search import boundaries_of
 from conflict.grid.folder import Folder
 
 __all__ = ["ChosenRows", "KeptRows", "RoundRows", "keep_rows", "load_rows"]
@@ -140,7 +140,7 @@ def keep_rows(bucket: Bucket, folder: Folder) -> None:
     """Leave the rows of a bucket for later rounds and the result."""
     folder.write_arrays(_TABLES, {"table": bucket.key_table})
     for side, rows in enumerate(bucket.rows):
-        epochs, starts = stretches_of(read_only(rows.epoch))
+        epochs, starts = boundaries_of(read_only(rows.epoch))
         columns = {name: getattr(rows, name) for name in _DECIDING if holds_anything(getattr(rows, name))}
         found = {"key": rows.key, "epochs": epochs, "starts": starts}
         folder.write_arrays(_side(side), {**found, **columns})

@@ -18,10 +18,8 @@ from functools import lru_cache
 import attrs
 import numpy as np
 
-from conflict.columnar.appliers import Site, function_arrays, transactional_tables
+from conflict.columnar.appliers import Site, rules_of, transactional_tables
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.fold_bucket import fold_bucket
-from conflict.columnar.kernels.abridged import Abridged, abridge
 from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
@@ -35,9 +33,9 @@ from conflict.columnar.kernels.arrays import (
     each_read_only,
     read_only,
 )
-from conflict.columnar.kernels.fold import Folded
+from conflict.columnar.kernels.fold import Folded, fold
 from conflict.columnar.kernels.links import linked, mark_keys
-from conflict.columnar.kernels.search import stretches_of
+from conflict.columnar.kernels.search import boundaries_of
 from conflict.columnar.rounds.decisions import Entries
 from conflict.columnar.rounds.rows import RoundRows
 from conflict.columnar.stopping_operations import Unusable, now_unusable, unusable_decisions
@@ -76,13 +74,10 @@ class RoundResult:
     Attributes:
         findings: What the driver needs to know.
         entries: What appliers logged in the bucket, as far as is known then.
-        abridged: All decisions on the rows that were folded; None where an applier reflects what it applies, as most
-            deviate then.
     """
 
     findings: Findings
     entries: Entries
-    abridged: Abridged | None
 
 
 @attrs.frozen(eq=False)
@@ -126,10 +121,10 @@ def fold_round(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, con
         applies: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts, candidates=True)
+    folded = fold(applies, bucket.rows, rules_of(sites), conflicts, bucket.key_table, candidates=True)
     unusable = unusable_decisions(bucket, sites, applies, folded)
     found = _find(bucket.rows, bucket.key_table, sites, applies, conflicts, folded)
-    return RoundResult(attrs.evolve(found, unusable=unusable), Entries.of(folded), _abridged(folded, sites))
+    return RoundResult(attrs.evolve(found, unusable=unusable), Entries.of(folded))
 
 
 def fold_again(
@@ -157,21 +152,14 @@ def fold_again(
     affected = _affected(rows, applies, changed, entries)
     chosen = rows.of_keys(affected)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
-    folded = fold_bucket(chosen.rows, key_table, sites, applies, conflicts, candidates=True)
+    folded = fold(applies, chosen.rows, rules_of(sites), conflicts, key_table, candidates=True)
     if now_unusable(sites, applies, folded, key_table):
         return None
     found = _find(chosen.rows, key_table, sites, applies, conflicts, folded)
     for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
-    abridged = _abridged(folded, sites)
-    if abridged is not None:
-        abridged.renumber(keys, chosen.numbers, applies)
     entries = entries.with_others(affected, keys, Entries.of(folded))
-    return RoundResult(attrs.evolve(found, keys=keys), entries, abridged)
-
-
-def _abridged(folded: Folded, sites: Sequence[Site]) -> Abridged | None:
-    return None if function_arrays(sites).reflects.any() else abridge(folded)
+    return RoundResult(attrs.evolve(found, keys=keys), entries)
 
 
 def _affected(rows: RoundRows, applies: EpochApplies, changed: Changed, entries: Entries) -> Bool:
@@ -199,7 +187,7 @@ def _own_places(applies: EpochApplies) -> list[list[np.ndarray]]:
     for side in (0, 1):
         mine = np.flatnonzero(applies.applier == side)
         mine = mine[np.lexsort((applies.group[mine], applies.epoch[mine]))]
-        stretches = stretches_of(read_only(applies.epoch[mine]))
+        stretches = boundaries_of(read_only(applies.epoch[mine]))
         found.append(each_read_only(*stretches, applies.group[mine], mine.astype(np.int32)))
     return found
 

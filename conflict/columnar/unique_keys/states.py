@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.appliers import Site
+from conflict.columnar.appliers import Site, rules_of
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.fold_bucket import fold_bucket
 from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
+from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance import WatchedRows
 from conflict.columnar.operation_order import PLACES, places_of
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
@@ -71,7 +71,7 @@ def unique_states(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, 
         applies: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts)
+    folded = fold(applies, bucket.rows, rules_of(sites), conflicts, bucket.key_table, candidates=False)
     result = BucketResult(bucket, tuple(sites), applies, conflicts, folded, watched=has_unique_keys(sites))
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)
