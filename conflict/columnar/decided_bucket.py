@@ -8,10 +8,9 @@ from functools import cached_property
 
 from conflict.columnar.appliers import Site, masks_of
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, read_only
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import FinalRows, trace_images
-from conflict.columnar.kernels.search import boundaries_of
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketResult"]
@@ -61,9 +60,3 @@ class BucketResult:
             folded,
             self.watched,
         )
-
-    @cached_property
-    def applied(self) -> tuple[Int32, Int32]:
-        """The takes that decisions were made in, and the first decision of each, and how many there are."""
-        applies, starts = boundaries_of(read_only(self.folded.decisions.apply))
-        return applies, starts

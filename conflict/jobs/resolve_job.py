@@ -47,7 +47,7 @@ from conflict.history import reconcile
 from conflict.history.model import Cluster, EpochApply
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.results.layout import APPLIED, applied_epochs_path, applied_epochs_table
+from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
@@ -75,6 +75,7 @@ class _BucketTask:
     numbers: TableNumbers
     sites: tuple[Site, ...]
     final_rows: bool
+    all_outcomes: bool
     look: bool = False
     applies: Shared[EpochApplies] | None = None
     conflicts: Shared[Conflicts] | None = None
@@ -108,6 +109,7 @@ def resolve_history(
     *,
     use_evidence: bool = True,
     final_rows: bool = True,
+    all_outcomes: bool = False,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -120,6 +122,8 @@ def resolve_history(
         out: Where the result goes.
         use_evidence: Settle what the binlogs leave open by what they show (see `conflict.history.reconcile`).
         final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -127,7 +131,7 @@ def resolve_history(
     """
     manifest = Manifest.from_json(history.read_json("history.json"))
     numbers = table_numbers(configuration)
-    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows)
+    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows, all_outcomes)
     job = _Job(runner, base, progress)
     table = history.read_table("schedule.parquet", SCHEDULE)
     settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
@@ -140,7 +144,6 @@ def resolve_history(
     out.delete("shared")
     sites, applies, conflicts = job.base.sites, settled.applies, settled.conflicts
     _write_applied_epochs(out, sites, applies)
-    out.write_json(APPLIED, {site.name: [summary.applied[site.name] for summary in summaries] for site in sites})
     stops = {
         site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
         for number, site in enumerate(sites)
@@ -350,7 +353,8 @@ def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, U
     folded = fold(applies, bucket.rows, rules_of(task.sites), conflicts, bucket.key_table, candidates=True)
     folded = folded.tracking_conflicts_alone(conflicts)
     result = BucketResult(bucket, task.sites, applies, conflicts, folded)
-    summary, tracked = write_bucket(result, task.manifest.files, task.out, final_rows=task.final_rows)
+    wanted = {"final_rows": task.final_rows, "all_outcomes": task.all_outcomes}
+    summary, tracked = write_bucket(result, task.manifest.files, task.out, **wanted)
     return summary, tracked, first_unusable(bucket, task.sites, applies) if task.look else {}
 
 

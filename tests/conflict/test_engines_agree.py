@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.agreement import Applied, applied_by_job, applied_by_reference
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.key_buckets import TableNumbers
@@ -37,11 +36,11 @@ from tests.conflict.random_histories import (
 )
 
 
-def _contents(out: Folder, run: Configuration, summary: RunSummary, applied: Applied) -> dict[str, Any]:
+def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
     """Everything that a result holds, in an order that does not depend on buckets."""
-    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters, "applied": applied}
+    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
     for cluster, setups in run.setups().items():
-        found[f"taken {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
+        found[f"epochs {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
@@ -73,9 +72,9 @@ def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     setups = run.setups()
     resolution = resolve(history, setups, skip_missing=run.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), history, setups, resolution)
+        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary, applied_by_reference(resolution)))
+        return _without_comparison(_contents(Folder(folder), run, summary))
 
 
 def by_kernels(
@@ -92,9 +91,9 @@ def by_kernels(
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
-        summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
-        applied = applied_by_job(out, grid, run.setups())
-        return _without_comparison(_contents(out, run, summary, applied))
+        options = {"use_evidence": False, "final_rows": final_rows, "all_outcomes": True}
+        summary = resolve_history(runner, run, grid, out, **options)
+        return _without_comparison(_contents(out, run, summary))
 
 
 RUNS = {

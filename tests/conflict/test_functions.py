@@ -9,13 +9,18 @@ from hypothesis import strategies as st
 from conflict.errors import ConfigurationError
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, FunctionCode, Image, decide_epoch, decide_max
+from conflict.rules.functions import FUNCTIONS, Argument, FunctionSpec, Image
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 APPLIED = Decision(Verdict.APPLIED)
 MISSING = Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST)
 EXISTS = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
+
+
+def function(name: str) -> FunctionSpec:
+    """Return a function by its name."""
+    return next(spec for spec in FUNCTIONS if spec.name == name)
 
 
 def loses(incoming: int | None, stored: int) -> Decision:
@@ -76,11 +81,6 @@ class TestTable:
         """OLD needs before values, MAX the after value or that of the row it deletes, INS that of inserts too."""
         (spec,) = (spec for spec in FUNCTIONS if spec.name == name)
         assert dict(spec.needs) == needs
-
-    def test_numbers(self):
-        """Every function has a number of its own in the kernels; 0 is no function."""
-        assert sorted(spec.code for spec in FUNCTIONS) == [1, 2, 3, 4, 5, 6, 7, 8, 9]
-        assert FunctionCode.NONE == 0
 
     def test_transactions_and_roles(self):
         """The names say which functions judge transactions, and which have roles."""
@@ -207,7 +207,7 @@ class TestMax:
     def test_presence(self, exists: bool, operation: Operation, expected: Decision):
         """A row that is there cannot be inserted, one that is not cannot be changed, whatever the values."""
         row = RowState(exists, value=1 if exists else None)
-        assert decide_max(row, IncomingOperation(operation, before=9, after=9)) == expected
+        assert function("NDB$MAX").decide(row, IncomingOperation(operation, before=9, after=9)) == expected
 
     @pytest.mark.parametrize(
         ("stored", "after", "expected"),
@@ -226,7 +226,7 @@ class TestMax:
     def test_update(self, stored: int, after: int, expected: Decision):
         """The greater value wins, unsigned; an equal one loses."""
         row = RowState(True, value=stored)
-        assert decide_max(row, IncomingOperation(UPDATE, before=0, after=after)) == expected
+        assert function("NDB$MAX").decide(row, IncomingOperation(UPDATE, before=0, after=after)) == expected
 
     @pytest.mark.parametrize(
         ("stored", "before", "expected"),
@@ -240,12 +240,15 @@ class TestMax:
     )
     def test_delete(self, stored: int, before: int, expected: Decision):
         """A delete must have seen the stored value; a greater one does not help."""
-        assert decide_max(RowState(True, value=stored), IncomingOperation(DELETE, before=before)) == expected
+        assert (
+            function("NDB$MAX").decide(RowState(True, value=stored), IncomingOperation(DELETE, before=before))
+            == expected
+        )
 
     def test_epochs_do_not_matter(self):
         """A row that was changed here just now is judged by its value alone."""
         row = RowState(True, local=True, epoch=99, value=1)
-        assert decide_max(row, IncomingOperation(UPDATE, after=2, max_replicated_epoch=1)) == APPLIED
+        assert function("NDB$MAX").decide(row, IncomingOperation(UPDATE, after=2, max_replicated_epoch=1)) == APPLIED
 
 
 class TestEpoch:
@@ -263,7 +266,7 @@ class TestEpoch:
     def test_presence(self, exists: bool, operation: Operation, expected: Decision):
         """A presence anomaly is a conflict, also where the epoch came back."""
         row = RowState(exists, local=True, epoch=1)
-        assert decide_epoch(row, IncomingOperation(operation, max_replicated_epoch=9)) == expected
+        assert function("NDB$EPOCH").decide(row, IncomingOperation(operation, max_replicated_epoch=9)) == expected
 
     @pytest.mark.parametrize("operation", [UPDATE, DELETE])
     @pytest.mark.parametrize(
@@ -284,7 +287,7 @@ class TestEpoch:
     def test_epochs(self, operation: Operation, local: bool, epoch: int, known: int, expected: Decision):
         """A row changed here in an epoch later than the last one known to be there is in conflict; M itself is not."""
         row = RowState(True, local, epoch)
-        assert decide_epoch(row, IncomingOperation(operation, max_replicated_epoch=known)) == expected
+        assert function("NDB$EPOCH").decide(row, IncomingOperation(operation, max_replicated_epoch=known)) == expected
 
 
 @given(argument=st.text("0123456789xXabfF+-\t", min_size=1, max_size=24))

@@ -1,17 +1,12 @@
 """Conflict functions that users write."""
 
 import json
-import subprocess
 import sys
 from collections.abc import Callable
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
 
-import attrs
 import pytest
-from conflict.jobs.shipping import ship_by_value
-from hypothesis import given
-from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
@@ -20,10 +15,10 @@ from conflict.rules import user_policies as user_functions
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS, add_counters, zero_counters
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, FunctionCode, FunctionSpec, decide_max, decide_max_ins
+from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.table_setup import RefusalKind, set_up
-from conflict.rules.user_policies import by_numbers, load_functions, user_function
+from conflict.rules.user_policies import load_functions, policies_of_tables, python_function
 from docs.examples.at_least import at_least
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
@@ -33,6 +28,7 @@ DEMO = ROOT / "tests" / "recordings" / "demo"
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 HERE, GONE = RowState(exists=True, value=5), RowState(exists=False)
 APPLIED = Decision(Verdict.APPLIED)
+ROW = {"write": "reject if present", "update": "at least", "delete": "equal"}
 
 
 def always(answer: object) -> Callable[[RowState, IncomingOperation], object]:
@@ -58,27 +54,13 @@ class TestLoading:
             "Ndb_conflict_fn_at_least",
             Argument.COLUMN,
         )
-        assert (spec.code, dict(spec.needs), spec.refreshes) == (FunctionCode.USER, {}, False)
+        assert (dict(spec.needs), spec.refreshes, spec.transactional) == ({}, False, False)
         assert spec.decide(HERE, IncomingOperation(UPDATE, after=5)) == APPLIED
 
     def test_the_functions_of_the_server_stay(self):
         """They come first."""
         assert load_functions([]) == FUNCTIONS
         assert load_functions(["docs.examples.at_least:at_least"])[:-1] == FUNCTIONS
-
-    def test_a_spec(self):
-        """A whole spec keeps what it says, but for its number in the kernels; its rule is checked like any other."""
-        given = FunctionSpec("MY$FN", "my_counter", Argument.GCI_BITS, decide_max, FunctionCode.MAX, refreshes=True)
-        spec = user_function("anything", given)
-        assert (spec.name, spec.counter, spec.argument, spec.refreshes) == (
-            "MY$FN",
-            "my_counter",
-            Argument.GCI_BITS,
-            True,
-        )
-        assert spec.code is FunctionCode.USER
-        wrong = user_function("x", attrs.evolve(given, decide=always(None)))
-        assert "function MY$FN, update" in message_of(lambda: wrong.decide(HERE, IncomingOperation(UPDATE)))
 
     def test_a_module_of_the_working_directory(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
         """It need not be installed; names with dots are followed."""
@@ -103,7 +85,7 @@ class TestLoading:
             ("docs.examples.at_least:nothing", "there is no nothing in docs.examples.at_least"),
             ("docs.examples.at_least:", "there is no  in docs.examples.at_least"),
             ("conflict.rules.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
-            ("conflict.rules.functions:parse_conflict_function.__name__", "'__name__' is str"),
+            ("conflict.rules.functions:judge.__name__", "'__name__' is str"),
             ("math:sqrt", "sqrt must take two values, a RowState and an IncomingOperation"),
             ("nothing", "give it as module:name; entry points of the group ndb_conflict.functions are none"),
         ],
@@ -117,7 +99,7 @@ class TestLoading:
     @pytest.mark.parametrize("name", ["", "a b", "a(b", "<lambda>", "1a"])
     def test_names_that_cannot_be_called(self, name: str):
         """A name has to stand before a parenthesis."""
-        assert "cannot stand in conflict_fn" in message_of(lambda: user_function(name, at_least))
+        assert "cannot stand in conflict_fn" in message_of(lambda: python_function(name, at_least))
 
     def test_names_that_clash(self):
         """With the server's functions, or with each other."""
@@ -127,13 +109,51 @@ class TestLoading:
             "before; give it another name"
         )
 
-    def test_a_spec_named_as_a_function_of_the_server(self, monkeypatch: pytest.MonkeyPatch):
-        """Neither its name nor its counter can be taken."""
-        for name, counter in (("NDB$MAX", "mine"), ("MINE", "Ndb_conflict_fn_max")):
-            spec = FunctionSpec(name, counter, Argument.COLUMN, decide_max, FunctionCode.USER)
-            monkeypatch.setattr("docs.examples.at_least.at_least", spec)
-            message = message_of(lambda: load_functions(["docs.examples.at_least:at_least"]))
-            assert "NDB$MAX (counter Ndb_conflict_fn_max) is a function of the server" in message
+    @pytest.mark.parametrize("name", ["NDB$MAX", "max"])
+    def test_a_row_named_as_a_function_of_the_server(self, name: str):
+        """Neither its name nor its counter can be had."""
+        policies = policies_of_tables([{"name": name, **ROW}])
+        message = message_of(lambda: load_functions([], policies))
+        assert message.startswith(f"function row {name}: NDB$MAX (counter Ndb_conflict_fn_max) is a function of the")
+
+
+class TestRows:
+    """Rows of cells in a run file."""
+
+    def test_a_row(self):
+        """Its cells say which images it needs; its counter goes by its name."""
+        (spec,) = policies_of_tables([{"name": "NEWEST", **ROW}])
+        assert (spec.write, spec.update, spec.delete) == (Cell.REJECT_IF_PRESENT, Cell.AT_LEAST, Cell.EQUAL)
+        assert (spec.counter, dict(spec.needs)) == (
+            "Ndb_conflict_fn_newest",
+            {UPDATE: Image.AFTER, DELETE: Image.BEFORE},
+        )
+        assert str(parse_conflict_function("NEWEST(version)", [spec])) == "NEWEST(version)"
+
+    def test_a_row_by_epoch(self):
+        """It takes extra GCI bits, and rejected rows are refreshed."""
+        (spec,) = policies_of_tables(
+            [{"name": "KEEP", "write": "reject if present", "update": "by epoch", "delete": "by epoch"}]
+        )
+        assert (spec.refreshes, str(parse_conflict_function("KEEP(3)", [spec]))) == (True, "KEEP(3)")
+
+    @pytest.mark.parametrize(
+        ("changed", "complaint"),
+        [
+            ({"name": None}, "None cannot stand in conflict_fn"),
+            ({"name": "a b"}, "'a b' cannot stand in conflict_fn"),
+            ({"write": "equal"}, "write is 'equal'; it can be apply, reject if present, greater, at least, less, by"),
+            ({"update": "bigger"}, "update is 'bigger'; it can be apply, reject if missing, equal, greater,"),
+            ({"delete": "reject if present"}, "delete is 'reject if present'; it can be apply, reject if missing,"),
+            ({"delete": None}, "delete is None; it can be"),
+            ({"delete": "by epoch"}, "NEWEST compares a column for one operation and epochs for another"),
+            ({"insert": "apply"}, "unknown entries insert; known are name, write, update, delete"),
+        ],
+    )
+    def test_refused(self, changed: dict[str, object], complaint: str):
+        """The row and the entry are named, with what it can be."""
+        message = message_of(lambda: policies_of_tables([{"name": "NEWEST", **ROW, **changed}]))
+        assert message.startswith(f"row 1 of [[conflict_function]]: {complaint}")
 
 
 class TestAnswers:
@@ -151,7 +171,7 @@ class TestAnswers:
     )
     def test_usable(self, row: RowState, operation: Operation, answer: Decision):
         """It is passed on as it is."""
-        assert user_function("f", always(answer)).decide(row, IncomingOperation(operation)) is answer
+        assert python_function("f", always(answer)).decide(row, IncomingOperation(operation)) is answer
 
     @pytest.mark.parametrize(
         ("row", "operation", "answer", "complaint"),
@@ -175,7 +195,7 @@ class TestAnswers:
     )
     def test_refused(self, row: RowState, operation: Operation, answer: object, complaint: str):
         """Function, operation and the answer are named."""
-        spec = user_function("f", always(answer))
+        spec = python_function("f", always(answer))
         assert complaint in message_of(lambda: spec.decide(row, IncomingOperation(operation)))
 
     def test_a_rule_that_fails(self):
@@ -184,27 +204,11 @@ class TestAnswers:
         def divide(row: RowState, incoming: IncomingOperation) -> Decision:
             return Decision(Verdict.APPLIED, stored=(incoming.after or 1) // (row.value or 0))
 
-        spec = user_function("divide", divide)
+        spec = python_function("divide", divide)
         assert message_of(lambda: spec.decide(GONE, IncomingOperation(DELETE))) == (
             "function divide, delete of a row that does not exist: it failed with ZeroDivisionError: "
             "integer division or modulo by zero"
         )
-
-    @given(
-        operation=st.sampled_from([WRITE, UPDATE, DELETE]),
-        exists=st.booleans(),
-        local=st.booleans(),
-        numbers=st.lists(st.integers(0, 2**64 - 1), min_size=5, max_size=5),
-    )
-    def test_numbers(self, operation: Operation, exists: bool, local: bool, numbers: list[int]):
-        """On numbers it decides as on values."""
-        epoch, value, before, after, back = numbers
-        spec = user_function("max_ins", decide_max_ins)
-        function = parse_conflict_function("max_ins(x)", [spec])
-        row = RowState(exists, local, epoch, value) if exists else GONE
-        made = decide_max_ins(row, IncomingOperation(operation, before, after, back))
-        found = by_numbers(function)(int(operation), exists, local, epoch, value, before, after, back)
-        assert found == (made.verdict, made.cause, made.incoming or 0, made.stored or 0)
 
 
 class TestSetUp:
@@ -238,7 +242,7 @@ class TestSetUp:
 
     def test_the_longest_name_counts(self):
         """One name may begin another."""
-        specs = [user_function(name, at_least) for name in ("late", "later")]
+        specs = [python_function(name, at_least) for name in ("late", "later")]
         assert parse_conflict_function("later(x)", specs).spec.name == "later"
         assert parse_conflict_function("late(x)", specs).spec.name == "late"
 
@@ -250,50 +254,20 @@ class TestSetUp:
         assert add_counters([{"mine": 2}, {"mine": 3}])["mine"] == 5
 
 
-def test_a_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both engines run it, to the same counters."""
+def test_a_rule_in_python_runs_in_the_reference_engine_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other engines refuse it by its name, before anything is read."""
     monkeypatch.chdir(ROOT)
     for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     run = tmp_path / "run.toml"
     run.write_text(run.read_text().replace("NDB$EPOCH()", "at_least(x)"))
-    own = ["--function", "docs.examples.at_least:at_least"]
-    arguments = ["resolve", str(run), "--out"]
-    found = {}
-    for engine in ("reference", "spark"):
-        out = tmp_path / engine
-        done = CliRunner().invoke(cli.app, [*arguments, str(out), *own, "--engine", engine])
-        assert (done.exit_code, done.exception) == (0, None)
-        found[engine] = json.loads((out / "counters.json").read_text())
-    assert {name: each["Ndb_conflict_fn_at_least"] for name, each in found["reference"].items()} == {"A": 22, "B": 0}
-    assert found["spark"] == found["reference"]
-
-
-def test_it_can_be_sent_to_a_worker(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With its code, to a process that does not have its module."""
-    (tmp_path / "far_away.py").write_text(
-        "from conflict.rules.decision import Decision, Verdict\n\n\n"
-        "def far(row, incoming):\n    return Decision(Verdict.IGNORED, stored=LIMIT)\n\n\nLIMIT = 3\n"
-    )
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(sys, "path", list(sys.path))
-    functions = load_functions(["far_away:far"])
-    ship_by_value(functions)
-    from pyspark import cloudpickle  # noqa: PLC0415  # as the jobs do it
-
-    (tmp_path / "far_away.py").unlink()
-    code = (
-        "import pickle, sys; from conflict.rules.decision import *; from conflict.rules.functions import Operation; "
-        "spec = pickle.loads(sys.stdin.buffer.read()); "
-        "print(spec.name, spec.decide(RowState(True), IncomingOperation(Operation.UPDATE_ROW)).stored)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], input=cloudpickle.dumps(functions[-1]), capture_output=True, cwd=ROOT, check=False
-    )
-    assert (done.stdout.decode(), done.stderr.decode()) == ("far 3\n", "")
-
-
-def test_the_example_is_the_one_in_the_pages() -> None:
-    """What docs/adding.md shows is what stands in the file."""
-    _, shown = (ROOT / "docs" / "examples" / "at_least.py").read_text().split("\n\n", maxsplit=1)
-    assert shown in (ROOT / "docs" / "adding.md").read_text()
+    arguments = ["resolve", str(run), "--function", "docs.examples.at_least:at_least", "--engine"]
+    done = CliRunner().invoke(cli.app, [*arguments, "reference", "--out", str(tmp_path / "reference")])
+    assert (done.exit_code, done.exception) == (0, None)
+    found = json.loads((tmp_path / "reference" / "counters.json").read_text())
+    assert {name: each["Ndb_conflict_fn_at_least"] for name, each in found.items()} == {"A": 22, "B": 0}
+    for engine in ("spark", "local"):
+        done = CliRunner().invoke(cli.app, [*arguments, engine, "--out", str(tmp_path / engine)])
+        assert done.exit_code == 2
+        assert "at_least is a rule in Python, which only --engine reference runs" in " ".join(done.output.split())
+        assert not (tmp_path / engine).exists()
