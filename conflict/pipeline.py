@@ -13,7 +13,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import Configuration
-from conflict.errors import HistoryError, NotBuiltError
+from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
@@ -24,9 +24,10 @@ from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import StageProgress
+from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.replay import resolve
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
+from conflict.results.layout import outcomes_note
 from conflict.results.model import Resolution
 from conflict.results.summary import RunSummary
 from conflict.rules.functions import Argument, FunctionSpec
@@ -34,17 +35,40 @@ from conflict.rules.table_setup import TableSetup
 
 __all__ = [
     "ENGINES",
+    "ResolveOptions",
     "Run",
     "check_built",
     "finished_history",
     "resolve_settled",
     "run_ingest",
+    "run_local",
     "run_reference",
     "run_spark",
     "whole_or_not_at_all",
 ]
 
 HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
+
+
+@attrs.frozen
+class ResolveOptions:
+    """
+    What is wanted of a result, and what is there already.
+
+    Attributes:
+        history: A finished History of the run's binlogs, which are not read again; None to make one beside the result.
+        final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
+    """
+
+    history: Folder | None = None
+    final_rows: bool = True
+    all_outcomes: bool = False
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 @attrs.frozen
@@ -70,9 +94,10 @@ class Run:
     epochs_left_out: dict[str, int]
     settled: tuple[Settled, ...] = ()
 
-    def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
+    def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
         return {
+            "readme": outcomes_note(all_outcomes=all_outcomes),
             "engine": engine,
             "configuration": _configuration_json(configuration),
             "versions": {
@@ -144,9 +169,18 @@ def run_reference(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the reference engine, in this process, and write the result."""
+    """
+    Resolve with the reference engine, in this process, and write the result.
+
+    Raises:
+        ConfigurationError: A History is given; this engine reads the binlogs itself.
+    """
+    if options.history is not None:
+        message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
+        raise ConfigurationError(message)
     check_built(configuration)
     readings: dict[str, Reading] = {}
     for done, cluster in enumerate(configuration.clusters):
@@ -165,7 +199,7 @@ def run_reference(
         lambda done: progress("resolving", done, items),
         skip_missing=configuration.skip_missing,
     )
-    write_resolution(out, history, setups, resolution)
+    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
@@ -218,7 +252,7 @@ def run_ingest(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
+    progress: StageProgress = no_progress,
 ) -> Ingested:
     """
     Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`.
@@ -226,7 +260,12 @@ def run_ingest(
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
     """
-    from conflict.jobs.session import (  # noqa: PLC0415  # only this module needs pyspark
+    return ingest(_spark(out, progress), configuration, out, hints_of=hints_of, progress=progress)
+
+
+def _spark(out: Folder, progress: StageProgress) -> Runner:
+    """Start Spark, and make sure that its tasks see the folder of the result."""
+    from conflict.jobs.session import (  # noqa: PLC0415  # nothing else here needs pyspark
         check_shared,
         spark_runner,
         spark_session,
@@ -236,49 +275,50 @@ def run_ingest(
     spark = spark_session()
     check_shared(spark, out)
     progress("starting Spark", 1, 1)
-    return ingest(spark_runner(spark), configuration, out, hints_of=hints_of, progress=progress)
+    return spark_runner(spark)
 
 
 def run_spark(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
-    history: Folder | None = None,
-    *,
-    final_rows: bool = True,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """
-    Resolve on Spark and write the result.
+    """Resolve with the columnar engine on Spark, and write the result."""
+    refuse_python_rules(configuration)
+    return _run_columnar(_spark(out, progress), configuration, out, hints_of, progress, options)
 
-    Args:
-        configuration: The run.
-        out: Where the result goes.
-        hints_of: What is known of the schedule from elsewhere.
-        progress: Called with the name of the stage, tasks done, and their number.
-        history: A History that was made of the run's binlogs, which are not read again; without one it is made, and
-            stays beside the result in ``history``.
-        final_rows: Whether the rows of the tables at the end are wanted.
 
-    Raises:
-        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
-        HistoryError: The History is of something else, or not finished.
-    """
-    from conflict.jobs.session import (  # noqa: PLC0415  # only these modules need pyspark
-        check_shared,
-        spark_runner,
-        spark_session,
-    )
+def run_local(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
+) -> Run:
+    """Resolve with the columnar engine in this process, without Spark or Java, and write the result."""
+    refuse_python_rules(configuration)
+    return _run_columnar(in_threads, configuration, out, hints_of, progress, options)
 
+
+def _run_columnar(
+    runner: Runner,
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
     check_built(configuration)
+    history = options.history
     if history is None:
         history = out.below("history")
-        manifest = run_ingest(configuration, history, hints_of, progress).manifest
+        manifest = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
-        check_shared(spark_session(), out)
-    run = spark_runner(spark_session())
-    summary = resolve_history(run, configuration, history, out, final_rows=final_rows, progress=progress)
+    wanted = {"final_rows": options.final_rows, "all_outcomes": options.all_outcomes}
+    summary = resolve_history(runner, configuration, history, out, progress=progress, **wanted)
     return Run(
         summary,
         manifest.changes,
@@ -288,6 +328,24 @@ def run_spark(
         manifest.epochs_left_out,
         summary.settled,
     )
+
+
+def refuse_python_rules(configuration: Configuration) -> None:
+    """
+    Make sure that no table of a run has a conflict function that is written in Python.
+
+    Raises:
+        ConfigurationError: One has.
+    """
+    for setups in configuration.setups().values():
+        for name, setup in setups.items():
+            if setup.function is not None and setup.function.spec.python is not None:
+                rule = setup.function.spec.name
+                message = (
+                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs; to run it on every "
+                    "engine, write it as a row [[conflict_function]] of the run file"
+                )
+                raise ConfigurationError(message)
 
 
 def finished_history(history: Folder, configuration: Configuration) -> Manifest:
@@ -308,7 +366,7 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
     return manifest
 
 
-ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "spark": run_spark}
+ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
 
 
 @contextlib.contextmanager

@@ -36,7 +36,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import MANIFEST
 from conflict.history.hints import hints_of_run_file
 from conflict.ingestion.plan import PLAN
-from conflict.pipeline import ENGINES, check_built, run_ingest, whole_or_not_at_all
+from conflict.pipeline import ENGINES, ResolveOptions, check_built, refuse_python_rules, run_ingest, whole_or_not_at_all
 from conflict.results.files import rejected_examples
 from conflict.rules.counters import zero_counters
 from conflict.rules.user_policies import load_functions
@@ -57,9 +57,10 @@ messages = Console(stderr=True)
 
 
 class Engine(StrEnum):
-    """Which engine resolves: the reference, change by change, or the kernels on Spark."""
+    """Which engine resolves: the reference, change by change; the kernels in this process, or on Spark."""
 
     REFERENCE = "reference"
+    LOCAL = "local"
     SPARK = "spark"
 
 
@@ -88,6 +89,7 @@ FinalRowsOption = Annotated[
     bool,
     typer.Option(help="Write the rows that the tables hold at the end; all images of the History are read for that."),
 ]
+AllOutcomesOption = Annotated[bool, typer.Option("--all-outcomes", help="Write a row for every operation.")]
 PolicyOption = Annotated[Policy, typer.Option(help="Which functions go with which binlog types.")]
 
 
@@ -101,6 +103,7 @@ def resolve(
     on_missing: MissingOption = OnMissing.STOP,
     history: HistoryOption = None,
     final_rows: FinalRowsOption = True,
+    all_outcomes: AllOutcomesOption = False,
 ) -> None:
     """Resolve the binlogs of two clusters: what was applied, what was rejected and why, and what both end with."""
     with _refusals(), _bars() as progress:
@@ -109,14 +112,17 @@ def resolve(
         skip = on_missing is OnMissing.SKIP
         configuration = attrs.evolve(loaded.configuration, functions=functions, skip_missing=skip)
         check_built(configuration)
+        if engine is not Engine.REFERENCE:
+            refuse_python_rules(configuration)
         refuse_by_policy(configuration, policy)
         _must_be_new(out)
-        given = _spark_alone(engine, history, final_rows=final_rows)
+        made = None if history is None else Folder(str(history.absolute()))
+        options = ResolveOptions(made, final_rows, all_outcomes)
         with whole_or_not_at_all(Folder(str(out.absolute()))) as work:
-            run = ENGINES[engine.value](configuration, work, partial(hints_of_run_file, loaded), progress, **given)
+            run = ENGINES[engine.value](configuration, work, partial(hints_of_run_file, loaded), progress, options)
             counters = {name: {**zero_counters(functions), **counted} for name, counted in run.summary.counters.items()}
             work.write_json("counters.json", counters)
-            work.write_json("run.json", run.to_json(configuration, engine.value))
+            work.write_json("run.json", run.to_json(configuration, engine.value, all_outcomes=all_outcomes))
     clusters = [cluster.name for cluster in configuration.clusters]
     examples = rejected_examples(Folder(str(out)), clusters, EXAMPLES)
     print_run(console, configuration, run, examples, str(out))
@@ -214,19 +220,6 @@ def _must_be_new_or_history(out: Path) -> None:
     if out.exists() and not ours and (not out.is_dir() or any(out.iterdir())):
         message = f"{out} exists already and is no History; give another folder, or remove it first"
         raise typer.BadParameter(message)
-
-
-def _spark_alone(engine: Engine, history: Path | None, *, final_rows: bool) -> dict[str, Any]:
-    """Return the arguments that only the Spark engine takes."""
-    if engine is Engine.SPARK:
-        return {"history": None if history is None else Folder(str(history.absolute())), "final_rows": final_rows}
-    if history is not None:
-        message = "the reference engine reads the binlogs themselves; leave --history out, or use --engine spark"
-        raise typer.BadParameter(message)
-    if not final_rows:
-        message = "the reference engine has the final rows anyway; leave --no-final-rows out, or use --engine spark"
-        raise typer.BadParameter(message)
-    return {}
 
 
 @contextmanager
