@@ -47,16 +47,8 @@ class BucketResult:
     @cached_property
     def final(self) -> FinalRows:
         """Where the columns of rows and of logged events come from."""
-        bucket, folded = self.bucket, self.folded
-        sets, images = bucket.column_sets
+        bucket = self.bucket
+        keys = (bucket.slots, bucket.key_table)
         return trace_images(
-            self.applies,
-            bucket.rows,
-            images,
-            sets,
-            bucket.slots,
-            bucket.key_table,
-            masks_of(self.sites),
-            folded,
-            self.watched,
+            self.applies, bucket.rows, bucket.column_sets, keys, masks_of(self.sites), self.folded, self.watched
         )
