@@ -46,6 +46,19 @@ def _order_on(side, traced):
     return order[:count]
 
 
+@njit(inline="always")
+def _fill(final, side, columns, key, chosen, image):
+    """Set the columns of a row that an image carries and no later image did; return how many are set now."""
+    count, start = 0, columns.slots[key]
+    if chosen >= 0:
+        for place in range(columns.offsets[chosen], columns.offsets[chosen + 1]):
+            slot = start + columns.columns[place]
+            if final[side, slot] == ABSENT:
+                final[side, slot] = image
+                count += 1
+    return count
+
+
 @njit(cache=True, nogil=True)
 def last_images(traced, columns, left_out):
     """
@@ -66,7 +79,7 @@ def last_images(traced, columns, left_out):
     final = np.full((2, slots[keys]), ABSENT, np.int64)
     for side in range(2):
         order = _order_on(side, traced)
-        known, made_by = left_out.copy(), np.full(keys, ABSENT, np.int32)
+        known, made_by, missing = left_out.copy(), np.full(keys, ABSENT, np.int32), np.diff(slots)
         for place in range(len(order) - 1, -1, -1):
             number = order[place]
             change = traced.changes[number]
@@ -77,24 +90,10 @@ def last_images(traced, columns, left_out):
                 known[key] = True
                 continue
             exists[side, key], made_by[key] = True, number
-            known[key] = _fill(final[side], columns, key, change["after"], 2 * number + 1) == 0
+            missing[key] -= _fill(final, side, columns, key, change["after"], 2 * number + 1)
+            known[key] = missing[key] == 0
         # If nothing but a delete came before it, an operation made the row, and its before image counts too.
         for key in range(keys):
             if made_by[key] != ABSENT:
-                _fill(final[side], columns, key, traced.changes[made_by[key]]["before"], 2 * made_by[key])
+                _fill(final, side, columns, key, traced.changes[made_by[key]]["before"], 2 * made_by[key])
     return exists, final
-
-
-@njit(cache=True, nogil=True)
-def _fill(final, columns, key, chosen, image):
-    """Set the columns of a row that an image carries and no later image did; return how many are left."""
-    start, stop = columns.slots[key], columns.slots[key + 1]
-    if chosen >= 0:
-        for place in range(columns.offsets[chosen], columns.offsets[chosen + 1]):
-            slot = start + columns.columns[place]
-            if final[slot] == ABSENT:
-                final[slot] = image
-    missing = 0
-    for slot in range(start, stop):
-        missing += final[slot] == ABSENT
-    return missing

@@ -254,9 +254,10 @@ def trace_images(
     plain_states = [np.empty(capacity, kind) for kind in kinds]
     images_of_states = np.full((capacity, widest), ABSENT_IMAGE, np.int64)
     states = States._make([read_only(watching), *plain_states, images_of_states])
-    count = _trace(traced, columns, EventMasks(*each_read_only(*masks)), entries, trace, states)
-    mine = np.flatnonzero(followed)
-    exists[:, mine] = trace.held["exists"][:, mine]
+    mine, count = np.flatnonzero(followed), 0
+    if len(mine):
+        count = _trace(traced, columns, EventMasks(*each_read_only(*masks)), entries, trace, states)
+        exists[:, mine] = trace.held["exists"][:, mine]
     found = {name: column[:count] for name, column in states._asdict().items() if name != "watched"}
     return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found))
 
@@ -312,7 +313,7 @@ def _put(trace, columns, side, key, chosen, image):
                 trace.final[side, start + columns.columns[place]] = image
 
 
-@njit(inline="always")
+@njit(cache=True, nogil=True)
 def _write(trace, columns, side, number, change):
     """Do a change to a row of a cluster; its images are `2 * number` and the one after."""
     key = change["key"]
@@ -389,18 +390,13 @@ def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
 
 
 @njit(inline="always")
-def _key_of(traced, entries, side, source):
-    """Return the row of an operation that an applier applied."""
-    return traced.changes[traced.begin[1 - side] + source]["key"] if source >= 0 else entries.key[-1 - source]
-
-
-@njit(cache=True, nogil=True)
 def _do_own(trace, columns, traced, states, count, side, first, last):
     """Do own changes of a cluster to the rows that are followed; return how many states there are."""
+    changes, followed = traced.changes, trace.followed
     for number in range(first, last):
-        change = traced.changes[number]
+        change = changes[number]
         key = change["key"]
-        if trace.followed[key]:
+        if followed[key]:
             _write(trace, columns, side, number, change)
             if states.watched[key]:
                 count = _keep_state(trace, columns, states, count, side, key, number - traced.begin[side], -1)
@@ -420,20 +416,23 @@ def _trace(traced, columns, masks, entries, trace, states):
         trace: `Trace`; filled in.
         states: `States`; filled in.
     """
-    decision, entry, count = 0, 0, 0
-    first, second = traced.begin
-    done = np.array([first, second])
+    decision, entry, count, watching = 0, 0, 0, len(states.cluster) > 0
+    # Compiled code counts references to every array of a tuple that it hands on: what runs per row has them at hand.
+    applies, sources, verdicts, followed = traced.apply, traced.source, traced.verdict, trace.followed
+    changes, entry_keys = traced.changes, entries.key
+    done = np.array([traced.begin[0], traced.begin[1]])
     for apply in range(len(traced.applier)):
         here = np.int64(traced.applier[apply])
+        first = traced.begin[1 - here]
         stop = max(done[here], traced.begin[here] + traced.own_end[apply])
         count = _do_own(trace, columns, traced, states, count, here, done[here], stop)
         done[here] = stop
         started = decision
-        while decision < len(traced.apply) and traced.apply[decision] == apply:
-            source = traced.source[decision]
+        while decision < len(applies) and applies[decision] == apply:
+            source = sources[decision]
             decision += 1
-            key = _key_of(traced, entries, here, source)
-            if traced.verdict[decision - 1] != APPLIED or not trace.followed[key]:
+            key = changes[first + source]["key"] if source >= 0 else entry_keys[-1 - source]
+            if verdicts[decision - 1] != APPLIED or not followed[key]:
                 continue
             reflecting = len(trace.stamps) > 0 and masks.reflects[here, columns.table[key]]
             if reflecting and trace.stamps[key] != apply:
@@ -442,9 +441,10 @@ def _trace(traced, columns, masks, entries, trace, states):
                 for slot in range(columns.slots[key], columns.slots[key + 1]):
                     trace.old[slot] = trace.final[here, slot]
             _apply(trace, columns, traced, entries, here, source, apply, reflecting)
-        for changed in range(started, decision):
-            key = _key_of(traced, entries, here, traced.source[changed])
-            if traced.verdict[changed] == APPLIED and states.watched[key]:
+        for changed in range(started, decision if watching else started):
+            source = sources[changed]
+            key = changes[first + source]["key"] if source >= 0 else entry_keys[-1 - source]
+            if verdicts[changed] == APPLIED and states.watched[key]:
                 count = _keep_state(trace, columns, states, count, here, key, -1, changed)
         while entry < len(entries.key) and entries.apply[entry] == apply:
             key = entries.key[entry]
