@@ -10,6 +10,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.hints import hints_of_run_file
 from conflict.history.schedule import Hint, Summary
 from conflict.rules.replication_table import ReplicationRow
+from tests.corpora import DEMO
 
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"
 HEAD = 'schema = "schema.sql"\ndatabase = "shop"\n'
@@ -219,7 +220,7 @@ class TestRefused:
     def test_replication_rows(self, folder: Path, row: str, complaint: str):
         """A row needs both names, and has no other columns."""
         message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
-        assert message == f"run.toml: row 1 of [[ndb_replication]]: {complaint}"
+        assert message == f"run.toml, row 1 of [[ndb_replication]]: {complaint}"
 
     @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
     def test_replication_rows_of_another_kind(self, folder: Path, given: str):
@@ -315,10 +316,9 @@ class TestHints:
 )
 def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: Path) -> None:
     """A mistake in a run file is refused in words, with the name of the file."""
-    demo = Path(__file__).parents[1] / "recordings" / "demo"
-    for file in demo.iterdir():
+    for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    text = (demo / "run.toml").read_text()
+    text = (DEMO / "run.toml").read_text()
     (tmp_path / "run.toml").write_text(text.replace(old, new, 1))
     with pytest.raises(ConfigurationError, match=message):
         hints_of_run_file(load_run_file(tmp_path / "run.toml"), {"A": [], "B": []})
@@ -326,10 +326,9 @@ def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: P
 
 def test_a_binlog_type_may_be_named(tmp_path: Path) -> None:
     """Both spellings of a type's name stand for its number."""
-    demo = Path(__file__).parents[1] / "recordings" / "demo"
-    for file in demo.iterdir():
+    for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
-    text = (demo / "run.toml").read_text()
+    text = (DEMO / "run.toml").read_text()
     text = text.replace("binlog_type = 9", 'binlog_type = "FULL_USE_UPDATE_MINIMAL"', 1)
     text = text.replace("binlog_type = 9", 'binlog_type = "NBT_UPDATED_FULL_MINIMAL"', 1)
     (tmp_path / "run.toml").write_text(text)

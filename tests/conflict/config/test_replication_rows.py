@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from conflict.config.replication_rows import load_replication_rows
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
+from tests.corpora import DEMO
 
-DEMO = Path(__file__).parents[1] / "recordings" / "demo"
 MAX, EPOCH = "NDB$MAX(version)", "NDB$EPOCH()"
 
 # As mysqldump 9.7 writes it.
@@ -129,19 +129,16 @@ class TestDumps:
             ),
             (
                 "\nINSERT INTO ndb_replication SELECT * FROM x",
-                (
-                    "rows.sql, line 2: rows are read from a list VALUES (...), as mysqldump writes it, "
-                    "and from nothing else"
-                ),
+                "rows.sql, line 2: only VALUES (...) lists can be read, as mysqldump writes them",
             ),
             ("INSERT INTO ndb_replication VALUES (1, (2)", "rows.sql, line 1: a parenthesis is not closed"),
             (
                 "INSERT INTO ndb_replication VALUES\n('d','t',0,7,NULL),\n('d','u',NOW(),7,NULL)",
-                "rows.sql, line 3, row 2: 'NOW()' is no plain value; give a number, a quoted text, 0x... or NULL",
+                "rows.sql, line 3, row 2: 'NOW()' is not a plain value; give a number, a quoted text, 0x... or NULL",
             ),
             (
                 "INSERT INTO ndb_replication VALUES ('d','t',-1,7,NULL)",
-                "rows.sql, line 1, row 1: '-1' is no plain value; give a number, a quoted text, 0x... or NULL",
+                "rows.sql, line 1, row 1: '-1' is not a plain value; give a number, a quoted text, 0x... or NULL",
             ),
             (
                 "INSERT INTO ndb_replication VALUES ('d','t',0)",
@@ -156,7 +153,7 @@ class TestDumps:
             ),
             (
                 "INSERT INTO ndb_replication VALUES ('d','t',0,7,NULL) ON DUPLICATE KEY UPDATE db = 'e'",
-                "rows.sql, line 1: nothing can follow the values; ON is not understood",
+                "rows.sql, line 1: the statement must end after its values; ON is not understood",
             ),
             (
                 "INSERT INTO ndb_replication (db, table_name, fn) VALUES ('d','t','x')",
@@ -232,7 +229,7 @@ class TestDelimited:
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
-            ("", "rows.csv: it is empty; a header line with the names of the columns is needed"),
+            ("", "rows.csv: the file is empty; a header line with the names of the columns is needed"),
             (
                 "d,t,0,7,NULL\n",
                 (
@@ -249,7 +246,7 @@ class TestDelimited:
                 "db,table_name,server_id\nd,\\N,1\n",
                 "rows.csv, line 2: table_name is missing; it must be a name or a pattern",
             ),
-            ("db,table_name,server_id\nd,t,one\n", "rows.csv, line 2: server_id is 'one'; a whole number is needed"),
+            ("db,table_name,server_id\nd,t,one\n", "rows.csv, line 2: server_id is 'one'; an integer is needed"),
             (
                 "db,table_name,server_id\nd,t,4294967296\n",
                 "rows.csv, line 2: server_id is 4294967296; it can be 0 (any server) to 4294967295",
@@ -279,11 +276,11 @@ class TestToml:
     @pytest.mark.parametrize(
         ("text", "complaint"),
         [
-            ("x = 1", "rows.toml: only tables [[ndb_replication]] can stand in it, and at least one must"),
+            ("x = 1", "rows.toml: the file must hold tables [[ndb_replication]], at least one, and nothing else"),
             ("[[ndb_replication]]\ndb = 1", "rows.toml, row 1 of [[ndb_replication]]: db is 1; a text is needed"),
             (
                 '[[ndb_replication]]\ndb = "d"\ntable_name = "t"\nserver_id = true',
-                "rows.toml, row 1 of [[ndb_replication]]: server_id is True; a whole number is needed",
+                "rows.toml, row 1 of [[ndb_replication]]: server_id is True; an integer is needed",
             ),
         ],
     )
