@@ -1,4 +1,4 @@
-"""What is said before any data is read against what real clusters did: refusals, stops, updates taken as inserts."""
+"""The requirements of recorded runs against what the clusters did: refusals, stops, updates applied as inserts."""
 
 import re
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from typing import Any
 import attrs
 import pytest
 
-from conflict.compatibility.arriving_changes import Change, Fate
-from conflict.compatibility.pairing import Policy
-from conflict.compatibility.reasons import Concern
-from conflict.compatibility.whole_run import CheckedTable, check_run
+from conflict.compatibility.arriving_changes import Change, Handling
+from conflict.compatibility.check import CheckedTable, check_run
+from conflict.compatibility.deployment import Policy
+from conflict.compatibility.reasons import ReasonKind
 from conflict.conformance.case import ConflictCase
+from tests.corpora import RECORDINGS, SHARED
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
-SHARED = Path(__file__).parents[2].parent / "shared" / "conformance" / "conflict"
-# The same short sequence under every type, and under server options; no row of it is inserted on both sides.
+BUNDLED = RECORDINGS / "conflict"
+# The same short sequence under every type, and under server options; neither side inserts a row of the other.
 PROBES = ("probe_", "options_")
 NO_SUCH_TABLE, FROM_NDB = 1146, 1296
 STATEMENT = re.compile(
@@ -64,32 +64,34 @@ def statements(step: dict[str, Any]) -> Iterator[Arrival]:
             yield Arrival(found[2], found[1], frozenset(re.findall(r"(\w+)\s*=", found[3] or "")))
 
 
-def fates(checked: CheckedTable, arrival: Arrival) -> set[Fate]:
-    """Return what is foretold of a statement's changes."""
+def handlings(checked: CheckedTable, arrival: Arrival) -> set[Handling]:
+    """Return what is predicted for a statement's changes."""
     assert checked.answer is not None
-    column = checked.answer.pairing.function.column
+    column = checked.answer.deployment.function.column
     kinds = {Change.INSERT} if "INTO" in arrival.verb else {Change.DELETE}
     if arrival.verb == "UPDATE":
         kinds = {Change.UPDATE, Change.UPDATE_SETTING if column in arrival.columns else Change.UPDATE_LEAVING}
-    return {change.fate for change in checked.answer.changes if change.change in kinds}
+    return {change.handling for change in checked.answer.changes if change.change in kinds}
 
 
-def foretold_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
-    """Return the error with which the applier is foretold to stop; 0 for none."""
+def predicted_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
+    """Return the error with which the applier is predicted to stop; 0 for none."""
     for arrival in seen:
         for each in checked:
             if each.setup.table.name != arrival.table or each.answer is None:
                 continue
-            concerns = {reason.concern for reason in each.answer.reasons}
-            if Concern.CREATE_REFUSED in concerns:
+            kinds = {reason.kind for reason in each.answer.reasons}
+            if ReasonKind.CREATE_REFUSED in kinds:
                 return NO_SUCH_TABLE
-            if concerns & {Concern.NO_ROLE, Concern.NO_TRANSACTION_IDS} or Fate.STOPS in fates(each, arrival):
+            if kinds & {ReasonKind.NO_ROLE, ReasonKind.NO_TRANSACTION_IDS} or Handling.STOPS in handlings(
+                each, arrival
+            ):
                 return FROM_NDB
     return 0
 
 
 def disagreements(path: Path) -> list[str]:
-    """Return every way in which a recording is not what was foretold from its configuration."""
+    """Return every way in which a recording is not what was predicted from its configuration."""
     case = ConflictCase.load(path)
     checked = check_run(case.configuration(), Policy.NEEDS)
     seen = arrivals(case)
@@ -101,34 +103,34 @@ def disagreements(path: Path) -> list[str]:
             for message in want.get("setup_messages", ())
             if "error" in message and (name := re.search(r"CREATE TABLE `?([\w$]+)", message["sql"]))
         }
-        foretold = {each.setup.table.name: error for each in here if (error := create_error(each)) is not None}
-        if refused != foretold:
-            found.append(f"{side}: CREATE TABLE fails for {refused}, foretold is {foretold}")
-        stop = foretold_stop(here, seen[side])
+        predicted = {each.setup.table.name: error for each in here if (error := create_error(each)) is not None}
+        if refused != predicted:
+            found.append(f"{side}: CREATE TABLE fails for {refused}, predicted is {predicted}")
+        stop = predicted_stop(here, seen[side])
         if want["applier"]["errno"] not in {stop, *possible_stops(here)}:
-            found.append(f"{side}: the applier stopped with {want['applier']['errno']}, foretold is {stop}")
+            found.append(f"{side}: the applier stopped with {want['applier']['errno']}, predicted is {stop}")
         for each in here if path.name.startswith(PROBES) else ():
             found += as_inserts(each, want, seen[side])
     return found
 
 
 def create_error(each: CheckedTable) -> int | None:
-    """Return the error with which CREATE TABLE is foretold to fail."""
+    """Return the error with which CREATE TABLE is predicted to fail."""
     if each.answer is None:
         return None if each.setup.refusal is None else each.setup.refusal.error
-    reasons = [reason for reason in each.answer.reasons if reason.concern is Concern.CREATE_REFUSED]
+    reasons = [reason for reason in each.answer.reasons if reason.kind is ReasonKind.CREATE_REFUSED]
     return reasons[0].error if reasons else None
 
 
 def possible_stops(checked: list[CheckedTable]) -> set[int | None]:
     """Return the errors that depend on the rows that meet, and that the answers warn of."""
-    may_stop = (Concern.UNIQUE_KEYS, Concern.BLOBS_IN_REACH)
+    may_stop = (ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH)
     return {
         reason.error
         for each in checked
         if each.answer is not None
         for reason in each.answer.reasons
-        if reason.concern in may_stop
+        if reason.kind in may_stop
     }
 
 
@@ -142,24 +144,25 @@ def as_inserts(each: CheckedTable, want: dict[str, Any], seen: list[Arrival]) ->
     # A transactional function gives every rejected row the same cause.
     causes = {"ROW_ALREADY_EXISTS", "TRANS_IN_CONFLICT"}
     writes = [row for row in rows if row["NDB$OP_TYPE"] == "WRITE_ROW" and row["NDB$CFT_CAUSE"] in causes]
-    foretold = any(
-        Fate.AS_INSERT in fates(each, arrival) for arrival in seen if arrival.table == name and arrival.verb == "UPDATE"
+    predicted = any(
+        Handling.AS_INSERT in handlings(each, arrival)
+        for arrival in seen
+        if arrival.table == name and arrival.verb == "UPDATE"
     )
-    if bool(writes) != foretold:
-        yield f"{each.cluster}: {len(writes)} writes of {name} were rejected as existing, foretold is {foretold}"
+    if bool(writes) != predicted:
+        yield f"{each.cluster}: {len(writes)} writes of {name} were rejected as existing, predicted is {predicted}"
 
 
-@pytest.mark.parametrize("path", cases(RECORDINGS), ids=lambda path: f"{path.parent.name}/{path.name}")
-def test_a_bundled_recording_went_as_foretold(path: Path) -> None:
-    """Refused tables, stopped appliers and updates rejected as inserts are those that the configuration tells."""
+@pytest.mark.parametrize("path", cases(BUNDLED), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_requirements_predict_a_bundled_recording(path: Path) -> None:
+    """Its refused tables, stopped appliers, and updates rejected as inserts."""
     assert disagreements(path) == []
 
 
 @pytest.mark.slow
-def test_all_recordings_went_as_foretold() -> None:
-    """The same for the whole corpus, where it lies beside the project: every function under every type."""
-    folder = SHARED if SHARED.exists() else RECORDINGS
-    paths = cases(folder)
-    probes = [path for path in paths if path.name.startswith(PROBES)]
-    assert len(probes) >= (92 if SHARED.exists() else 5)
+@pytest.mark.corpus("conformance/conflict")
+def test_the_requirements_predict_every_recording_of_the_corpus() -> None:
+    """Every function under every type."""
+    paths = cases(SHARED / "conformance" / "conflict")
+    assert sum(path.name.startswith(PROBES) for path in paths) >= 92
     assert {str(path): found for path in paths if (found := disagreements(path))} == {}

@@ -1,15 +1,16 @@
 """Both engines against recordings of a real pair of NDB clusters: the judge of what is right."""
 
 import json
-from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
-from conflict.conformance.judge import PASS, find_cases, judge, report
+from conflict.conformance.corpus import find_recordings
+from conflict.conformance.judge import Status, judge, judge_all
+from tests.corpora import RECORDINGS, SHARED
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
-CASES = [found.case for found in find_cases(RECORDINGS)]
+BUNDLED = RECORDINGS / "conflict"
+CASES = [found.case for found in find_recordings(BUNDLED)]
 # Folders of recordings: one per function, and two on configuration.
 FUNCTIONS = (
     "old",
@@ -23,7 +24,7 @@ FUNCTIONS = (
     "epoch2_trans",
 )
 OTHERS = ("parse", "replication_table")
-# A few of each function: what stops, what is refused, roles, transactions, replicas set back, open questions.
+# A few of each function: stops, refusals, roles, transactions, replicas that were set back, open decisions.
 ON_SPARK = [
     "old/probe_type6",
     "old/unique_key_type7",
@@ -49,33 +50,33 @@ ON_SPARK = [
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_reference_engine_equals_the_real_cluster(case: str) -> None:
-    """Rows, exceptions, counters, stops and refusals are those recorded."""
-    (found,) = find_cases(RECORDINGS / case)
+def test_the_reference_engine_agrees_with_the_real_clusters(case: str) -> None:
+    """In rows, exceptions, counters, stops and refusals."""
+    (found,) = find_recordings(BUNDLED / case)
     verdict = judge(found, "reference")
-    assert (verdict.status, verdict.detail) == (PASS, "")
+    assert (verdict.status, verdict.detail) == (Status.PASS, "")
 
 
 @pytest.mark.parametrize("case", ON_SPARK)
-def test_the_spark_engine_equals_the_real_cluster(case: str, spark: SparkSession) -> None:
-    """The same, through the grid and Spark."""
+def test_the_spark_engine_agrees_with_the_real_clusters(case: str, spark: SparkSession) -> None:
+    """Through the grid and Spark."""
     assert spark.version
-    (found,) = find_cases(RECORDINGS / case)
+    (found,) = find_recordings(BUNDLED / case)
     verdict = judge(found, "spark")
-    assert (verdict.status, verdict.detail) == (PASS, "")
+    assert (verdict.status, verdict.detail) == (Status.PASS, "")
 
 
-def test_every_kind_of_recording_is_here() -> None:
-    """All nine functions, and all binlog types that log something, are bundled."""
+def test_every_function_and_binlog_type_is_bundled() -> None:
+    """All nine functions, and all binlog types that log something."""
     assert {*FUNCTIONS, *OTHERS} == {case.split("/")[0] for case in CASES}
     assert set("02346789") == {case[-1] for case in CASES if "_type" in case}
     for name in FUNCTIONS:
         assert sum(case.startswith(f"{name}/") for case in CASES) >= 8
 
 
-def test_stops_and_refusals_are_here() -> None:
-    """Appliers that stopped (1022, 1146, 1296) and tables that could not be made (1005, 1626) are among them."""
-    recorded = [json.loads(path.read_text("utf-8")) for path in RECORDINGS.glob("*/*/expected.json")]
+def test_stops_and_refusals_are_bundled() -> None:
+    """Appliers that stopped (1022, 1146, 1296), and tables that could not be created (1005, 1626)."""
+    recorded = [json.loads(path.read_text("utf-8")) for path in BUNDLED.glob("*/*/expected.json")]
     sides = [side for expected in recorded for side in expected.values()]
     assert {side["applier"]["errno"] for side in sides} == {0, 1022, 1146, 1296}
     refused = [
@@ -84,26 +85,20 @@ def test_stops_and_refusals_are_here() -> None:
     assert set(refused) == {1005, 1626}
 
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "conformance"
-CORPUS = SHARED / "conflict" if SHARED.exists() else RECORDINGS
-
-
 @pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
 @pytest.mark.parametrize("engine", ["reference", "spark"])
 @pytest.mark.parametrize("function", [*FUNCTIONS, *OTHERS])
-def test_the_whole_corpus(engine: str, function: str) -> None:
-    """Where the whole corpus lies beside the project, every case passes; otherwise every bundled one."""
-    verdicts = list(report(CORPUS / function, engine))
-    assert verdicts
-    assert {verdict.case: verdict.detail for verdict in verdicts if verdict.status != PASS} == {}
-
-
-LONG = SHARED / "live" if SHARED.exists() else RECORDINGS / "epoch2_trans" / "concurrent_5021_type8"
+def test_both_engines_agree_with_every_recording_of_the_corpus(engine: str, function: str) -> None:
+    """By folder of the corpus."""
+    verdicts = judge_all(find_recordings(SHARED / "conformance" / "conflict" / function), engine)
+    assert {verdict.case: verdict.detail for verdict in verdicts if verdict.status is not Status.PASS} == {}
 
 
 @pytest.mark.slow
+@pytest.mark.corpus("conformance/live")
 @pytest.mark.parametrize("engine", ["reference", "spark"])
-def test_the_long_recording(engine: str) -> None:
-    """Four connections a side, both appliers running: what the binlogs leave open lies in the ranges given."""
-    (verdict,) = report(LONG, engine)
-    assert (verdict.status, verdict.detail) == (PASS, "")
+def test_both_engines_agree_with_the_long_recording(engine: str) -> None:
+    """Four connections a side, both appliers running: counters that depend on open decisions are in their ranges."""
+    (verdict,) = judge_all(find_recordings(SHARED / "conformance" / "live"), engine)
+    assert (verdict.status, verdict.detail) == (Status.PASS, "")

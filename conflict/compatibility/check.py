@@ -1,12 +1,12 @@
 """
-The requirements of a whole run: every table on both clusters, from the configuration alone.
+The requirements of every table of a run, on both clusters, from its configuration alone.
 """
 
 from __future__ import annotations
 
 import attrs
 
-from conflict.compatibility.pairing import Pairing, Policy, TableLogging
+from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
@@ -15,7 +15,7 @@ from conflict.rules.replication_table import ReplicationRow, best_match
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-__all__ = ["CheckedTable", "check_run", "refuse_by_policy", "sentence"]
+__all__ = ["CheckedTable", "check_run", "refuse_by_policy"]
 
 
 @attrs.frozen
@@ -25,8 +25,8 @@ class CheckedTable:
 
     Attributes:
         cluster: The cluster.
-        setup: What its server makes of the table.
-        logging: How it logs the table.
+        setup: How its server sets the table up.
+        logging: How its server logs the table.
         answer: Whether its function can judge what the other cluster logs; None if it has no function.
     """
 
@@ -37,14 +37,14 @@ class CheckedTable:
 
     @property
     def status(self) -> Status:
-        """The answer's; a table whose function cannot even be read is refused, one without a function is usable."""
+        """The answer's status; without an answer, refused if ``conflict_fn`` cannot be parsed, else usable."""
         if self.answer is not None:
             return self.answer.status
         return Status.USABLE if self.setup.refusal is None else Status.REFUSED
 
 
 def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTable, ...]:
-    """Say of every table on both clusters whether its conflict function can work; no binlog is read."""
+    """Check, for every table on both clusters, whether its conflict function can work; no binlog is read."""
     setups = configuration.setups()
     return tuple(
         _checked(configuration, cluster, setup, policy)
@@ -55,68 +55,60 @@ def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTabl
 
 def refuse_by_policy(configuration: Configuration, policy: Policy) -> None:
     """
-    Make sure that the policy allows every pair of a run.
+    Make sure that the policy allows every function of a run under the binlog type of its table.
 
-    What the server itself refuses, and what stops an applier, is no concern of the policy but a result of the run.
+    Tables that the server refuses and appliers that stop do not matter here; they are results of the run.
 
     Raises:
-        ConfigurationError: A pair is not allowed; the message says which, why, and what would work.
+        ConfigurationError: A function is not allowed; the message says which, why, and what would work.
     """
     for checked in check_run(configuration, policy):
         if checked.answer is not None and checked.answer.by_policy:
             message = (
-                f"{checked.cluster}: {sentence(checked.answer)} With --policy needs the run is resolved as the "
+                f"{checked.cluster}: {_sentences(checked.answer)} With --policy needs the run is resolved as the "
                 "server would do it."
             )
             raise ConfigurationError(message)
 
 
-def sentence(answer: Answer) -> str:
-    """Say in a few sentences why a pair is refused, or what is wrong with it, and what would work."""
-    head = f"{answer.pairing} is {answer.status.value}"
-    if not answer.reasons:
-        return f"{head}."
-    shown = [reason for reason in answer.reasons if reason.concern.refuses] or answer.reasons
-    reasons = ". ".join(reason.message for reason in shown)
+def _sentences(answer: Answer) -> str:
+    """Say why a function is refused, and what would work."""
+    reasons = ". ".join(reason.message for reason in answer.reasons if reason.kind.refuses)
     works = f" What would work: {'; or '.join(map(str, answer.nearest))}." if answer.nearest else ""
-    return f"{head}: {reasons}.{works}"
+    return f"{answer.deployment} is {answer.status.value}: {reasons}.{works}"
 
 
 def _checked(
     configuration: Configuration, cluster: ClusterConfiguration, setup: TableSetup, policy: Policy
 ) -> CheckedTable:
-    peer = configuration.peer(cluster.name)
-    table = setup.table
+    peer, table = configuration.peer(cluster.name), setup.table
     function, own = _as_configured(configuration, cluster, table)
     if function is None:
         return CheckedTable(cluster.name, setup, own)
-    theirs, source = _as_configured(configuration, peer, table)
-    pairing = Pairing(
+    peer_function, source = _as_configured(configuration, peer, table)
+    deployment = Deployment(
         function,
         table,
         source,
         own,
         role=cluster.role,
         peer_role=peer.role,
-        on_both=theirs is not None and theirs.spec.argument is function.spec.argument,
+        on_both=peer_function is not None and peer_function.spec.argument is function.spec.argument,
         others=tuple(other for other in configuration.data_schema.tables if other != table),
     )
-    return CheckedTable(cluster.name, setup, own, requirements(pairing, policy))
+    return CheckedTable(cluster.name, setup, own, requirements(deployment, policy))
 
 
 def _as_configured(
     configuration: Configuration, cluster: ClusterConfiguration, table: Table
 ) -> tuple[ConflictFunction | None, TableLogging]:
-    """Return a table's function, also where the server refuses it for the table, and how the table is logged."""
-    row = best_match(configuration.replication, table.database, table.name, cluster.server_id)
-    matched = row if isinstance(row, ReplicationRow) else ReplicationRow(table.database, table.name)
-    logging = TableLogging(matched.binlog_type or 0, cluster.options, cluster.transaction_ids)
+    """Return a table's function, even if the server refuses it for the table, and how the table is logged."""
+    match = best_match(configuration.replication, table.database, table.name, cluster.server_id)
+    row = match if isinstance(match, ReplicationRow) else ReplicationRow(table.database, table.name)
+    logging = TableLogging(row.binlog_type or 0, cluster.options, cluster.transaction_ids)
+    if row.conflict_fn is None:
+        return None, logging
     try:
-        function = (
-            None
-            if matched.conflict_fn is None
-            else parse_conflict_function(matched.conflict_fn, configuration.functions)
-        )
+        return parse_conflict_function(row.conflict_fn, configuration.functions), logging
     except ConfigurationError:
-        function = None  # `TableSetup.refusal` says what is wrong with its text
-    return function, logging
+        return None, logging  # `TableSetup.refusal` says why the text cannot be parsed

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from conflict.conformance.expectation import differences
+from conflict.conformance.result_differences import result_differences
 from conflict.results.model import ClusterResult, Stop
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -45,14 +45,14 @@ def result(**changed: Any) -> ClusterResult:
 def found(expected: dict[str, Any], actual: ClusterResult, function: str | None = "NDB$MAX(x)") -> list[str]:
     """Return all differences of side A."""
     tables: dict[str, dict[str, TableSetup]] = setups(function)
-    return list(differences(expected, "d", {"A": actual}, tables))
+    return list(result_differences(expected, "d", {"A": actual}, tables))
 
 
 STOP = Stop(1296, 77, "d.t", "x", Operation.UPDATE_ROW, None, "what to do")
 
 
-def test_none():
-    """A result that agrees has no differences."""
+def test_a_result_that_agrees_has_no_differences():
+    """Rows, counters, stops and refusals are those recorded."""
     assert found(recorded(), result()) == []
 
 
@@ -89,7 +89,7 @@ class TestRows:
 
     def test_a_table_that_does_not_exist(self):
         """A table without a result is named with what it should hold."""
-        assert found(recorded(), result(exceptions={})) == ["A: table t$EX does not exist, recorded are 2 rows"]
+        assert found(recorded(), result(exceptions={})) == ["A: table t$EX does not exist, recorded: 2 rows"]
 
     @pytest.mark.parametrize(
         ("kind", "written", "value"),
@@ -130,12 +130,12 @@ class TestCounters:
     def test_another_value(self):
         """Both values are given."""
         expected = recorded(status_difference={MAX: 3, "Ndb_conflict_fn_old": 0})
-        assert found(expected, result()) == ["A: Ndb_conflict_fn_max is 2, recorded is 3"]
+        assert found(expected, result()) == ["A: Ndb_conflict_fn_max is 2, recorded: 3"]
 
     def test_an_unknown_counter(self):
         """A counter that the result does not have counts as 0."""
         expected = recorded(status_difference={MAX: 2, "Ndb_api_something": 4, "Ndb_api_other": 0})
-        assert found(expected, result()) == ["A: Ndb_api_something is 0, recorded is 4"]
+        assert found(expected, result()) == ["A: Ndb_api_something is 0, recorded: 4"]
 
 
 class TestStops:
@@ -147,18 +147,18 @@ class TestStops:
 
     def test_did_not_stop(self):
         """An applier that should have stopped."""
-        assert found(recorded(applier={"errno": 1296}), result()) == ["A: the applier did not stop, recorded is 1296"]
+        assert found(recorded(applier={"errno": 1296}), result()) == ["A: the applier did not stop, recorded: 1296"]
 
     def test_stopped(self):
         """One that should not have."""
         assert found(recorded(), result(stop=STOP)) == [
-            "A: the applier stopped with 1296 (what to do), recorded is no stop"
+            "A: the applier stopped with 1296 (what to do), recorded: no stop"
         ]
 
     def test_another_error(self):
         """One that stopped for another reason."""
         assert found(recorded(applier={"errno": 1146}), result(stop=STOP)) == [
-            "A: the applier stopped with 1296 (what to do), recorded is 1146"
+            "A: the applier stopped with 1296 (what to do), recorded: 1146"
         ]
 
     @pytest.mark.parametrize(
@@ -175,7 +175,7 @@ class TestStops:
     def test_another_table(self, line: str, differs: bool):
         """The table at fault is compared with the one in the error log, where that names one."""
         expected = recorded(applier={"errno": 1296}, error_log=[line])
-        words = ["A: the applier stopped on table d.t, recorded is d.u"]
+        words = ["A: the applier stopped on table d.t, recorded: d.u"]
         assert found(expected, result(stop=STOP)) == (words if differs else [])
 
 
@@ -212,28 +212,26 @@ class TestRefusals:
         """A table that should have been refused."""
         expected = recorded(setup_messages=refused(1005, "Could not find resolve column nosuch."))
         assert found(expected, result()) == [
-            "A: CREATE TABLE d.t gave no error, recorded is error 1005 (NO_COLUMN, column nosuch)"
+            "A: CREATE TABLE d.t gave no error, recorded: error 1005 (NO_COLUMN, column nosuch)"
         ]
 
     def test_refused(self):
         """One that should not have been."""
         assert found(recorded(), result(), "NDB$MAX(v)") == [
-            "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded is no error"
+            "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded: no error"
         ]
 
     def test_another_column(self):
         """The column at fault is compared too."""
         expected = recorded(setup_messages=refused(1005, "Column 'w' has wrong datatype"))
         assert found(expected, result(), "NDB$MAX(v)") == [
-            "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded is error 1005 (WRONG_TYPE, column w)"
+            "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded: error 1005 (WRONG_TYPE, column w)"
         ]
 
     def test_a_reason_that_is_not_known(self):
         """A refusal for a reason that is not modelled is another reason."""
         expected = recorded(setup_messages=refused(1005, "No extra row author bits in table."))
-        assert found(expected, result()) == [
-            "A: CREATE TABLE d.t gave no error, recorded is error 1005 (another reason)"
-        ]
+        assert found(expected, result()) == ["A: CREATE TABLE d.t gave no error, recorded: error 1005 (another reason)"]
 
     def test_warnings_alone(self):
         """A statement that only warned was not refused."""

@@ -5,10 +5,10 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conflict.compatibility.pairing import Pairing, Policy, TableLogging
-from conflict.compatibility.reasons import Concern
+from conflict.compatibility.deployment import Deployment, Policy, TableLogging
+from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Status, requirements
-from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, Image
+from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
@@ -16,7 +16,7 @@ from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateF
 from ndb_formats.schema.tables import Table
 from tests.strategies import ndb_tables
 
-ARRIVAL = {Concern.NO_UPDATE, Concern.LACKING, Concern.AS_WRITES, Concern.NOT_LOGGED}
+ARRIVAL = {ReasonKind.NO_UPDATE, ReasonKind.LACKING, ReasonKind.AS_WRITES, ReasonKind.NOT_LOGGED}
 LOGGINGS = st.builds(
     TableLogging,
     st.sampled_from([row.number for row in BINLOG_TYPES]),
@@ -35,8 +35,8 @@ def functions(draw: st.DrawFn) -> ConflictFunction:
     return ConflictFunction(spec, gci_bits=draw(st.integers(0, 31)))
 
 
-PAIRINGS = st.builds(
-    Pairing,
+DEPLOYMENTS = st.builds(
+    Deployment,
     functions(),
     ndb_tables(),
     LOGGINGS,
@@ -64,7 +64,7 @@ def serves(function: ConflictFunction, table: Table, event: EventColumns | None,
     taken_for_insert = statement is Operation.UPDATE_ROW and event.operation is Operation.WRITE_ROW
     needed = function.spec.needs.get(event.operation)
     if needed is not None:
-        image = event.before if needed is Image.BEFORE else event.after
+        image = event.before if needed.value == "before" else event.after
         return image is not None and table.ordinal(function.column or "") in image
     return function.spec.conditional_write or not taken_for_insert
 
@@ -79,63 +79,63 @@ def events(
     yield Operation.DELETE_ROW, ndb_columns(update_format, table, Operation.DELETE_ROW)
 
 
-@given(PAIRINGS, st.data())
-def test_usable_means_that_every_event_carries_what_is_needed(pairing: Pairing, data: st.DataObject) -> None:
+@given(DEPLOYMENTS, st.data())
+def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deployment, data: st.DataObject) -> None:
     """Whatever an update sets: where no reason speaks of what arrives, no event lacks anything."""
-    answer = requirements(pairing, Policy.NEEDS)
-    if Concern.CREATE_REFUSED in {reason.concern for reason in answer.reasons}:
+    answer = requirements(deployment, Policy.NEEDS)
+    if ReasonKind.CREATE_REFUSED in {reason.kind for reason in answer.reasons}:
         return
-    table = pairing.table
+    table = deployment.table
     settable = writable(table)
     written = data.draw(st.lists(st.sampled_from(settable), unique=True) if settable else st.just([]))
-    found = list(events(pairing.source.format, table, written))
-    all_serve = all(serves(pairing.function, table, event, statement) for statement, event in found)
-    if not ARRIVAL & {reason.concern for reason in answer.reasons}:
+    found = list(events(deployment.source.format, table, written))
+    all_serve = all(serves(deployment.function, table, event, statement) for statement, event in found)
+    if not ARRIVAL & {reason.kind for reason in answer.reasons}:
         assert all_serve
         assert answer.not_judged == ()
 
 
-@given(PAIRINGS)
-def test_what_is_said_to_lack_does_lack(pairing: Pairing) -> None:
+@given(DEPLOYMENTS)
+def test_what_is_said_to_lack_does_lack(deployment: Deployment) -> None:
     """Each change that an answer finds fault with has an event that shows it."""
-    answer = requirements(pairing, Policy.NEEDS)
-    if Concern.CREATE_REFUSED in {reason.concern for reason in answer.reasons}:
+    answer = requirements(deployment, Policy.NEEDS)
+    if ReasonKind.CREATE_REFUSED in {reason.kind for reason in answer.reasons}:
         return
-    table = pairing.table
+    table = deployment.table
     singles: list[list[int]] = [[place] for place in writable(table)] or [[]]
     all_serve = all(
-        serves(pairing.function, table, event, statement)
+        serves(deployment.function, table, event, statement)
         for written in singles
-        for statement, event in events(pairing.source.format, table, written)
+        for statement, event in events(deployment.source.format, table, written)
     )
-    assert all_serve == (not ARRIVAL & {reason.concern for reason in answer.reasons})
+    assert all_serve == (not ARRIVAL & {reason.kind for reason in answer.reasons})
 
 
-@given(PAIRINGS, st.sampled_from(Policy))
-def test_what_is_offered_works(pairing: Pairing, policy: Policy) -> None:
+@given(DEPLOYMENTS, st.sampled_from(Policy))
+def test_what_is_offered_works(deployment: Deployment, policy: Policy) -> None:
     """Nothing speaks against the nearest settings but what no setting mends; every one changes something."""
-    answer = requirements(pairing, policy)
+    answer = requirements(deployment, policy)
     for setting in answer.nearest:
-        then = requirements(setting.pairing, policy)
+        then = requirements(setting.deployment, policy)
         assert then.status is not Status.REFUSED
         assert then.not_judged == ()
-        left = {reason.concern for reason in then.reasons}
-        assert left <= {Concern.UNIQUE_KEYS, Concern.BLOBS_IN_REACH} & {reason.concern for reason in answer.reasons}
-        assert setting.pairing != pairing
+        left = {reason.kind for reason in then.reasons}
+        assert left <= {ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH} & {reason.kind for reason in answer.reasons}
+        assert setting.deployment != deployment
         assert setting.changes
     if answer.status is Status.USABLE:
         assert answer.nearest == ()
 
 
-@given(PAIRINGS)
-def test_the_manual_is_stricter_and_only_about_the_minimal_formats(pairing: Pairing) -> None:
+@given(DEPLOYMENTS)
+def test_the_manual_is_stricter_and_only_about_the_minimal_formats(deployment: Deployment) -> None:
     """It takes away nothing but pairs, and those only where a before image holds the key alone."""
-    needs, manual = (requirements(pairing, policy) for policy in (Policy.NEEDS, Policy.MANUAL))
+    needs, manual = (requirements(deployment, policy) for policy in (Policy.NEEDS, Policy.MANUAL))
     more = set(manual.reasons) - set(needs.reasons)
     assert set(needs.reasons) <= set(manual.reasons)
-    assert {reason.concern for reason in more} <= {Concern.POLICY}
+    assert {reason.kind for reason in more} <= {ReasonKind.POLICY}
     if more:
-        assert pairing.source.format.minimal
+        assert deployment.source.format.minimal
         assert manual.status is Status.REFUSED
-    if not pairing.source.format.minimal or not pairing.function.spec.needs:
+    if not deployment.source.format.minimal or not deployment.function.spec.needs:
         assert not more

@@ -1,8 +1,8 @@
 """
-Which columns a recording's row events carry, against what the rules of its formats say.
+How the columns in the row events of a recording differ from those that the rules of its formats give.
 
-`statements.json` gives each statement, or transaction, and the stretch of the binlog that it made; what a
-statement writes is read from its text.
+`statements.json` names, for each statement or transaction, the part of the binlog that it made. The columns that a
+statement writes are read from its text.
 """
 
 from __future__ import annotations
@@ -50,22 +50,22 @@ class Statement:
 
 
 def column_differences(folder: Path) -> Iterator[str]:
-    """Yield every row event of a recorded case that carries other columns than the rules say."""
+    """Yield every row event of a recording whose columns are not those that the rules give."""
     schema = parse_schema((folder / "schema.sql").read_text("utf-8"))
     settings = json.loads((folder / "settings.json").read_text("utf-8"))
     for group in json.loads((folder / "statements.json").read_text("utf-8")):
         texts = [statement["sql"] for statement in group["statements"]]
         statements = [_statement(text, schema) for text in texts]
         if None in statements:
-            continue  # a statement that changes no row, or one whose columns its text does not tell
+            continue  # a statement that changes no row, or whose text does not show its columns
         known = [statement for statement in statements if statement is not None]
         for row in read_rows(folder / "binlog.000001", start=group["start"], stop=group["end"]):
             expected = _expected([each for each in known if each.table.name == row.table], settings)
             found = _columns(row)
             if found not in expected:
                 yield (
-                    f"position {row.position}, table {row.table}: {_say(found)} is logged of {'; '.join(texts)[:200]}, "
-                    f"the rules say {' or '.join(_say(each) for each in expected) or 'nothing'}"
+                    f"position {row.position}, table {row.table}: {_say(found)} is logged for "
+                    f"{'; '.join(texts)[:200]}, the rules give {' or '.join(map(_say, expected)) or 'nothing'}"
                 )
 
 
@@ -91,11 +91,8 @@ def _statement_of(tree: exp.Expr, table: Table, *, replaces: bool) -> Statement 
         return Statement(UPSERT, table, every)
     named = isinstance(tree.this, exp.Schema)
     given = frozenset(table.ordinal(column.name) for column in tree.this.expressions) if named else every
-    return Statement(INSERT, table, frozenset() if _is_empty(tree) else given)
-
-
-def _is_empty(tree: exp.Expr) -> bool:
-    return "() VALUES ()" in tree.sql(dialect="mysql")
+    is_empty = "() VALUES ()" in tree.sql(dialect="mysql")
+    return Statement(INSERT, table, frozenset() if is_empty else given)
 
 
 def _columns(row: LoggedRow) -> EventColumns:
@@ -113,7 +110,7 @@ def _say(columns: EventColumns) -> str:
 
 
 def _expected(statements: Sequence[Statement], settings: Mapping[str, Any]) -> list[EventColumns]:
-    """Return what may be logged of statements on one table; NDB logs one event per row of a transaction."""
+    """Return what may be logged for statements on one table; NDB logs one event per row of a transaction."""
     found = [each for statement in statements for each in _of_statement(statement, settings)]
     if len(statements) > 1 and is_ndb(statements[0].table):
         table = statements[0].table
@@ -138,7 +135,7 @@ def _of_statement(statement: Statement, settings: Mapping[str, Any]) -> list[Eve
             *_event(table, Operation.DELETE_ROW, (), settings),
         ]
     if is_ndb(table) and written & set(table.key_ordinals):
-        # Another key is a delete and an insert; other letters of the same key are an update of all columns.
+        # A change of the key is a delete and an insert; if the key stays equal, it is an update of all columns.
         changed = key_change(effective_format(_binlog_type(table, settings), server_options(settings)), table)
         return [*_event(table, Operation.UPDATE_ROW, every, settings), *changed]
     return _event(table, Operation.UPDATE_ROW, written, settings)

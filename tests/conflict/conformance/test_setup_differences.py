@@ -1,22 +1,22 @@
-"""What real servers said when their tables were created: every function, refusal and exceptions table."""
+"""Messages of real servers when their tables were created: on functions, refusals and exceptions tables."""
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.judge import find_cases
-from conflict.conformance.setup_words import setup_differences
+from conflict.conformance.corpus import find_recordings
+from conflict.conformance.setup_differences import setup_differences
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
 from conflict.rules.table_setup import set_up
 from ndb_formats.rules.update_format import server_options
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
+from tests.corpora import RECORDINGS, SHARED
 
-# One case a line: its definitions and rows, and what both servers said at set-up, word for word.
-RECORDED = (Path(__file__).parents[1] / "recordings" / "setups.jsonl").read_text("utf-8")
+# One case a line: its definitions and rows, and the messages of both servers, word for word.
+RECORDED = (RECORDINGS / "setups.jsonl").read_text("utf-8")
 CASES = {case["case"]: case for case in map(json.loads, RECORDED.splitlines())}
 
 
@@ -31,8 +31,8 @@ def rows_of(case: dict[str, Any]) -> list[ReplicationRow]:
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_what_the_servers_said(name: str) -> None:
-    """Both error logs, and the warnings of CREATE TABLE with their cut messages."""
+def test_the_rules_predict_every_message(name: str) -> None:
+    """In both error logs, and in the warnings of CREATE TABLE, which are cut."""
     case = CASES[name]
     for side, want in case["sides"].items():
         setups = set_up(schema_of(case), rows_of(case), want["server_id"], server_options(want["options"]))
@@ -40,8 +40,8 @@ def test_what_the_servers_said(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name.startswith("replication_table/")])
-def test_which_row_an_exceptions_table_matches(name: str) -> None:
-    """A server says of an exceptions table which function it does not use: that of the row that matches best."""
+def test_an_exceptions_table_matches_the_best_row(name: str) -> None:
+    """The server names the function of that row, which it does not use."""
     case = CASES[name]
     for want in case["sides"].values():
         said = {line.split("Replica: ")[1] for line in want["error_log"] if "is exceptions table" in line}
@@ -55,22 +55,20 @@ def test_which_row_an_exceptions_table_matches(name: str) -> None:
         assert said == expected
 
 
-def test_every_kind_is_here() -> None:
-    """All spellings and matches, and the exceptions tables of both kinds of function."""
+def test_all_kinds_of_messages_are_bundled() -> None:
+    """Of spellings, matches, and the exceptions tables of both kinds of function."""
     kinds = [name.split("/")[0] for name in CASES]
     assert kinds.count("parse") == 18
     assert kinds.count("replication_table") == 10
     assert sum("/ex_" in name for name in CASES) == 20
 
 
-SHARED = Path(__file__).parents[2].parent / "shared" / "conformance"
-
-
 @pytest.mark.slow
-@pytest.mark.skipif(not SHARED.exists(), reason="the whole corpus does not lie beside the project")
-def test_the_whole_corpus() -> None:
+@pytest.mark.corpus("conformance")
+@pytest.mark.parametrize("part", ["conflict", "live"])
+def test_the_rules_predict_every_message_of_the_corpus(part: str) -> None:
     """Every table of every case."""
-    for found in [each for part in ("conflict", "live") for each in find_cases(SHARED / part)]:
+    for found in find_recordings(SHARED / "conformance" / part):
         case = ConflictCase.load(found.path)
         for side, setups in case.configuration().setups().items():
             assert list(setup_differences(side, case.expected[side], setups)) == [], found.case

@@ -1,5 +1,5 @@
 """
-What a recording says that came out, and the words for how a result differs from it.
+How the result of an engine differs from a recorded one, in words.
 """
 
 from __future__ import annotations
@@ -7,21 +7,16 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-import numpy as np
-
+from conflict.conformance.recorded_values import plain_value, recorded_value
 from conflict.results.model import ClusterResult
 from conflict.rules.table_setup import RefusalKind, TableSetup
-from ndb_formats.types.geometry import Geometry
-from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import Value
-from ndb_formats.types.vector import Vector
 
-__all__ = ["differences", "plain_value", "recorded_value"]
+__all__ = ["result_differences"]
 
-# How the server words each kind of refusal.
+# The server's words for each kind of refusal.
 _REFUSAL_WORDS = (
     (RefusalKind.NO_COLUMN, r"Could not find resolve column (?P<column>[^\s.]+)\."),
     (RefusalKind.WRONG_TYPE, r"Column '(?P<column>[^']+)' has wrong datatype"),
@@ -32,7 +27,7 @@ _REFUSAL_WORDS = (
 _TABLE_IN_LOG = re.compile(r"(?:on table \./|on table |Table ')(?P<database>[\w$]+)[./](?P<table>[\w$]+)")
 
 
-def differences(
+def result_differences(
     expected: Mapping[str, Any],
     database: str,
     results: Mapping[str, ClusterResult],
@@ -40,17 +35,17 @@ def differences(
     ranges: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
 ) -> Iterator[str]:
     """
-    Yield every difference between a recording and a result, in words; the telling ones first.
+    Yield every difference between a recording and a result; refusals and stops first, because they explain others.
 
-    Where the binlogs leave decisions open, a counter may have any value in the range that they allow, and
-    exceptions rows any number: every pass that is rolled back uses some up. Their order counts all the same.
+    Where the binlogs leave decisions open, a counter may have any value in its range, and exceptions rows any
+    NDB$count, because a pass that is rolled back uses numbers up. The order of the exceptions rows must agree.
 
     Args:
         expected: Contents of `expected.json`.
         database: The case's database.
-        results: What the engine found, per side.
+        results: The engine's result, per side.
         setups: How each side set up each table.
-        ranges: Per side, between which values each counter lies that depends on open decisions.
+        ranges: Per side, least and greatest value of each counter that depends on open decisions.
     """
     ranges = ranges or {}
     for side, want in expected.items():
@@ -71,7 +66,7 @@ def differences(
 
 
 def _renumbered(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Return exceptions rows with the fourth column, NDB$count, counted up without gaps per server."""
+    """Return exceptions rows with their fourth column, NDB$count, numbered without gaps per server."""
     numbers: Counter[Any] = Counter()
     renumbered = []
     for row in sorted(rows, key=lambda row: (row[0], row[3])):
@@ -91,7 +86,7 @@ def _refusal_differences(
     for name, setup in setups.items():
         found = None if setup.refusal is None else (setup.refusal.error, setup.refusal.kind, setup.refusal.column)
         if found != refused.get(name):
-            yield f"{side}: CREATE TABLE {name} gave {_say(found)}, recorded is {_say(refused.get(name))}"
+            yield f"{side}: CREATE TABLE {name} gave {_say(found)}, recorded: {_say(refused.get(name))}"
 
 
 def _reason(message: Mapping[str, Any]) -> tuple[RefusalKind | None, str | None]:
@@ -114,15 +109,15 @@ def _stop_differences(side: str, want: Mapping[str, Any], result: ClusterResult)
     recorded, stop = want["applier"]["errno"], result.stop
     if recorded != (stop.error if stop else 0):
         happened = f"stopped with {stop.error} ({stop.message})" if stop else "did not stop"
-        yield f"{side}: the applier {happened}, recorded is {recorded or 'no stop'}"
+        yield f"{side}: the applier {happened}, recorded: {recorded or 'no stop'}"
     elif stop is not None:
-        places = {
+        tables = {
             f"{found['database']}.{found['table']}"
             for line in want.get("error_log", ())
             if "[ERROR]" in line and (found := _TABLE_IN_LOG.search(line))
         }
-        if places and stop.table not in places:
-            yield f"{side}: the applier stopped on table {stop.table}, recorded is {', '.join(sorted(places))}"
+        if tables and stop.table not in tables:
+            yield f"{side}: the applier stopped on table {stop.table}, recorded: {', '.join(sorted(tables))}"
 
 
 def _counter_differences(
@@ -132,14 +127,14 @@ def _counter_differences(
         found = result.counters.get(counter, 0)
         least, most = ranges.get(counter, (found, found))
         if not least <= value <= most:
-            yield f"{side}: {counter} is {found if least == most else f'{least} to {most}'}, recorded is {value}"
+            yield f"{side}: {counter} is {found if least == most else f'{least} to {most}'}, recorded: {value}"
 
 
 def _row_differences(
     side: str, table: str, want: Mapping[str, Any], found: Sequence[tuple[Value, ...]] | None
 ) -> Iterator[str]:
     if found is None:
-        yield f"{side}: table {table} does not exist, recorded are {len(want['rows'])} rows"
+        yield f"{side}: table {table} does not exist, recorded: {len(want['rows'])} rows"
         return
     types = want["types"]
     mine = Counter(tuple(plain_value(value) for value in row) for row in found)
@@ -154,21 +149,3 @@ def _row_differences(
 
 def _row_text(columns: Sequence[str], row: Sequence[object]) -> str:
     return "(" + ", ".join(f"{name}={value}" for name, value in zip(columns, row, strict=False)) + ")"
-
-
-def plain_value(value: Value) -> object:
-    """Return a value as recordings write it."""
-    if isinstance(value, JsonDocument):
-        return value.text
-    if isinstance(value, Geometry | Vector):
-        value = value.data
-    if isinstance(value, bytes):
-        return value.hex().upper()
-    return str(value) if isinstance(value, Decimal) else value
-
-
-def recorded_value(value: object, kind: str) -> object:
-    """Return a recorded value; the server shows six digits of a FLOAT, which stand for the nearest one."""
-    if kind.startswith("float") and isinstance(value, int | float):
-        return float(np.float32(value))
-    return float(value) if kind.startswith("double") and isinstance(value, int) else value

@@ -1,5 +1,5 @@
 """
-Judges what a server makes of its tables by what its error log and its warnings said when they were created.
+How a server's messages on the creation of its tables differ from those that the rules predict.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind
 
 __all__ = ["setup_differences"]
 
-# Lines of the error log on functions and exceptions tables; all others are about applying.
+# Lines of the error log on functions and exceptions tables; the others are about applying.
 _SETUP_LINE = re.compile(
     r"(?:Replica: Table \S+ (?:: |using conflict_fn |logging exceptions to )|Replica: exceptions table |"
     r"Binlog: Ambiguous matches ).*"
@@ -23,29 +23,29 @@ _BAD_SCHEMA, _PARSE_ERROR = 1625, 1626
 
 def setup_differences(side: str, want: Mapping[str, Any], setups: Mapping[str, TableSetup]) -> Iterator[str]:
     """
-    Yield every difference between what a server said when its tables were created, and what it should have said.
+    Yield every message of a server that the rules do not predict, and every predicted one that is missing.
 
     Args:
         side: Name of the side.
-        want: What `expected.json` has of it.
-        setups: How the side set up each table.
+        want: Its part of `expected.json`.
+        setups: How the rules set up each table of the side.
     """
-    said = {found.group() for line in want["error_log"] if (found := _SETUP_LINE.search(line))}
-    said |= {
+    messages = {found.group() for line in want["error_log"] if (found := _SETUP_LINE.search(line))}
+    messages |= {
         str(text)
         for message in want.get("setup_messages", ())
         for _, number, text in message.get("warnings", ())
         if number in (_BAD_SCHEMA, _PARSE_ERROR)
     }
-    expected = {line for name, setup in setups.items() for line in _lines(name, setup)}
-    for line in sorted(said - expected):
-        yield f"{side}: the server said, and the set-up does not: {line}"
-    for line in sorted(expected - said):
-        yield f"{side}: the set-up says, and the server did not: {line}"
+    predicted = {line for name, setup in setups.items() for line in _lines(name, setup)}
+    for line in sorted(messages - predicted):
+        yield f"{side}: a message is not predicted: {line}"
+    for line in sorted(predicted - messages):
+        yield f"{side}: a predicted message is missing: {line}"
 
 
 def _lines(name: str, setup: TableSetup) -> Iterator[str]:
-    """Yield what is said of one table, in the error log and as warnings of CREATE TABLE."""
+    """Yield the predicted messages on a table: lines of the error log, and warnings of CREATE TABLE."""
     if setup.refusal is not None:
         parse = "Parse error on conflict fn : " if setup.refusal.kind is RefusalKind.PARSE else ""
         yield f"Replica: Table {name} : {parse}{setup.refusal.message.removeprefix(PARSE_ERROR)}"

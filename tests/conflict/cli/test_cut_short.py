@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
-from conflict.cli.app import CUT_SHORT, app
+from conflict.cli.app import app
+from conflict.cli.common import ExitCode
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
@@ -22,8 +23,8 @@ from conflict.history.reading import read_cluster
 from conflict.pipeline import Run, run_reference, run_spark
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
+from tests.corpora import DEMO
 
-DEMO = Path(__file__).parents[1] / "recordings" / "demo"
 WHOLE = (DEMO / "B.binlog.000001").read_bytes()
 
 
@@ -107,7 +108,7 @@ def test_the_command_line_keeps_what_comes_before_the_cut(command: str, tmp_path
     _cut(tmp_path / "cut", COMMITS[6] + 30)
     out = tmp_path / "out"
     done = CliRunner().invoke(app, [command, str(tmp_path / "cut" / "run.toml"), "--out", str(out)])
-    assert done.exit_code == CUT_SHORT
+    assert done.exit_code == ExitCode.CUT_SHORT
     assert re.search(r"B\.binlog\.000001,\s+position\s+\d+", done.output)
     history = json.loads((out / ("history/history.json" if command == "resolve" else "history.json")).read_text())
     reading = _epochs(load_run_file(tmp_path / "cut" / "run.toml"))
@@ -125,7 +126,7 @@ def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkS
     damaged[COMMITS[3] + 200] ^= 0x10
     (tmp_path / "bad" / "B.binlog.000001").write_bytes(damaged)
     done = CliRunner().invoke(app, ["resolve", str(tmp_path / "bad/run.toml"), "--out", str(tmp_path / "out")])
-    assert done.exit_code == CUT_SHORT
+    assert done.exit_code == ExitCode.CUT_SHORT
     document = json.loads((tmp_path / "out/run.json").read_text())
     assert "CRC32" in document["binlog_errors"]["B"]
     assert (
