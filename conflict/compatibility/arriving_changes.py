@@ -1,8 +1,8 @@
 """
-What arrives of each kind of change under an update format, and what the applier does with it.
+How each kind of change arrives under an update format, and how the applier handles it.
 
-Two tables decide: `FunctionSpec.needs` says what a function compares, and
-`ndb_formats.rules.update_format.ndb_columns` which columns an event carries.
+`FunctionSpec.needs` says which image a function reads, and `ndb_formats.rules.update_format.ndb_columns` which
+columns an event carries.
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; an update that arrives as a write is
 applied as an insert, as recorded.
 """
@@ -40,7 +40,7 @@ class Change(Enum):
 
 
 class Handling(Enum):
-    """What the applier does with a change."""
+    """How the applier handles a change."""
 
     JUDGED = "is judged"
     AS_INSERT = "arrives as a write, and is rejected as ROW_ALREADY_EXISTS where the row exists"
@@ -54,10 +54,10 @@ class ArrivingChange:
     One kind of change as it arrives on the applier.
 
     Attributes:
-        change: What the statement does.
-        event: What arrives of it; None if nothing is logged.
+        change: The kind of statement.
+        event: The event that arrives; None if nothing is logged.
         needed: The image in which the function reads its column, ``before`` or ``after``; None if it reads none.
-        handling: What the applier does with it.
+        handling: How the applier handles it.
         column: The function's column, if it has one.
     """
 

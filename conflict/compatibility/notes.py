@@ -1,5 +1,5 @@
 """
-What to know about a deployed conflict function that is no reason against it.
+Notes on a deployed conflict function: facts to know that are no reason against it.
 
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution".
 """
@@ -18,7 +18,7 @@ _ENOUGH_GCI_BITS = 5
 
 
 def notes_of(deployment: Deployment) -> tuple[str, ...]:
-    """Return what the settings do not show, or what they imply."""
+    """Return facts that the settings do not show, or that follow from them."""
     return (*_column_notes(deployment), *_epoch_notes(deployment))
 
 

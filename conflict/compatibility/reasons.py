@@ -1,5 +1,5 @@
 """
-What speaks against a deployed conflict function: one rule after the other, each with its source.
+Reasons against a deployed conflict function, found by one rule after the other.
 
 The rules read the function's flags and the columns that events carry; only the manual's own list names functions.
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbers and the server's words as recorded.
@@ -39,7 +39,7 @@ _DUPLICATE_WORDS = "Can't write; duplicate key in table"
 
 class ReasonKind(Enum):
     """
-    What a reason is about, in a few words, and what follows from it.
+    The kinds of reasons; the text of each is its short description.
 
     Attributes:
         refuses: Whether it rules the function out.
@@ -73,11 +73,11 @@ class ReasonKind(Enum):
 @attrs.frozen
 class Reason:
     """
-    One thing that speaks against a deployment.
+    One reason against a deployment.
 
     Attributes:
-        kind: What it is about.
-        message: What happens, in a sentence without its full stop.
+        kind: Its kind.
+        message: A sentence without its full stop.
         at: Column or option at fault, if one is.
         error: Server error number of the failing statement or of the applier's stop; None if nothing stops.
         server: The server's words; None if it says nothing.
@@ -91,7 +91,7 @@ class Reason:
 
 
 def changes_of(deployment: Deployment) -> tuple[ArrivingChange, ...]:
-    """Return what arrives of each kind of change; nothing where the function's column does not exist."""
+    """Return each kind of change as it arrives; none if the function's column does not exist."""
     column = deployment.function.column
     if column is not None and deployment.table.find(column) is None:
         return ()
@@ -99,7 +99,7 @@ def changes_of(deployment: Deployment) -> tuple[ArrivingChange, ...]:
 
 
 def reasons_of(deployment: Deployment, policy: Policy) -> tuple[Reason, ...]:
-    """Return everything that speaks against a deployment, what rules it out first."""
+    """Return all reasons against a deployment, those that rule it out first."""
     found = [
         *_creation(deployment),
         *_policy(deployment, policy),
@@ -171,7 +171,7 @@ def _logging(deployment: Deployment) -> Iterator[Reason]:
 
 
 def _changes(deployment: Deployment) -> Iterator[Reason]:
-    """Compare what arrives of each kind of change with what the function needs."""
+    """Compare the images that arrive with those that the function needs."""
     function, changes = deployment.function, changes_of(deployment)
     stopping = [change for change in changes if change.handling is Handling.STOPS]
     updates = [change for change in changes if change.is_update]

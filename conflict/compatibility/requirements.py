@@ -1,7 +1,7 @@
 """
 Whether a conflict function can work as deployed, why not, and what would work; no data is read.
 
-The applier checks every event again: what really arrives, no answer can show.
+An answer cannot show which events will arrive, so the applier checks each event again.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ class Answer:
     Attributes:
         deployment: The function and its settings.
         policy: Which functions are allowed with which binlog types.
-        reasons: What speaks against it; what rules it out first.
-        changes: What arrives of each kind of change, and what the applier does with it.
-        nearest: The nearest settings that would work, where something speaks against these.
-        notes: What else is good to know.
+        reasons: The reasons against it, those that rule it out first.
+        changes: Each kind of change as it arrives, and how the applier handles it.
+        nearest: The nearest settings that would work, if there are reasons against these.
+        notes: Facts to know that are no reason against it.
     """
 
     deployment: Deployment

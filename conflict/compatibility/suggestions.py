@@ -32,7 +32,7 @@ class NearestSetting:
     Settings that would work.
 
     Attributes:
-        changes: What to set, as ``name = value``, one entry per setting.
+        changes: The settings to change, as ``name = value``.
         deployment: The deployment with these settings.
     """
 
@@ -183,7 +183,7 @@ def _behaviour_distance(one: FunctionSpec, other: FunctionSpec) -> int:
 
 
 def _behaviour(spec: FunctionSpec) -> tuple[object, ...]:
-    """Return what distinguishes a function from the others of its family."""
+    """Return the traits that distinguish a function from the others of its family."""
     delete_delete_conflicts = spec.transactional and spec.uses_role
     flags = (spec.conditional_write, spec.refreshes, spec.transactional, spec.reflects, spec.uses_role)
     return (dict(spec.needs), *flags, delete_delete_conflicts)

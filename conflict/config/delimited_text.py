@@ -27,7 +27,7 @@ def delimited_rows(text: str, needed: Sequence[str]) -> Iterator[InputRow]:
 
     Args:
         text: The lines.
-        needed: Columns that the header must name; a first line that lacks one is taken for a row.
+        needed: Columns that the header must name; a first line without them is refused.
 
     Raises:
         ConfigurationError: There is no header, a line has another number of fields, or a quote is not closed.

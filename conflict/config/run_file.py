@@ -23,7 +23,7 @@
     conflict_fn = "NDB$MAX(version)"
     # or, at the top, a file with the rows: ndb_replication = "ndb_replication.sql" (or .csv, .tsv, .toml)
 
-    [schedule]                     # optional: what the binlogs do not show
+    [schedule]                     # optional: apply times that the binlogs do not show
     steps = "scenario.json"        # steps of a recording, or:
     [[schedule.applied]]           # cluster A applied this epoch of the other one after its own epoch
     applier = "A"

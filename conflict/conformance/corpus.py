@@ -15,13 +15,13 @@ __all__ = ["Kind", "Recording", "find_recordings"]
 
 
 class Kind(Enum):
-    """What a recording shows, by the file that marks its folder; the first marker that is there decides."""
+    """The kinds of recordings, by the file that marks a folder; if there are several, the first decides."""
 
-    CONFLICT = "scenario.json"  # what two clusters made of each other's changes
-    FORMAT = "statements.json"  # how the changes of statements are logged
-    LOGGING = "decisions.json"  # which statements are logged
-    BINLOG = "result.json"  # what mysqlbinlog prints of a file
-    SIZES = "sizes.json"  # how large events are
+    CONFLICT = "scenario.json"  # two clusters that replicate to each other
+    FORMAT = "statements.json"  # row events of statements
+    LOGGING = "decisions.json"  # which statements are logged, and how
+    BINLOG = "result.json"  # mysqlbinlog's text of a file
+    SIZES = "sizes.json"  # sizes of events
 
 
 @attrs.frozen
@@ -31,7 +31,7 @@ class Recording:
 
     Attributes:
         path: Its folder.
-        kind: What it shows.
+        kind: Its kind.
         case: Its folder below the folder that was searched.
     """
 
@@ -58,7 +58,7 @@ def find_recordings(folder: Path) -> list[Recording]:
     Return every recording at or below a folder, in order.
 
     Raises:
-        ConfigurationError: There is none, so there is nothing to judge by.
+        ConfigurationError: There is none.
     """
     found = [
         Recording(path, kind, path.name if path == folder else path.relative_to(folder).as_posix())

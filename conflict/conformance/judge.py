@@ -88,7 +88,7 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
     Return all differences, and how many decisions the binlogs leave open.
 
     Raises:
-        NotBuiltError: What the recording shows is not modelled.
+        NotBuiltError: Recordings of this kind cannot be judged.
     """
     if recording.kind is Kind.CONFLICT:
         return _conflict_differences(ConflictCase.load(recording.path), engine)
@@ -96,7 +96,7 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
         return list(format_differences(recording.path)), 0
     if recording.kind is Kind.BINLOG:
         return list(binlog_differences(recording.path)), 0
-    message = "which statements are logged how, and sizes of statements"
+    message = "which statements are logged, and how large events are, is not modelled"
     raise NotBuiltError(message)
 
 

@@ -28,7 +28,7 @@ __all__ = ["checked_json", "print_check"]
 
 
 def print_check(console: Console, checked: Sequence[CheckedTable]) -> None:
-    """Print how every table of a run is logged and judged, and what is wrong with it."""
+    """Print, for every table of a run, how it is logged and judged, and its faults."""
     table = Table(title="Tables and conflict functions", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for heading in ("cluster", "table", "logged", "function", "exceptions table", "answer"):
         table.add_column(heading, overflow="fold")

@@ -35,7 +35,7 @@ STATUS_WORDS = {Status.USABLE: "ok", Status.USABLE_BUT: "but", Status.REFUSED: "
 
 def print_table(console: Console, answers: Mapping[str, Sequence[Answer]], policy: Policy) -> None:
     """
-    Print a table of functions and binlog types, and what its marks mean.
+    Print a table of functions and binlog types, and a legend of its marks.
 
     Args:
         console: Where to print.
@@ -70,14 +70,14 @@ def print_types(console: Console, loggings: Iterable[TableLogging]) -> None:
 
 
 def _cell(answer: Answer) -> str:
-    """Return a status, and below it the marks of what cannot be judged."""
+    """Return a status, and below it the marks of the changes that cannot be judged."""
     style = STATUS_STYLES[answer.status]
     text = f"but\n{mark(answer)}" if answer.status is Status.USABLE_BUT else STATUS_WORDS[answer.status]
     return f"[{style}]{text}[/{style}]"
 
 
 def print_answer(console: Console, answer: Answer) -> None:
-    """Print one answer: the status, why, what arrives of each change, what would work."""
+    """Print one answer: status, reasons, changes as they arrive, settings that would work, notes."""
     style = STATUS_STYLES[answer.status]
     question = escape(f"{answer.deployment} (policy {answer.policy})")
     end = ":" if answer.reasons else "."
@@ -107,7 +107,7 @@ def _print_lines(console: Console, lines: Iterable[str]) -> None:
 
 
 def reason_text(reason: Reason) -> str:
-    """Return a reason in one line: message, error, what is at fault, the server's words."""
+    """Return a reason in one line: message, error, column or option at fault, the server's words."""
     error = "" if reason.error is None else f" (error {reason.error})"
     at = "" if reason.at is None else f" At fault: {reason.at}."
     server = "" if reason.server is None else f' The server says: "{reason.server}"'

@@ -184,7 +184,7 @@ def _stop_text(stop: Stop) -> str:
 
 
 def _print_open_questions(console: Console, run: Run) -> None:
-    """Say what the binlogs do not show."""
+    """Print the questions that the binlogs leave open."""
     for each in run.settled:
         console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
     for name, undecided in run.summary.undecided.items():
@@ -197,7 +197,7 @@ def _print_open_questions(console: Console, run: Run) -> None:
 
 
 def _settled_text(settled: Settled) -> str:
-    """Say which question the order of a binlog leaves open, and how its changes answer it."""
+    """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
     if settled.reading is Reading.NOT_APPLIED:
         return (
             f"whether {settled.cluster} applied epoch {settled.foreign_epoch} of the other cluster, the first one "
@@ -217,7 +217,7 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
 
 
 def _print_agreement(console: Console, run: Run) -> None:
-    """Say how the result agrees with what the binlogs show, and what is left out."""
+    """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
     summary = run.summary
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
