@@ -124,17 +124,13 @@ def _arriving(
         return ArrivingChange(change, None, None, Handling.NOT_LOGGED, function.column)
     image = function.spec.needs.get(event.operation)
     needed = None if image is None or function.column is None else image.value
-    if needed is not None and table.ordinal(function.column or "") not in (_images(event)[needed] or ()):
+    if needed is not None and table.ordinal(function.column or "") not in (getattr(event, needed) or ()):
         handling = Handling.STOPS
     elif change.operation is not Operation.WRITE_ROW and event.operation is Operation.WRITE_ROW:
         handling = Handling.JUDGED if _judges_writes(function) else Handling.AS_INSERT
     else:
         handling = Handling.JUDGED
     return ArrivingChange(change, event, needed, handling, function.column)
-
-
-def _images(event: EventColumns) -> dict[str, tuple[int, ...] | None]:
-    return {"before": event.before, "after": event.after}
 
 
 def _judges_writes(function: ConflictFunction) -> bool:

@@ -10,7 +10,7 @@ from enum import Enum
 
 import attrs
 
-from conflict.compatibility.arriving_changes import ArrivingChange, Handling
+from conflict.compatibility.arriving_changes import ArrivingChange
 from conflict.compatibility.deployment import Deployment, Policy
 from conflict.compatibility.notes import notes_of
 from conflict.compatibility.reasons import Reason, ReasonKind, changes_of, reasons_of
@@ -59,11 +59,6 @@ class Answer:
     def by_policy(self) -> bool:
         """Whether the policy refuses it."""
         return any(reason.kind is ReasonKind.POLICY for reason in self.reasons)
-
-    @property
-    def not_judged(self) -> tuple[ArrivingChange, ...]:
-        """The changes that cannot be judged."""
-        return tuple(change for change in self.changes if change.handling is not Handling.JUDGED)
 
 
 def requirements(deployment: Deployment, policy: Policy = Policy.MANUAL) -> Answer:

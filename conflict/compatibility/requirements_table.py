@@ -40,7 +40,7 @@ def example_function(spec: FunctionSpec, column: str = _EXAMPLE_COLUMN) -> Confl
 
 
 def mark(answer: Answer) -> str:
-    """Return an answer as a cell of the table: ``ok``, ``refused``, or the marks of the changes that cannot be judged."""
+    """Return an answer as a cell of the table: ``ok``, ``refused``, or the marks of what cannot be judged."""
     if answer.status is Status.REFUSED:
         return "refused"
     return " ".join(_marks(answer.changes)) or "ok"

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from hypothesis import given
 from hypothesis import strategies as st
 
+from conflict.compatibility.arriving_changes import Handling
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.reasons import ReasonKind
 from conflict.compatibility.requirements import Status, requirements
@@ -92,7 +93,7 @@ def test_usable_means_that_every_event_carries_what_is_needed(deployment: Deploy
     all_serve = all(serves(deployment.function, table, event, statement) for statement, event in found)
     if not ARRIVAL & {reason.kind for reason in answer.reasons}:
         assert all_serve
-        assert answer.not_judged == ()
+        assert {change.handling for change in answer.changes} == {Handling.JUDGED}
 
 
 @given(DEPLOYMENTS)
@@ -118,7 +119,7 @@ def test_what_is_offered_works(deployment: Deployment, policy: Policy) -> None:
     for setting in answer.nearest:
         then = requirements(setting.deployment, policy)
         assert then.status is not Status.REFUSED
-        assert then.not_judged == ()
+        assert {change.handling for change in then.changes} <= {Handling.JUDGED}
         left = {reason.kind for reason in then.reasons}
         assert left <= {ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH} & {reason.kind for reason in answer.reasons}
         assert setting.deployment != deployment

@@ -56,8 +56,8 @@ def refusal(folder: Path, text: str, name: str = "rows.sql") -> str:
 class TestDumps:
     """INSERT and REPLACE statements."""
 
-    def test_mysqldump(self, tmp_path: Path):
-        """A whole dump; other statements and tables are passed over."""
+    def test_a_dump_of_mysqldump_is_read(self, tmp_path: Path):
+        """Other statements and tables are ignored."""
         assert load(tmp_path, DUMP) == DUMPED
 
     @pytest.mark.parametrize(
@@ -78,8 +78,8 @@ class TestDumps:
             ),
         ],
     )
-    def test_spellings(self, statement: str, tmp_path: Path):
-        """Quotes, hex, comments, another order of columns: always the same row."""
+    def test_every_spelling_of_a_statement_gives_the_same_row(self, statement: str, tmp_path: Path):
+        """Quotes, hex, comments, another order of columns."""
         assert load(tmp_path, statement) == (ReplicationRow("d", "t", 1, 7, MAX),)
 
     @pytest.mark.parametrize(
@@ -96,12 +96,12 @@ class TestDumps:
             ("'d', 't', 4294967295, 10", ReplicationRow("d", "t", 2**32 - 1, 10)),
         ],
     )
-    def test_values_without_names(self, values: str, row: ReplicationRow, tmp_path: Path):
-        """Four, five or seven, in the order of the table; the manual has the slices before the function."""
+    def test_values_without_names_have_the_order_of_the_table(self, values: str, row: ReplicationRow, tmp_path: Path):
+        """Four, five or seven values; in the manual the slices come before the function."""
         assert load(tmp_path, f"INSERT INTO ndb_replication VALUES ({values})") == (row,)
 
-    def test_the_order_of_the_definition(self, tmp_path: Path):
-        """Where the dump has the definition, its order counts."""
+    def test_the_definition_in_a_dump_gives_the_order(self, tmp_path: Path):
+        """Of values without names."""
         text = (
             "CREATE TABLE IF NOT EXISTS mysql.ndb_replication (server_id INT UNSIGNED, table_name VARBINARY(63), "
             "db VARBINARY(63), PRIMARY KEY (db, table_name, server_id), KEY x (db));"
@@ -109,12 +109,12 @@ class TestDumps:
         )
         assert load(tmp_path, text) == (ReplicationRow("d", "t", 3),)
 
-    def test_an_empty_table(self, tmp_path: Path):
-        """A dump of the table without a row has none."""
+    def test_an_empty_table_has_no_rows(self, tmp_path: Path):
+        """Its definition alone is a dump of it."""
         assert load(tmp_path, DUMP.split("INSERT", maxsplit=1)[0]) == ()
 
-    def test_replace_takes_the_place(self, tmp_path: Path):
-        """REPLACE means the later row, as on the server."""
+    def test_replace_replaces_an_earlier_row(self, tmp_path: Path):
+        """As on the server."""
         into = "INTO ndb_replication VALUES"
         text = f"INSERT {into} ('d','t',0,7,NULL); REPLACE {into} ('d','t',0,9,NULL);"
         assert load(tmp_path, text) == (ReplicationRow("d", "t", 0, 9),)
@@ -178,8 +178,8 @@ class TestDumps:
             ),
         ],
     )
-    def test_refused(self, text: str, complaint: str, tmp_path: Path):
-        """File, line and row are named."""
+    def test_other_statements_and_values_are_refused(self, text: str, complaint: str, tmp_path: Path):
+        """With file, line and row."""
         assert refusal(tmp_path, text) == complaint
 
 
@@ -206,19 +206,19 @@ class TestDelimited:
         ],
         ids=["csv", "mysql --batch", "outfile with quotes", "another order", "hex"],
     )
-    def test_spellings(self, text: str, tmp_path: Path):
-        """What SELECT ... INTO OUTFILE, `mysql --batch` and people write."""
+    def test_every_spelling_of_a_table_gives_the_same_rows(self, text: str, tmp_path: Path):
+        """Of SELECT ... INTO OUTFILE, `mysql --batch`, and people."""
         first, second = load(tmp_path, text, "rows.csv")
         assert first == ReplicationRow("shop", r"t\_%", 0, 7, MAX)
         assert (second.db, second.table_name, second.server_id) == ("it's", "%", 2)
         assert (second.binlog_type or 0, second.conflict_fn) == (0, None)
 
-    def test_quotes(self, tmp_path: Path):
-        """Delimiters, quotes and line ends can stand in a quoted field; the word NULL in quotes is a text."""
+    def test_quoted_fields_can_hold_anything(self, tmp_path: Path):
+        """Delimiters, quotes, line ends, and the word NULL as a text."""
         text = 'db,table_name\n"a,""b""\\"c\\"\nd","NULL"\n'
         assert load(tmp_path, text, "rows.csv") == (ReplicationRow('a,"b""c"\nd', "NULL"),)
 
-    def test_row_slices(self, tmp_path: Path):
+    def test_row_slices_are_read(self, tmp_path: Path):
         """The columns of newer clusters."""
         text = "db\ttable_name\tbinlog_row_slice_count\tbinlog_row_slice_id\nd\tt\t4\t0\nd\tu\t4\tNULL\n"
         assert load(tmp_path, text, "rows.tsv") == (
@@ -260,15 +260,15 @@ class TestDelimited:
             ),
         ],
     )
-    def test_refused(self, text: str, complaint: str, tmp_path: Path):
-        """File and line are named."""
+    def test_malformed_tables_are_refused(self, text: str, complaint: str, tmp_path: Path):
+        """With file and line."""
         assert refusal(tmp_path, text, "rows.csv") == complaint
 
 
 class TestToml:
     """The tables of a run file, in a file of their own."""
 
-    def test_rows(self, tmp_path: Path):
+    def test_tables_give_rows(self, tmp_path: Path):
         """As in a run file."""
         text = '[[ndb_replication]]\ndb = "d"\ntable_name = "t"\nbinlog_type = "FULL"\nbinlog_row_slice_count = 2\n'
         assert load(tmp_path, text, "rows.toml") == (ReplicationRow("d", "t", 0, 3, None, 2),)
@@ -284,33 +284,33 @@ class TestToml:
             ),
         ],
     )
-    def test_refused(self, text: str, complaint: str, tmp_path: Path):
-        """The row is named."""
+    def test_wrong_tables_are_refused(self, text: str, complaint: str, tmp_path: Path):
+        """With the number of the row."""
         assert refusal(tmp_path, text, "rows.toml") == complaint
 
-    def test_no_toml(self, tmp_path: Path):
-        """The line is named."""
+    def test_text_that_is_not_toml_is_refused(self, tmp_path: Path):
+        """With the line."""
         assert "line 1" in refusal(tmp_path, "x = \n", "rows.toml")
 
 
 @pytest.mark.parametrize("name", ["rows", "rows.json"])
-def test_other_endings(name: str, tmp_path: Path) -> None:
-    """The ending says how a file is read, so it must be one of those known."""
+def test_the_suffix_must_be_known(name: str, tmp_path: Path) -> None:
+    """It says how a file is read."""
     assert (
         refusal(tmp_path, "", name)
         == f"{name}: rows of mysql.ndb_replication are read from .sql, .csv, .tsv, .txt, .toml"
     )
 
 
-def test_no_such_file(tmp_path: Path) -> None:
-    """A missing file is named."""
+def test_a_missing_file_is_refused(tmp_path: Path) -> None:
+    """With the system's reason."""
     with pytest.raises(ConfigurationError, match=r"none\.sql: No such file"):
         load_replication_rows(tmp_path / "none.sql")
 
 
 @pytest.mark.parametrize("kind", ["-1", "11", "NINE"])
-def test_binlog_types_out_of_range(kind: str, tmp_path: Path) -> None:
-    """The message lists those there are."""
+def test_unknown_binlog_types_are_refused(kind: str, tmp_path: Path) -> None:
+    """The message lists the known ones."""
     message = refusal(tmp_path, f"db,table_name,binlog_type\nd,t,{kind}", "rows.csv")
     assert message.startswith(
         f"rows.csv, line 2: binlog_type '{kind}' is not known; there are 0 DEFAULT, 1 NO_LOGGING, "
@@ -334,7 +334,7 @@ def test_binlog_types_out_of_range(kind: str, tmp_path: Path) -> None:
         (4, -1, "binlog_row_slice_id is -1; of 4 slices a server can log 0 to 3"),
     ],
 )
-def test_row_slices(count: int | None, number: int | None, complaint: str) -> None:
+def test_impossible_row_slices_are_refused(count: int | None, number: int | None, complaint: str) -> None:
     """Count 1 to 256, id below it, and no id without a count."""
     with pytest.raises(ConfigurationError) as caught:
         ReplicationRow("d", "t", binlog_row_slice_count=count, binlog_row_slice_id=number)
@@ -342,13 +342,13 @@ def test_row_slices(count: int | None, number: int | None, complaint: str) -> No
 
 
 @pytest.mark.parametrize(("count", "number"), [(None, None), (1, None), (1, 0), (256, 255)])
-def test_usable_row_slices(count: int | None, number: int | None) -> None:
-    """The ends of both ranges."""
+def test_the_ends_of_both_slice_ranges_are_allowed(count: int | None, number: int | None) -> None:
+    """Count and id."""
     assert ReplicationRow("d", "t", binlog_row_slice_count=count, binlog_row_slice_id=number).server_id == 0
 
 
-def test_the_bundled_dump() -> None:
-    """The dump beside the demo holds the rows of its run file."""
+def test_the_bundled_dump_has_the_rows_of_the_demo() -> None:
+    """And so has the CSV file."""
     assert load_replication_rows(DEMO / "ndb_replication.sql") == load_replication_rows(DEMO / "ndb_replication.csv")
     tables = tomllib.loads((DEMO / "run.toml").read_text())["ndb_replication"]
     assert load_replication_rows(DEMO / "ndb_replication.sql") == tuple(ReplicationRow(**table) for table in tables)
@@ -391,7 +391,7 @@ def literal(value: object, how: str) -> str:
 def test_what_a_dump_writes_is_read_back(
     rows: list[ReplicationRow], how: str, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    """Whatever stands in a row."""
+    """For any values."""
     lines = ["(" + ",".join(literal(getattr(row, name), how) for name in NAMES) + ")" for row in rows]
     text = f"INSERT INTO `ndb_replication` ({', '.join(NAMES)}) VALUES {','.join(lines)};\n"
     assert load(tmp_path_factory.getbasetemp(), text) == tuple(rows)

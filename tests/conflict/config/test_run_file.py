@@ -1,4 +1,4 @@
-"""Run files: what they say, and how they are refused."""
+"""Run files: how they are read, and how they are refused."""
 
 import json
 from pathlib import Path
@@ -52,19 +52,19 @@ def refusal(folder: Path, text: str) -> str:
     return message.removeprefix(f"{folder}/")
 
 
-class TestLoad:
-    """What a run file says."""
+class TestReading:
+    """From a run file to a configuration."""
 
-    def test_clusters(self, folder: Path):
-        """Names, server ids, roles; binlogs relative to the file, those of a pattern sorted."""
+    def test_binlogs_are_relative_to_the_file_and_sorted_by_pattern(self, folder: Path):
+        """Each cluster has a name, a server id and a role."""
         first, second = load(folder, HEAD + CLUSTERS).configuration.clusters
         assert (first.name, first.server_id, first.role) == ("A", 1, "NONE")
         assert first.files == (folder / "a/binlog.000001", folder / "a/binlog.000002")
         assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
         assert second.files == (folder / "b.000001",)
 
-    def test_logging_options(self, folder: Path):
-        """Those that count where the type is 0 have the server's defaults; transaction ids may be unknown."""
+    def test_logging_options_have_the_server_s_defaults(self, folder: Path):
+        """But transaction ids may be unknown."""
         text = CLUSTERS.replace(
             "[clusters.B]",
             """ndb_log_update_as_write = "OFF"
@@ -77,8 +77,8 @@ class TestLoad:
         text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
         assert "ndb_log_transaction_id is 'MAYBE'; it can be ON or OFF" in refusal(folder, HEAD + text)
 
-    def test_several_patterns_stay_in_order(self, folder: Path):
-        """Patterns are expanded one after the other, also absolute ones."""
+    def test_several_patterns_keep_their_order(self, folder: Path):
+        """Also absolute ones."""
         patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
         text = HEAD + CLUSTERS.replace('["a/binlog.0*"]', patterns)
         assert [file.name for file in load(folder, text).configuration.clusters[0].files] == [
@@ -87,20 +87,20 @@ class TestLoad:
             "binlog.000001",
         ]
 
-    def test_tables(self, folder: Path):
-        """Tables that the schema does not qualify are in the given database, in the given character set."""
+    def test_database_and_charset_are_those_of_tables_that_declare_none(self, folder: Path):
+        """Others keep their own."""
         configuration = load(folder, 'charset = "latin1"\n' + HEAD + CLUSTERS).configuration
         first, second = configuration.schema.tables
         assert (first.full_name, first.columns[1].charset) == ("shop.t", "latin1")
         assert second.full_name == "other.u"
 
-    def test_default_charset(self, folder: Path):
-        """Without one it is that of MySQL 8 and later."""
+    def test_the_default_charset_is_utf8mb4(self, folder: Path):
+        """As in MySQL 8 and later."""
         (table, _) = load(folder, HEAD + CLUSTERS).configuration.schema.tables
         assert table.columns[1].charset == "utf8mb4"
 
-    def test_replication_rows(self, folder: Path):
-        """Rows of mysql.ndb_replication as they stand there; what is left out has its default."""
+    def test_replication_rows_have_defaults(self, folder: Path):
+        """For all but the names."""
         rows = """
             [[ndb_replication]]
             db = "shop"
@@ -117,49 +117,49 @@ class TestLoad:
             ReplicationRow("%", "t", 0, None, None),
         )
 
-    def test_a_file_with_replication_rows(self, folder: Path):
+    def test_replication_rows_can_be_in_a_file(self, folder: Path):
         """A dump of the table beside the run file."""
         (folder / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('shop', '%', 1, 7, 'NDB$MAX(x)')")
         loaded = load(folder, 'ndb_replication = "rows.sql"\n' + HEAD + CLUSTERS)
         assert loaded.configuration.replication == (ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),)
 
 
-class TestRefused:
-    """What is wrong is said, with the file."""
+class TestRefusals:
+    """Messages start with the file at fault."""
 
-    def test_no_such_file(self, folder: Path):
-        """A missing run file is named."""
+    def test_a_missing_run_file_is_refused(self, folder: Path):
+        """With the system's reason."""
         with pytest.raises(ConfigurationError) as caught:
             load_run_file(folder / "none.toml")
         assert str(caught.value) == f"{folder}/none.toml: No such file or directory"
 
-    def test_no_toml(self, folder: Path):
-        """Text that is no TOML is refused with its line."""
+    def test_text_that_is_not_toml_is_refused(self, folder: Path):
+        """With the line."""
         message = refusal(folder, "schema = \n")
         assert message.startswith("run.toml: ")
         assert "line 1" in message
 
     @pytest.mark.parametrize("text", ["", 'schema = "schema.sql"', HEAD + "[clusters.A]\nserver_id = 1\nbinlogs = []"])
-    def test_two_clusters(self, folder: Path, text: str):
-        """Fewer than two clusters are refused."""
+    def test_fewer_than_two_clusters_are_refused(self, folder: Path, text: str):
+        """Also if there is no cluster at all."""
         assert refusal(folder, text) == "run.toml: exactly two tables [clusters.NAME] are needed"
 
-    def test_three_clusters(self, folder: Path):
-        """So are more."""
+    def test_more_than_two_clusters_are_refused(self, folder: Path):
+        """With the same message."""
         third = '[clusters.C]\nserver_id = 3\nbinlogs = ["b.000001"]'
         assert refusal(folder, HEAD + CLUSTERS + third) == "run.toml: exactly two tables [clusters.NAME] are needed"
 
-    def test_no_schema(self, folder: Path):
-        """The schema must be named."""
+    def test_the_schema_is_required(self, folder: Path):
+        """As a text."""
         assert refusal(folder, CLUSTERS) == "run.toml: schema is missing, or is not of type str"
 
-    def test_schema_file_missing(self, folder: Path):
-        """The file that is missing is named, not the run file."""
+    def test_a_missing_schema_file_is_refused(self, folder: Path):
+        """The message names it, not the run file."""
         message = refusal(folder, HEAD.replace("schema.sql", "gone.sql") + CLUSTERS)
         assert message == "gone.sql: No such file or directory"
 
-    def test_schema_unreadable(self, folder: Path):
-        """A definition that cannot be read is named with its file."""
+    def test_a_definition_that_cannot_be_read_is_refused(self, folder: Path):
+        """With its file and table."""
         (folder / "schema.sql").write_text("CREATE TABLE t LIKE u")
         message = refusal(folder, HEAD + CLUSTERS)
         assert message == "schema.sql: table shop.t: only CREATE TABLE with a column list can be read"
@@ -198,8 +198,8 @@ class TestRefused:
             ),
         ],
     )
-    def test_clusters(self, folder: Path, old: str, new: str, complaint: str):
-        """What is missing, of the wrong type, or unknown, is named."""
+    def test_wrong_entries_of_a_cluster_are_refused(self, folder: Path, old: str, new: str, complaint: str):
+        """Missing, of the wrong type, or unknown."""
         assert old in CLUSTERS
         assert refusal(folder, HEAD + CLUSTERS.replace(old, new)) == f"run.toml: {complaint}"
 
@@ -217,14 +217,14 @@ class TestRefused:
             ),
         ],
     )
-    def test_replication_rows(self, folder: Path, row: str, complaint: str):
-        """A row needs both names, and has no other columns."""
+    def test_wrong_replication_rows_are_refused(self, folder: Path, row: str, complaint: str):
+        """With the number of the row."""
         message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
         assert message == f"run.toml, row 1 of [[ndb_replication]]: {complaint}"
 
     @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
-    def test_replication_rows_of_another_kind(self, folder: Path, given: str):
-        """They are tables, or the name of one file."""
+    def test_replication_rows_must_be_tables_or_a_file_name(self, folder: Path, given: str):
+        """One file name."""
         message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
         tables = "ndb_replication must be tables [[ndb_replication]]"
         assert message == f"run.toml: {tables}, or the name of a file with the rows"
@@ -251,8 +251,8 @@ class TestRefused:
             ),
         ],
     )
-    def test_schedule(self, folder: Path, schedule: str, complaint: str):
-        """Entries of the schedule name an applier and whole numbers."""
+    def test_wrong_entries_of_the_schedule_are_refused(self, folder: Path, schedule: str, complaint: str):
+        """They need an applier and epochs."""
         assert refusal(folder, HEAD + CLUSTERS + schedule) == f"run.toml: {complaint}"
 
 
@@ -263,14 +263,14 @@ SUMMARIES = {
 
 
 class TestHints:
-    """What the schedule knows."""
+    """From the schedule to hints on when epochs were applied."""
 
-    def test_none(self, folder: Path):
-        """Without a schedule nothing is known of either side."""
+    def test_without_a_schedule_there_are_none(self, folder: Path):
+        """For either cluster."""
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS), SUMMARIES) == {"A": [{}], "B": [{}]}
 
-    def test_takes(self, folder: Path):
-        """A take after an own epoch comes after its last group, and before the next one's first."""
+    def test_an_applied_epoch_follows_the_last_group_of_an_own_epoch(self, folder: Path):
+        """It comes before the first group of the next one."""
         schedule = '[[schedule.applied]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
         place = (10, LAST_GROUP)
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
@@ -278,8 +278,8 @@ class TestHints:
             "B": [{}],
         }
 
-    def test_stopped(self, folder: Path):
-        """Epochs after the last one before a stop were not taken."""
+    def test_after_a_stop_no_epoch_was_applied(self, folder: Path):
+        """Not until the end."""
         schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
         not_applied = Hint(applied=False)
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
@@ -287,8 +287,8 @@ class TestHints:
             "B": [{}],
         }
 
-    def test_steps(self, folder: Path):
-        """Steps of a recording are read from the file beside it."""
+    def test_steps_are_read_from_their_file(self, folder: Path):
+        """Which is relative to the run file."""
         steps = [
             {"action": "stop", "applier": "A"},
             {"on": "B", "epoch": 100, "result": [{"affected": 1}]},
@@ -298,8 +298,8 @@ class TestHints:
         hints = hints_of_run_file(loaded, {"A": [], "B": SUMMARIES["B"][:1]})
         assert hints == {"A": [{100: Hint(applied=False)}], "B": [{}]}
 
-    def test_no_steps_file(self, folder: Path):
-        """A file of steps that is missing is named."""
+    def test_a_missing_file_of_steps_is_refused(self, folder: Path):
+        """With its name."""
         loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
         with pytest.raises(ConfigurationError) as caught:
             hints_of_run_file(loaded, SUMMARIES)
@@ -314,8 +314,8 @@ class TestHints:
         ("steps.json", "run.toml", "a JSON object with a list of steps is needed"),
     ],
 )
-def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: Path) -> None:
-    """A mistake in a run file is refused in words, with the name of the file."""
+def test_one_mistake_in_the_demo_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    """The message says what is wrong."""
     for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     text = (DEMO / "run.toml").read_text()
@@ -324,8 +324,8 @@ def test_the_demo_with_one_mistake(old: str, new: str, message: str, tmp_path: P
         hints_of_run_file(load_run_file(tmp_path / "run.toml"), {"A": [], "B": []})
 
 
-def test_a_binlog_type_may_be_named(tmp_path: Path) -> None:
-    """Both spellings of a type's name stand for its number."""
+def test_a_binlog_type_can_be_named(tmp_path: Path) -> None:
+    """By both of its names."""
     for file in DEMO.iterdir():
         (tmp_path / file.name).write_bytes(file.read_bytes())
     text = (DEMO / "run.toml").read_text()
