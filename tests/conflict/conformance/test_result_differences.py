@@ -59,22 +59,22 @@ def test_a_result_that_agrees_has_no_differences():
 class TestRows:
     """Rows of tables and of exceptions tables."""
 
-    def test_order_does_not_matter(self):
-        """Rows are compared as a multiset."""
+    def test_the_order_of_rows_does_not_matter(self):
+        """Tables have none."""
         assert found(recorded(), result(exceptions={"d.t$EX": [(2, 7), (1, 7)]})) == []
 
-    def test_a_row_that_is_missing(self):
+    def test_a_missing_row_differs(self):
         """It is shown with its columns."""
         assert found(recorded(), result(rows={"d.t": []})) == ["A: t lacks the recorded row (k=1, x=5, v=None)"]
 
-    def test_a_row_too_many(self):
-        """So is one that was not recorded."""
+    def test_an_additional_row_differs(self):
+        """It is shown with its columns."""
         more = [(1, 5, None), (2, 2**64 - 1, 3)]
         assert found(recorded(), result(rows={"d.t": more})) == [
             "A: t has a row that is not recorded: (k=2, x=18446744073709551615, v=3)"
         ]
 
-    def test_a_row_twice(self):
+    def test_a_duplicate_row_differs(self):
         """Every occurrence counts."""
         assert found(recorded(), result(exceptions={"d.t$EX": [(1, 7), (2, 7), (2, 7)]})) == [
             "A: t$EX has a row that is not recorded: (count=2, k=7)"
@@ -87,8 +87,8 @@ class TestRows:
             "A: t has a row that is not recorded: (k=1, x=5, v=0)",
         ]
 
-    def test_a_table_that_does_not_exist(self):
-        """A table without a result is named with what it should hold."""
+    def test_a_missing_table_differs(self):
+        """With the number of its recorded rows."""
         assert found(recorded(), result(exceptions={})) == ["A: table t$EX does not exist, recorded: 2 rows"]
 
     @pytest.mark.parametrize(
@@ -110,8 +110,8 @@ class TestRows:
             ("vector(1)", "0000C07F", Vector(b"\0\0\xc0\x7f")),
         ],
     )
-    def test_spellings(self, kind: str, written: object, value: Any):
-        """Recordings write decimals as text and bytes as hexadecimal digits, and show six digits of a float."""
+    def test_values_equal_their_recorded_spelling(self, kind: str, written: object, value: Any):
+        """Recordings have decimals as text, bytes in hex, and six digits of a float."""
         table = {"t": {"columns": ["c"], "types": [kind], "rows": [[written]]}}
         assert found(recorded(tables=table), result(rows={"d.t": [(value,)]})) == []
 
@@ -127,13 +127,13 @@ class TestRows:
 class TestCounters:
     """Status counters."""
 
-    def test_another_value(self):
-        """Both values are given."""
+    def test_another_value_differs(self):
+        """Both are shown."""
         expected = recorded(status_difference={MAX: 3, "Ndb_conflict_fn_old": 0})
         assert found(expected, result()) == ["A: Ndb_conflict_fn_max is 2, recorded: 3"]
 
-    def test_an_unknown_counter(self):
-        """A counter that the result does not have counts as 0."""
+    def test_a_counter_without_a_result_is_0(self):
+        """The recorded value decides."""
         expected = recorded(status_difference={MAX: 2, "Ndb_api_something": 4, "Ndb_api_other": 0})
         assert found(expected, result()) == ["A: Ndb_api_something is 0, recorded: 4"]
 
@@ -141,22 +141,22 @@ class TestCounters:
 class TestStops:
     """Appliers that stopped."""
 
-    def test_agreed(self):
-        """The same error is no difference."""
+    def test_the_same_error_does_not_differ(self):
+        """Its message is ours."""
         assert found(recorded(applier={"errno": 1296}), result(stop=STOP)) == []
 
-    def test_did_not_stop(self):
-        """An applier that should have stopped."""
+    def test_a_missing_stop_differs(self):
+        """The recorded error is shown."""
         assert found(recorded(applier={"errno": 1296}), result()) == ["A: the applier did not stop, recorded: 1296"]
 
-    def test_stopped(self):
-        """One that should not have."""
+    def test_an_additional_stop_differs(self):
+        """With its error and message."""
         assert found(recorded(), result(stop=STOP)) == [
             "A: the applier stopped with 1296 (what to do), recorded: no stop"
         ]
 
-    def test_another_error(self):
-        """One that stopped for another reason."""
+    def test_another_error_differs(self):
+        """Both are shown."""
         assert found(recorded(applier={"errno": 1146}), result(stop=STOP)) == [
             "A: the applier stopped with 1296 (what to do), recorded: 1146"
         ]
@@ -172,8 +172,8 @@ class TestStops:
             ("[ERROR] something else", False),
         ],
     )
-    def test_another_table(self, line: str, differs: bool):
-        """The table at fault is compared with the one in the error log, where that names one."""
+    def test_another_table_differs(self, line: str, differs: bool):
+        """If the error log names one."""
         expected = recorded(applier={"errno": 1296}, error_log=[line])
         words = ["A: the applier stopped on table d.t, recorded: d.u"]
         assert found(expected, result(stop=STOP)) == (words if differs else [])
@@ -204,43 +204,43 @@ class TestRefusals:
             ("NDB$MAX(x) y", 1626, "NDB$MAX(x) y, garbage in the end at 'y'"),
         ],
     )
-    def test_agreed(self, function: str, error: int, reason: str):
-        """The same error number, reason and column are no difference."""
+    def test_the_same_refusal_does_not_differ(self, function: str, error: int, reason: str):
+        """Error number, reason and column are equal."""
         assert found(recorded(setup_messages=refused(error, reason)), result(), function) == []
 
-    def test_not_refused(self):
-        """A table that should have been refused."""
+    def test_a_missing_refusal_differs(self):
+        """The recorded one is shown."""
         expected = recorded(setup_messages=refused(1005, "Could not find resolve column nosuch."))
         assert found(expected, result()) == [
             "A: CREATE TABLE d.t gave no error, recorded: error 1005 (NO_COLUMN, column nosuch)"
         ]
 
-    def test_refused(self):
-        """One that should not have been."""
+    def test_an_additional_refusal_differs(self):
+        """With its error and column."""
         assert found(recorded(), result(), "NDB$MAX(v)") == [
             "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded: no error"
         ]
 
-    def test_another_column(self):
-        """The column at fault is compared too."""
+    def test_another_column_differs(self):
+        """The one at fault."""
         expected = recorded(setup_messages=refused(1005, "Column 'w' has wrong datatype"))
         assert found(expected, result(), "NDB$MAX(v)") == [
             "A: CREATE TABLE d.t gave error 1005 (WRONG_TYPE, column v), recorded: error 1005 (WRONG_TYPE, column w)"
         ]
 
-    def test_a_reason_that_is_not_known(self):
-        """A refusal for a reason that is not modelled is another reason."""
+    def test_an_unknown_reason_differs(self):
+        """A refusal that is not modelled is for another reason."""
         expected = recorded(setup_messages=refused(1005, "No extra row author bits in table."))
         assert found(expected, result()) == ["A: CREATE TABLE d.t gave no error, recorded: error 1005 (another reason)"]
 
-    def test_warnings_alone(self):
-        """A statement that only warned was not refused."""
+    def test_a_warning_is_no_refusal(self):
+        """The statement succeeded."""
         messages = [{"sql": "CREATE TABLE t (k INT)", "warnings": [["Warning", 1625, "Ambiguous matches"]]}]
         assert found(recorded(setup_messages=messages), result()) == []
 
 
-def test_the_telling_ones_come_first():
-    """Refusals, then stops, then counters, then rows: the first difference explains the others."""
+def test_refusals_and_stops_come_first():
+    """Then counters, then rows: earlier differences explain later ones."""
     expected = recorded(
         setup_messages=refused(1005, "Could not find resolve column y."),
         applier={"errno": 1146},
