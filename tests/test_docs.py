@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.compatibility.pairing import Policy
-from conflict.compatibility.requirements import MARKS, requirements_table
+from conflict.cli.common import ExitCode, console
+from conflict.compatibility.deployment import Policy
+from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.grid import schemas as grid
@@ -133,7 +134,7 @@ class Shell:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Return a shell with lines so long that no path is broken."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(cli.console, "_width", 400)
+    monkeypatch.setattr(console, "_width", 400)
     return Shell(tmp_path / "build")
 
 
@@ -208,7 +209,7 @@ def test_the_entries_of_a_run_file_are_those_that_are_read(tmp_path: Path) -> No
 def test_exit_codes() -> None:
     """The codes are those of the command line."""
     codes = [int(code) for code, _ in table("run-file.md", "code", "meaning")]
-    assert codes == [0, cli.CONTRADICTED, cli.REFUSED, cli.CUT_SHORT]
+    assert codes == list(ExitCode)
 
 
 def test_conflict_functions() -> None:

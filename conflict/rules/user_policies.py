@@ -33,7 +33,7 @@ from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState
 from conflict.rules.functions import COMPARING, FUNCTIONS, Cell, FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ENTRY_POINTS", "load_functions", "policies_of_tables", "python_function"]
+__all__ = ["ENTRY_POINTS", "add_functions", "load_functions", "policies_of_tables", "python_function"]
 
 ENTRY_POINTS = "ndb_conflict.functions"
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
@@ -173,31 +173,41 @@ def _check_name(name: object) -> None:
         raise ConfigurationError(message)
 
 
-def load_functions(references: Iterable[str], policies: Sequence[FunctionSpec] = ()) -> tuple[FunctionSpec, ...]:
+def load_functions(references: Iterable[str], known: Sequence[FunctionSpec] = FUNCTIONS) -> tuple[FunctionSpec, ...]:
     """
-    Return all functions that a run knows: the nine of the server, rows of a run file, and rules in Python.
+    Return the known functions and rules in Python.
 
     Args:
         references: Each ``module:name``, or the name of an entry point. Modules of the working directory are found.
-        policies: The rows that the run file defines.
+        known: The functions that there are already.
 
     Raises:
         ConfigurationError: One cannot be found or used, or has the name or counter of another.
     """
-    added = [(f"row {policy.name}", policy) for policy in policies]
+    functions = tuple(known)
     for reference in references:
         try:
-            added.append((reference, python_function(*_named(reference))))
+            functions = add_functions(functions, [python_function(*_named(reference))])
         except ConfigurationError as error:
             message = f"function {reference}: {error}"
             raise ConfigurationError(message) from error
-    functions = list(FUNCTIONS)
-    for origin, spec in added:
+    return functions
+
+
+def add_functions(known: Sequence[FunctionSpec], added: Iterable[FunctionSpec]) -> tuple[FunctionSpec, ...]:
+    """
+    Return the known functions and more.
+
+    Raises:
+        ConfigurationError: Two have the same name or counter.
+    """
+    functions = list(known)
+    for spec in added:
         for other in functions:
             if spec.name == other.name or spec.counter == other.counter:
                 whose = "of the server" if other in FUNCTIONS else "given before"
-                message = f"function {origin}: {other.name} (counter {other.counter}) is a function {whose}"
-                raise ConfigurationError(f"{message}; give it another name")
+                message = f"{other.name} (counter {other.counter}) is a function {whose}; give {spec.name} another name"
+                raise ConfigurationError(message)
         functions.append(spec)
     return tuple(functions)
 

@@ -22,10 +22,10 @@ from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.summary import RunSummary
-from conflict.rules.functions import Cell
+from conflict.rules.functions import FUNCTIONS, Cell
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
-from conflict.rules.user_policies import load_functions, policies_of_tables
+from conflict.rules.user_policies import add_functions, policies_of_tables
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -166,7 +166,7 @@ def test_policies_of_users_give_the_same_in_both_engines(
         ReplicationRow("db", "other", 1, 7, "SECOND(x)"),
         ReplicationRow("db", "other", 2, 7, "NDB$MAX(x)"),
     )
-    functions = load_functions((), policies_of_tables(tables))
+    functions = add_functions(FUNCTIONS, policies_of_tables(tables))
     run = attrs.evolve(configuration(0), replication=rows, functions=functions, skip_missing=skip_missing)
     history = make_history(seed, steps, complete=True)
     assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)

@@ -12,9 +12,9 @@ from conflict.history.steps import hints_of_steps
 from conflict.pipeline import resolve_settled
 from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
+from tests.corpora import SHARED
 
 RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
-SHARED = Path(__file__).parents[2].parent / "shared" / "conformance" / "conflict"
 CASES = sorted(path.parent for path in RECORDINGS.glob("epoch*/*/scenario.json"))
 
 
@@ -59,7 +59,8 @@ def test_some_rows_are_compared() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
 def test_of_the_whole_corpus() -> None:
-    """Where the whole corpus lies beside the project, in all of it."""
-    folders = sorted(path.parent for path in SHARED.glob("epoch*/*/scenario.json")) or CASES
-    assert sum(map(check, folders)) > 300
+    """Every case with epochs."""
+    paths = (SHARED / "conformance" / "conflict").glob("epoch*/*/scenario.json")
+    assert sum(check(path.parent) for path in paths) > 300

@@ -18,7 +18,7 @@ from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState
 from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.table_setup import RefusalKind, set_up
-from conflict.rules.user_policies import load_functions, policies_of_tables, python_function
+from conflict.rules.user_policies import add_functions, load_functions, policies_of_tables, python_function
 from docs.examples.at_least import at_least
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.create_table import parse_schema
@@ -106,15 +106,16 @@ class TestLoading:
         twice = ["docs.examples.at_least:at_least"] * 2
         assert message_of(lambda: load_functions(twice)) == (
             "function docs.examples.at_least:at_least: at_least (counter Ndb_conflict_fn_at_least) is a function given "
-            "before; give it another name"
+            "before; give at_least another name"
         )
 
     @pytest.mark.parametrize("name", ["NDB$MAX", "max"])
     def test_a_row_named_as_a_function_of_the_server(self, name: str):
         """Neither its name nor its counter can be had."""
         policies = policies_of_tables([{"name": name, **ROW}])
-        message = message_of(lambda: load_functions([], policies))
-        assert message.startswith(f"function row {name}: NDB$MAX (counter Ndb_conflict_fn_max) is a function of the")
+        message = message_of(lambda: add_functions(FUNCTIONS, policies))
+        expected = "NDB$MAX (counter Ndb_conflict_fn_max) is a function of the server; give {} another name"
+        assert message == expected.format(name)
 
 
 class TestRows:

@@ -9,6 +9,7 @@ from ndb_formats.binlog_reader import read_events, unpacked
 from ndb_formats.binlog_writer import EventEncoder, encode_file
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
+from tests.corpora import SHARED
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 
@@ -19,7 +20,6 @@ def _binlogs(folder: Path) -> list[Path]:
 
 
 BUNDLED = _binlogs(RECORDINGS)
-SHARED = Path(__file__).parents[2].parent / "shared"
 
 
 @pytest.mark.parametrize("path", BUNDLED, ids=lambda path: str(path.relative_to(RECORDINGS)))
@@ -50,11 +50,11 @@ def test_events_inside_a_compressed_transaction():
 
 
 @pytest.mark.slow
+@pytest.mark.corpus(".")
 def test_every_file_beside_the_project():
     """Every readable file of the corpus comes back byte for byte; broken ones up to their fault."""
-    folder = SHARED if SHARED.exists() else RECORDINGS
-    paths = _binlogs(folder)
-    assert len(paths) >= len(BUNDLED)
+    paths = _binlogs(SHARED)
+    assert len(paths) > len(BUNDLED)
     events = 0
     for path in paths:
         data, encoder = path.read_bytes(), EventEncoder()

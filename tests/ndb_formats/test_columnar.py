@@ -23,12 +23,12 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.charsets import CHARSET_BY_ID
 from ndb_formats.types.column_types import WireType, codec_of
+from tests.corpora import SHARED
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes
 from tests.ndb_formats.columnar_answers import columnar_answer, scalar_answer
 from tests.strategies import TYPED_VALUES, TypedValue
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-SHARED = Path(__file__).parents[2].parent / "shared"
 TYPES = RECORDINGS / "ndb_formats" / "types_type8"
 NDB_BLOCK = bytes.fromhex("00 0e 00 0300 ffffffffffffffff 0300")  # a transaction id of 2**64 - 1, two conflict flags
 
@@ -63,9 +63,12 @@ class TestRecordings:
         assert columnar_answer(path, schema=schema) == scalar_answer(path, schema=schema)
 
     @pytest.mark.slow
+    @pytest.mark.corpus(".")
     def test_every_file_beside_the_project(self) -> None:
         """Every file of the corpus, and the error of a broken one."""
-        for path in binlogs(SHARED if SHARED.exists() else RECORDINGS):
+        paths = binlogs(SHARED)
+        assert len(paths) > len(binlogs(RECORDINGS))
+        for path in paths:
             expected = scalar_answer(path)
             assert columnar_answer(path) == expected, path
             assert columnar_answer(path, batch_rows=7, batch_bytes=4000) == expected, path

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from ndb_formats.binlog_reader import read_events, read_headers
 from ndb_formats.columnar.event_index import EventIndex, index_events, index_pieces
 from ndb_formats.errors import FormatError
+from tests.corpora import SHARED
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes, query_body
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
-SHARED = Path(__file__).parents[2].parent / "shared"
 
 
 def binlogs(folder: Path) -> list[Path]:
@@ -84,9 +84,12 @@ def test_recordings(path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.corpus(".")
 def test_every_file_beside_the_project() -> None:
     """Every file of the corpus, broken ones with their error."""
-    for path in binlogs(SHARED if SHARED.exists() else RECORDINGS):
+    paths = binlogs(SHARED)
+    assert len(paths) > len(binlogs(RECORDINGS))
+    for path in paths:
         assert_same(path)
 
 
