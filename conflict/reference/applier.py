@@ -42,11 +42,11 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Site"]
+__all__ = ["ReplayedCluster"]
 
 
 @attrs.define
-class Site:
+class ReplayedCluster:
     """
     One cluster.
 
@@ -105,7 +105,7 @@ class Site:
         self._ordinal = (epoch, ordinal + 1 if epoch == last_epoch else 0)
         return self._ordinal[1]
 
-    def judge(self, apply: EpochApply, source: Site) -> None:
+    def judge(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Look for transactions in conflict in an epoch that is applied some own changes later."""
         if self.result.stop is not None:
             return
@@ -117,7 +117,7 @@ class Site:
             self.result.stop = stopped.stop
         self.store.roll_back()
 
-    def apply_epoch(self, apply: EpochApply, source: Site) -> None:
+    def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Apply one epoch of another cluster, unless this applier has stopped."""
         if self.result.stop is not None:
             return
@@ -146,7 +146,7 @@ class Site:
             if self.relays:
                 news.update({name: epoch for name, epoch in back.items() if name != self.cluster.name})
 
-    def _changes(self, apply: EpochApply, source: Site) -> list[LoggedChange]:
+    def _changes(self, apply: EpochApply, source: ReplayedCluster) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, but for those that come back to their origin."""
         return [
             entry

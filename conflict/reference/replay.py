@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 
 from conflict.history.causal_order import Judging, interleave
 from conflict.history.model import History, Transaction
-from conflict.reference.applier import Site
+from conflict.reference.applier import ReplayedCluster
 from conflict.reference.row_store import RowKey
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
@@ -41,44 +41,44 @@ def resolve(
         HistoryError: The schedule is circular.
     """
     relays = len(history.clusters) > 2
-    sites = {
-        cluster.name: Site(cluster, setups[cluster.name], history.layouts, relays, skip_missing)
+    replayed = {
+        cluster.name: ReplayedCluster(cluster, setups[cluster.name], history.layouts, relays, skip_missing)
         for cluster in history.clusters
     }
     for done, (cluster, item) in enumerate(interleave(history), start=1):
-        site = sites[cluster.name]
+        own = replayed[cluster.name]
         if isinstance(item, Transaction):
-            site.commit(item)
+            own.commit(item)
         elif isinstance(item, Judging):
-            site.judge(item.apply, sites[item.source])
+            own.judge(item.apply, replayed[item.source])
         else:
-            site.apply_epoch(item, sites[item.source])
+            own.apply_epoch(item, replayed[item.source])
         progress(done)
-    rows = {name: _rows_by_key(site) for name, site in sites.items()}
-    for name, site in sites.items():
-        _collect(site, rows[name])
+    rows = {name: _rows_by_key(own) for name, own in replayed.items()}
+    for name, own in replayed.items():
+        _collect(own, rows[name])
     first, second = (rows[cluster.name] for cluster in history.clusters[:2])
     return Resolution(
-        {name: site.result for name, site in sites.items()},
-        [outcome for site in sites.values() for outcome in site.outcomes],
+        {name: own.result for name, own in replayed.items()},
+        [outcome for own in replayed.values() for outcome in own.outcomes],
         dict(Counter(key[0] for key in first.keys() | second.keys() if first.get(key) != second.get(key))),
     )
 
 
-def _rows_by_key(site: Site) -> dict[RowKey, tuple[Value, ...]]:
+def _rows_by_key(own: ReplayedCluster) -> dict[RowKey, tuple[Value, ...]]:
     """Return the final rows of a site, in order of their keys."""
     rows = {}
-    for key, row in sorted(site.store.rows.items()):
-        table, layout = site.setups[key[0]].table, site.layouts[key[0]]
+    for key, row in sorted(own.store.rows.items()):
+        table, layout = own.setups[key[0]].table, own.layouts[key[0]]
         rows[key] = tuple(_value(row.payloads, layout, place, column) for place, column in enumerate(table.columns))
     return rows
 
 
-def _collect(site: Site, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
+def _collect(own: ReplayedCluster, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
     """Fill in the final rows of a site's tables, and its empty tables."""
-    result = site.result
-    result.versions = {key: (row.epoch, row.local) for key, row in site.store.rows.items()}
-    for name, setup in site.setups.items():
+    result = own.result
+    result.versions = {key: (row.epoch, row.local) for key, row in own.store.rows.items()}
+    for name, setup in own.setups.items():
         if setup.exceptions is not None:
             result.exceptions.setdefault(setup.exceptions.table.full_name, [])
         if setup.refusal is None:

@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.history.model import RowChange
-from conflict.reference.applier import Site
+from conflict.reference.applier import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -18,7 +18,7 @@ ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 BASE = "A:i1=1/2@1 B:<1@11 A:<11@2 "
 
 
-def logged(site: Site, epoch: int) -> list[RowChange]:
+def logged(site: ReplayedCluster, epoch: int) -> list[RowChange]:
     """Return the events of an own epoch."""
     return [entry.change for entry in site.log[epoch] if isinstance(entry, LoggedChange)]
 

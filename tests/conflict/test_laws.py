@@ -48,7 +48,7 @@ class TestMax:
         made = world(function, clusters=clusters, empty_epochs=empty)
         made.allowed = lambda cluster, number, operation: operation is UPDATE
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for cluster in range(clusters):
             assert [made.x(cluster, number) for number in AT_START] == [greatest(made, number) for number in AT_START]
 
@@ -59,7 +59,7 @@ class TestMax:
         made = world(function, clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not WRITE
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for number in AT_START:
             expected = None if deleted(made, number) else greatest(made, number)
             assert {made.x(cluster, number) for cluster in range(clusters)} == {expected}
@@ -71,7 +71,7 @@ class TestMax:
         made = world(function, clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not DELETE
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for number in range(1, 7):
             assert {made.x(cluster, number) for cluster in range(clusters)} == {greatest(made, number)}
 
@@ -81,7 +81,7 @@ class TestMax:
         made = world("NDB$MAX_DEL_WIN_INS(x)", clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not (WRITE if number in AT_START else DELETE)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for number in range(1, 7):
             expected = None if deleted(made, number) else greatest(made, number)
             assert {made.x(cluster, number) for cluster in range(clusters)} == {expected}
@@ -94,7 +94,7 @@ class TestMax:
         made.rising = True
         made.allowed = lambda cluster, number, operation: operation is UPDATE
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         assert all(made.contents(cluster) == made.contents(0) for cluster in range(clusters))
 
 
@@ -107,7 +107,7 @@ class TestOld:
         made = world("NDB$OLD(x)", clusters=clusters)
         made.on_apply = _check_old
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
 
 
 def _check_old(made: World, cluster: int, entries: list[LoggedChange], rows: dict[int, Row | None]) -> None:
@@ -160,7 +160,7 @@ class TestEpoch:
         """
         made = world(function, only_first=True, empty_epochs=empty)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         primary = made.sites[0]
         for outcome in primary.outcomes:
             if outcome.verdict is not Verdict.APPLIED or outcome.operation is WRITE:
@@ -191,7 +191,7 @@ class TestEpoch:
         made, missed = world(function, only_first=True, empty_epochs=empty), set()
         made.on_apply = partial(_note_missed, missed)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         risky = {each.key for each in made.made if (each.cluster, each.operation) == (0, DELETE)} & {
             each.key for each in made.made if (each.cluster, each.operation) == (1, WRITE)
         }
@@ -221,7 +221,7 @@ class TestEpoch2:
         """Whatever happened, also delete-delete, both clusters end with the same rows."""
         made = world(function, roles=ROLES, empty_epochs=empty)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         assert made.contents(0) == made.contents(1)
 
 
@@ -233,7 +233,7 @@ class TestTransactions:
         """A transaction is rejected whole or applied, but for deletes of rows that are missing."""
         made = world("NDB$EPOCH_TRANS()", only_first=True)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for transaction in made.outcomes(0):
             causes = {each.cause for each in transaction}
             if Cause.TRANS_IN_CONFLICT in causes:
@@ -247,7 +247,7 @@ class TestTransactions:
         """A transaction is rejected whole, or no operation of it is."""
         made = world("NDB$EPOCH2_TRANS()", roles=ROLES)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for transaction in made.outcomes(0):
             rejected = [each for each in transaction if each.verdict is Verdict.REJECTED]
             assert len(rejected) in (0, len(transaction))
@@ -258,7 +258,7 @@ class TestTransactions:
         """No transaction is applied that touches a row which a rejected one of its epoch touched before."""
         made = world(function, only_first=function == "NDB$EPOCH_TRANS()", roles=ROLES)
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         touched: dict[int, set[tuple[str, bytes]]] = {}
         for outcome in made.sites[0].outcomes:
             spoiled, row = touched.setdefault(outcome.source_epoch, set()), (outcome.table, outcome.key)
@@ -279,7 +279,7 @@ class TestRings:
         made.rising = True
         made.allowed = lambda cluster, number, operation: number % clusters == cluster
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         assert all(made.contents(cluster) == made.contents(0) for cluster in range(clusters))
         assert {outcome.verdict for site in made.sites for outcome in site.outcomes} <= {Verdict.APPLIED}
 
@@ -291,7 +291,7 @@ class TestRings:
         made.rising = True
         made.allowed = lambda cluster, number, operation: number % clusters == cluster
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for cluster, site in enumerate(made.sites):
             own = {each.key for each in made.made if each.cluster == cluster}
             assert not {outcome.key[-4] for outcome in site.outcomes} & own
@@ -302,7 +302,7 @@ class TestRings:
         made = world(None, clusters=clusters)
         made.allowed = lambda cluster, number, operation: number % clusters == cluster and operation is UPDATE
         made.run(script)
-        made.settle()
+        made.find_fixed_point()
         for number in AT_START:
             changes = sum(each.key == number for each in made.made)
             for cluster, site in enumerate(made.sites):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from benchmarks.history_maker import Shape, configuration, make_history
-from conflict.columnar.kernels.arrays import Kind
+from conflict.columnar.kernels.arrays import OperationKind
 from conflict.columnar.kernels.links import epoch_of_rows, linked, mark_keys, reach, rows_of_keys
 from conflict.columnar.kernels.passes import are_rejected
 from conflict.columnar.kernels.search import boundaries_of
@@ -77,7 +77,7 @@ def test_are_rejected() -> None:
 def test_linked() -> None:
     """A group depends on the one that touched the row right before it in the take; empty operations do not count."""
     apply, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
-    group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, Kind.EMPTY, 0, 2], np.int8)
+    group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, OperationKind.EMPTY, 0, 2], np.int8)
     assert linked(apply, key, group, kind, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
 
 

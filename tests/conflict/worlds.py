@@ -16,7 +16,7 @@ import attrs
 from hypothesis import strategies as st
 
 from conflict.history.model import Cluster, EpochApply, RowChange, Transaction
-from conflict.reference.applier import Site
+from conflict.reference.applier import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
@@ -71,7 +71,7 @@ class World:
         places: Where each cluster took each epoch of the one before it, as (own epoch, group).
     """
 
-    sites: list[Site]
+    sites: list[ReplayedCluster]
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
@@ -176,7 +176,7 @@ class World:
         if self.on_apply is not None:
             self.on_apply(self, cluster, entries, rows)
 
-    def settle(self) -> None:
+    def find_fixed_point(self) -> None:
         """Let everybody take everything, until nothing is left."""
         for _ in range(100):
             moved = False
@@ -227,14 +227,16 @@ def world(
     second = None if only_first else function
     tables = _setups(function, second, binlog_type, names[2:])
     sites = [
-        Site(Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2)
+        ReplayedCluster(
+            Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2
+        )
         for place, name in enumerate(names, start=1)
     ]
     made = World(sites, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
     made._content = [False] * clusters
     made.commit(0, [(number, False, 10, table) for table in "tn" for number in (1, 2, 3)])
-    made.settle()
-    made.settle()  # what came back is known
+    made.find_fixed_point()
+    made.find_fixed_point()  # what came back is known
     made.made.clear()
     for site in sites:
         site.outcomes.clear()

@@ -19,8 +19,8 @@ __all__ = [
     "Conflicts",
     "Decisions",
     "EpochApplies",
-    "Kind",
     "Logged",
+    "OperationKind",
     "Presence",
     "each_read_only",
     "holds_anything",
@@ -60,7 +60,7 @@ class Presence(IntEnum):
     NO_COLUMNS = 2
 
 
-class Kind(IntEnum):
+class OperationKind(IntEnum):
     """
     Where an operation that an applier took comes from.
 
@@ -179,7 +179,7 @@ class Decisions:
         key: Its row.
         group: Group of the foreign epoch to which it belongs: its transaction.
         operation: `Operation`.
-        kind: `Kind`.
+        kind: `OperationKind`.
         verdict: `Verdict`.
         cause: `Cause`.
         existed: Whether the row was there before.

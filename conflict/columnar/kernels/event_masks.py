@@ -60,19 +60,19 @@ def reflects(setup: TableSetup, role: Role) -> bool:
     return setup.function is not None and setup.function.spec.reflects and role is Role.PRIMARY and setup.format.logged
 
 
-def event_masks(sites: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
+def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
     """
     Return the masks of the tables of both clusters.
 
     Args:
-        sites: Per cluster its role, and how it set up each table, in the order of the table numbers.
+        clusters: Per cluster its role, and how it set up each table, in the order of the table numbers.
     """
-    tables = [setup.table for setup in sites[0][1]]
+    tables = [setup.table for setup in clusters[0][1]]
     widest = max((len(table.columns) for table in tables), default=0)
-    masks = np.zeros((6, len(sites), len(tables), widest), np.bool_)
-    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in sites], np.bool_)
-    for site, table in np.argwhere(reflecting).tolist():
-        setup = sites[site][1][table]
+    masks = np.zeros((6, len(clusters), len(tables), widest), np.bool_)
+    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in clusters], np.bool_)
+    for cluster, table in np.argwhere(reflecting).tolist():
+        setup = clusters[cluster][1][table]
         every = range(len(setup.table.columns))
         write = ndb_columns(setup.format, setup.table, Operation.WRITE_ROW)
         delete = ndb_columns(setup.format, setup.table, Operation.DELETE_ROW)
@@ -83,7 +83,7 @@ def event_masks(sites: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMask
         assert full is not None
         sets = (write.after, delete.before, none.before, full.before, none.after, full.after)
         for mask, columns in zip(masks, sets, strict=True):
-            mask[site, table, list(columns or ())] = True
+            mask[cluster, table, list(columns or ())] = True
     consequences = np.zeros((len(tables), widest, widest), np.bool_)
     for number, each in enumerate(tables):
         for column in range(len(each.columns)):

@@ -33,7 +33,7 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
 from conflict.columnar.kernels.passes import Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
-from conflict.columnar.kernels.records import Rules, Work, changes_of, schedule_of
+from conflict.columnar.kernels.records import Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import HIGHEST, LAST_EPOCH, open_start
 from conflict.rules.decision import Verdict
@@ -102,7 +102,7 @@ def fold(
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Whether it is asked what pass TRACK may have decided besides what it did.
     """
-    schedule, changes = schedule_of(applies), changes_of(rows)
+    schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
     keeping = candidates and len(conflicts.groups) > 0
     # Rows that are sent again are few, as a rule; those that are reflected may be all.

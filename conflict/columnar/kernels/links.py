@@ -7,13 +7,13 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import Int8, Int32, Kind, each_read_only
+from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
 from conflict.columnar.kernels.search import first_at_least
 from ndb_formats.columnar.kernels.compiled import njit_uncounted
 
 __all__ = ["epoch_of_rows", "linked", "mark_keys", "reach", "rows_of_keys"]
 
-EMPTY = int(Kind.EMPTY)
+EMPTY = int(OperationKind.EMPTY)
 
 
 @njit(cache=True, nogil=True)

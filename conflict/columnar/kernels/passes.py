@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import Int32, Kind
+from conflict.columnar.kernels.arrays import Int32, OperationKind
 from conflict.columnar.kernels.rules import decide_operation
 from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.rules.decision import Cause, Verdict
@@ -24,7 +24,7 @@ UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), in
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
-CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in Kind)
+CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in OperationKind)
 NOTHING = np.uint64(0)
 
 

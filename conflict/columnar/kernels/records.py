@@ -42,8 +42,8 @@ __all__ = [
     "Schedule",
     "State",
     "Work",
-    "changes_of",
-    "schedule_of",
+    "packed_changes",
+    "packed_schedule",
 ]
 
 Records = npt.NDArray[np.void]
@@ -316,7 +316,7 @@ class Work(NamedTuple):
 
 
 @lru_cache(maxsize=2)  # the schedule of the bucket before is that of the next one
-def schedule_of(applies: EpochApplies) -> Schedule:
+def packed_schedule(applies: EpochApplies) -> Schedule:
     """Return the epoch applies as the fold reads them."""
     records = np.zeros(len(applies), EPOCH_APPLY)
     for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
@@ -335,7 +335,7 @@ def schedule_of(applies: EpochApplies) -> Schedule:
     return Schedule(records, by_epoch, applies.foreign_epoch[by_epoch], second)
 
 
-def changes_of(rows: Sequence[BucketRows]) -> Changes:
+def packed_changes(rows: Sequence[BucketRows]) -> Changes:
     """Return the own changes of both clusters as the fold reads them."""
     first, total = len(rows[0]), sum(len(side) for side in rows)
     records = np.empty(total, CHANGE)

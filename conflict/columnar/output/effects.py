@@ -9,10 +9,10 @@ from collections.abc import Mapping
 import attrs
 import numpy as np
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
-from conflict.columnar.kernels.records import changes_of, schedule_of
+from conflict.columnar.kernels.records import packed_changes, packed_schedule
 from conflict.columnar.kernels.search import open_start
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
@@ -66,7 +66,7 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
     """
     compared = contradicted = 0
     places: dict[Place, Difference] = {}
-    for number in range(len(result.sites)):
+    for number in range(len(result.clusters)):
         rows, epochs, groups, keys = _compare(result, number)
         compared += rows
         contradicted += len(keys)
@@ -115,7 +115,7 @@ def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple
     number, epoch, group = place
     applies, rows = result.applies, result.bucket.rows[number]
     here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
-    schedule, changes = schedule_of(applies), changes_of(result.bucket.rows)
+    schedule, changes = packed_schedule(applies), packed_changes(result.bucket.rows)
     changed: set[tuple[int, int]] = set()
     for apply in np.flatnonzero(here).tolist():
         first = open_start(apply, schedule, changes) - changes.begin[number]

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.kernels.arrays import Int32, Int64, Kind
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.kernels.arrays import Int32, Int64, OperationKind
 from conflict.grid.columns import GridColumns
 from conflict.results.layout import OUTCOMES, labelled
 from conflict.rules.decision import Cause, Verdict
@@ -26,7 +26,7 @@ def chosen_decisions(result: BucketResult, *, every: bool) -> list[Int64]:
     decisions = result.folded.decisions
     chosen = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0) | every)
     applier = result.applies.applier[decisions.apply[chosen]]
-    return [chosen[applier == number] for number in range(len(result.sites))]
+    return [chosen[applier == number] for number in range(len(result.clusters))]
 
 
 def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str, files: Sequence[str]) -> pa.Table:
@@ -59,7 +59,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
         "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
         "key": bucket.key_texts.take(pa.array(key)),
         "operation": labelled(decisions.operation[chosen] - 1, [each.name for each in Operation]),
-        "refresh": pa.array(decisions.kind[chosen] == Kind.REFRESH),
+        "refresh": pa.array(decisions.kind[chosen] == OperationKind.REFRESH),
         "verdict": labelled(decisions.verdict[chosen], [each.name for each in Verdict]),
         "cause": labelled(cause - 1, [each.name for each in Cause if each]),
         "incoming": pa.array(values["incoming"].copy(), mask=~compared),

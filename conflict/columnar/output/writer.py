@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.effects import compare_effects
@@ -52,15 +52,17 @@ def write_bucket(
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    bucket, sites, folded = result.bucket, result.sites, result.folded
-    for number, (site, chosen) in enumerate(zip(sites, chosen_decisions(result, every=all_outcomes), strict=True)):
+    bucket, clusters, folded = result.bucket, result.clusters, result.folded
+    for number, (cluster, chosen) in enumerate(
+        zip(clusters, chosen_decisions(result, every=all_outcomes), strict=True)
+    ):
         if len(chosen):
-            source = sites[1 - number].name
+            source = clusters[1 - number].name
             outcomes = outcome_table(result, number, chosen, source, files[source])
-            out.write_table(outcomes_path(site.name, bucket.number), outcomes)
+            out.write_table(outcomes_path(cluster.name, bucket.number), outcomes)
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
-    unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}
+    unexplained = {cluster.name: int(folded.unexplained[number].sum()) for number, cluster in enumerate(clusters)}
     summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
@@ -79,9 +81,9 @@ def _write_rows(task: BucketResult, out: Folder, summary: BucketSummary) -> None
     for table, definition in enumerate(task.bucket.numbers.tables):
         final = final_table(task, reader, table)
         summary.differing_rows[definition.full_name] = final.differing
-        for site, rows in zip(task.sites, final.rows, strict=True):
-            if len(rows) and site.setups[table].refusal is None:
-                path = f"rows/{site.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"
+        for cluster, rows in zip(task.clusters, final.rows, strict=True):
+            if len(rows) and cluster.setups[table].refusal is None:
+                path = f"rows/{cluster.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"
                 out.write_table(path, rows)
 
 
@@ -90,7 +92,7 @@ def _count_rows(task: BucketResult, summary: BucketSummary) -> None:
     for table, definition in enumerate(task.bucket.numbers.tables):
         here = task.bucket.key_table == table
         summary.differing_rows[definition.full_name] = count_differing(task, table)
-        for site, exists in zip(task.sites, task.folded.exists, strict=True):
+        for cluster, exists in zip(task.clusters, task.folded.exists, strict=True):
             # A table that is refused does not exist there.
-            count = 0 if site.setups[table].refusal is not None else int((exists & here).sum())
-            summary.rows.setdefault(site.name, {})[definition.full_name] = count
+            count = 0 if cluster.setups[table].refusal is not None else int((exists & here).sum())
+            summary.rows.setdefault(cluster.name, {})[definition.full_name] = count

@@ -1,8 +1,8 @@
 """
 Operations that an applier cannot handle: its epoch is undone, and it takes no more.
 
-Most can be told from the rows alone (`first_unusable`). What the other applier logs can be unusable too, and so can
-a transaction in conflict that touches blobs; that takes a fold (`unusable_decisions`).
+Most can be told from the rows alone (`first_stopping`). What the other applier logs can be unusable too, and so can
+a transaction in conflict that touches blobs; that takes a fold (`stopping_decisions`).
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ import attrs
 import numpy as np
 import pyarrow.compute as pc
 
-from conflict.columnar.appliers import Site, judging_function
 from conflict.columnar.bucket import Bucket
+from conflict.columnar.cluster_setup import ClusterSetup, judging_function
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, Presence, each_read_only
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
-from conflict.columnar.kernels.operations import place_of, unusable_rows
+from conflict.columnar.kernels.operations import place_of, stopping_rows
 from conflict.rules.decision import Cause
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role
@@ -28,12 +28,12 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "Phase",
-    "Unusable",
-    "can_log_unusable",
-    "first_unusable",
-    "now_unusable",
-    "unusable_decision",
-    "unusable_decisions",
+    "StoppingOperation",
+    "can_log_stopping",
+    "first_stopping",
+    "stopping_decision",
+    "stopping_decisions",
+    "stops_now",
 ]
 
 BEFORE, AFTER = 0, 1
@@ -48,7 +48,7 @@ class Phase(IntEnum):
 
 
 @attrs.frozen(order=True)
-class Unusable:
+class StoppingOperation:
     """
     An operation that stops an applier; the earliest comes first.
 
@@ -101,7 +101,7 @@ class _Rules:
         """Whether there are rows that it could not handle at all."""
         return bool((self.refused | self.no_role | self.identified).any() or self.needs.any())
 
-    def unusable_kinds(self) -> Int8:
+    def stopping_kinds(self) -> Int8:
         """
         Return which kinds of rows it could not handle: 2 if never, 1 if they are unidentified.
 
@@ -117,28 +117,28 @@ class _Rules:
         return kinds
 
 
-def _rules(site: Site) -> _Rules:
-    count = len(site.setups)
+def _rules(cluster: ClusterSetup) -> _Rules:
+    count = len(cluster.setups)
     flags = np.zeros((5, count), np.bool_)
     rules = _Rules(flags[0], flags[1], flags[2], np.zeros((count, 4, 2), np.bool_), flags[3], flags[4])
-    for number, setup in enumerate(site.setups):
+    for number, setup in enumerate(cluster.setups):
         rules.refused[number] = setup.refusal is not None
         rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
-        function = judging_function(setup, site.role)
+        function = judging_function(setup, cluster.role)
         if function is None:
             continue
         spec, column = function.spec, function.column
-        rules.no_role[number] = spec.uses_role and site.role is Role.NONE
+        rules.no_role[number] = spec.uses_role and cluster.role is Role.NONE
         rules.identified[number] = spec.transactional
         rules.column_in_key[number] = column is not None and column in setup.table.primary_key
-        for operation, image in () if site.skip_missing else spec.needs.items():
+        for operation, image in () if cluster.skip_missing else spec.needs.items():
             rules.needs[number, operation, BEFORE if image is Image.BEFORE else AFTER] = True
     return rules
 
 
-def can_log_unusable(sites: Sequence[Site]) -> bool:
+def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
     """Whether what an applier logs could stop the other one."""
-    for logging, taking in ((sites[0], sites[1]), (sites[1], sites[0])):
+    for logging, taking in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
         rules = _rules(taking)
         every = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
         logs = np.array([every or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
@@ -151,7 +151,7 @@ def _logs(setup: TableSetup, role: Role) -> bool:
     return setup.function is not None and (setup.function.spec.refreshes or reflects(setup, role))
 
 
-def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
+def _stopping_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
     """Return the numbers of those of the source's rows that an applier cannot handle."""
     if not rules.any_row:
         return np.zeros(0, np.int64)
@@ -162,12 +162,12 @@ def _unusable_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
         unidentified = np.zeros(len(rows), np.bool_)
     arguments = [
         *each_read_only(bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence),
-        *each_read_only(unidentified, rules.unusable_kinds()),
+        *each_read_only(unidentified, rules.stopping_kinds()),
     ]
-    return np.asarray(unusable_rows(*arguments))
+    return np.asarray(stopping_rows(*arguments))
 
 
-def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
+def _stopping_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
     """Return which entries of the appliers' logs an applier could not handle. Shape (entries,)."""
     needs = rules.needs[table, logged.operation]
     lacks_before = needs[:, BEFORE] & ~rules.column_in_key[table]
@@ -175,34 +175,36 @@ def _unusable_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
     return np.asarray(rules.refused[table] | rules.no_role[table] | lacking)
 
 
-def first_unusable(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies) -> dict[str, Unusable]:
+def first_stopping(
+    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies
+) -> dict[str, StoppingOperation]:
     """
     Return, per applying site, the first row operation of the other one that stops it.
 
     Args:
         bucket: A bucket; its images are not needed.
-        sites: Both sites.
+        clusters: Both sites.
         applies: All takes.
     """
     found = {}
-    for number, site in enumerate(sites):
+    for number, cluster in enumerate(clusters):
         rows = bucket.rows[1 - number]
-        bad = _unusable_rows(bucket, number, _rules(site))
+        bad = _stopping_rows(bucket, number, _rules(cluster))
         if len(bad):
             epochs, first = np.unique(applies.foreign_epoch[applies.applier == number], return_index=True)
             bad = bad[np.isin(rows.epoch[bad], epochs)]
         if len(bad):
             apply = first[np.searchsorted(epochs, rows.epoch[bad])]
             earliest = apply == apply.min()
-            found[site.name] = min(
-                _unusable_row(bucket, number, int(row), int(apply.min())) for row in bad[earliest].tolist()
+            found[cluster.name] = min(
+                _stopping_row(bucket, number, int(row), int(apply.min())) for row in bad[earliest].tolist()
             )
     return found
 
 
-def _unusable_row(bucket: Bucket, applier: int, row: int, apply: int) -> Unusable:
+def _stopping_row(bucket: Bucket, applier: int, row: int, apply: int) -> StoppingOperation:
     change = bucket.changes[1 - applier].row(row)
-    return Unusable(
+    return StoppingOperation(
         apply,
         phase=Phase.JUDGE,
         place=(change["group"], 0, change["ordinal"]),
@@ -215,13 +217,13 @@ def _unusable_row(bucket: Bucket, applier: int, row: int, apply: int) -> Unusabl
     )
 
 
-def unusable_decisions(
-    bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, folded: Folded
-) -> dict[str, Unusable]:
+def stopping_decisions(
+    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: Folded
+) -> dict[str, StoppingOperation]:
     """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
     found = {}
-    for number, site in enumerate(sites):
-        rules = _rules(site)
+    for number, cluster in enumerate(clusters):
+        rules = _rules(cluster)
         judged = np.concatenate(
             [
                 _on_rows(bucket, number, rules, applies, folded),
@@ -236,18 +238,18 @@ def unusable_decisions(
         ]
         if candidates:
             _, phase, decision = min(candidates)
-            found[site.name] = unusable_decision(bucket, applies, folded, decision, phase)
+            found[cluster.name] = stopping_decision(bucket, applies, folded, decision, phase)
     return found
 
 
-def now_unusable(sites: Sequence[Site], applies: EpochApplies, folded: Folded, key_table: Int16) -> bool:
+def stops_now(clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: Folded, key_table: Int16) -> bool:
     """
     Return whether an operation stops an applier that the transactions in conflict alone could make unusable.
 
     Rows that could not be handled anyway are not looked for: they do not depend on transactions.
     """
-    for number, site in enumerate(sites):
-        rules = _rules(site)
+    for number, cluster in enumerate(clusters):
+        rules = _rules(cluster)
         if len(_on_entries(number, rules, applies, folded, key_table)):
             return True
         if len(_on_blobs(number, rules, applies, folded, key_table)):
@@ -257,7 +259,7 @@ def now_unusable(sites: Sequence[Site], applies: EpochApplies, folded: Folded, k
 
 def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, folded: Folded) -> Int64:
     """Return the decisions on rows that an applier cannot handle."""
-    rows = _unusable_rows(bucket, number, rules)
+    rows = _stopping_rows(bucket, number, rules)
     if not len(rows):
         return rows
     applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source >= 0))
@@ -266,11 +268,11 @@ def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, 
 
 def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions on what the other applier logged that an applier cannot handle."""
-    unusable = _unusable_entries(folded.logged, key_table[folded.logged.key], rules)
-    if not unusable.any():
+    stopping = _stopping_entries(folded.logged, key_table[folded.logged.key], rules)
+    if not stopping.any():
         return np.zeros(0, np.int64)
     applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source < 0))
-    return applied[unusable[-1 - folded.decisions.source[applied]]]
+    return applied[stopping[-1 - folded.decisions.source[applied]]]
 
 
 def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
@@ -283,15 +285,17 @@ def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded,
     return np.asarray(mine[rules.blobs[key_table[decisions.key[mine]]]])
 
 
-def unusable_decision(bucket: Bucket, applies: EpochApplies, folded: Folded, decision: int, phase: Phase) -> Unusable:
+def stopping_decision(
+    bucket: Bucket, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
+) -> StoppingOperation:
     """Return a decision as the one that stops its applier."""
     decisions = folded.decisions
     apply, source = int(decisions.apply[decision]), int(decisions.source[decision])
     number = int(applies.number[apply])
     if source >= 0:
-        found = _unusable_row(bucket, int(applies.applier[apply]), source, number)
+        found = _stopping_row(bucket, int(applies.applier[apply]), source, number)
         return attrs.evolve(found, phase=phase)
-    return Unusable(
+    return StoppingOperation(
         number,
         phase=phase,
         place=place_of(decision, decisions, folded.logged, applies, bucket.rows),

@@ -18,8 +18,9 @@ from functools import lru_cache
 import attrs
 import numpy as np
 
-from conflict.columnar.appliers import Site, rules_of, transactional_tables
+from conflict.columnar.applier_stops import StoppingOperation, stopping_decisions, stops_now
 from conflict.columnar.bucket import Bucket
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
 from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
@@ -36,9 +37,8 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.fold import Folded, fold
 from conflict.columnar.kernels.links import linked, mark_keys
 from conflict.columnar.kernels.search import boundaries_of
-from conflict.columnar.rounds.decisions import Entries
-from conflict.columnar.rounds.rows import RoundRows
-from conflict.columnar.stopping_operations import Unusable, now_unusable, unusable_decisions
+from conflict.columnar.rounds.entries import LoggedRows
+from conflict.columnar.rounds.kept_rows import RoundRows
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -55,14 +55,14 @@ class Findings:
         conflicting: Transactions with a conflict of their own: key, take and group. Shape (transactions, 3).
         dependencies: Transactions that touched a row one right after the other: key, take, and both groups. Shape
             (pairs, 4).
-        unusable: Per site, the first operation that stops its applier.
+        stopping: Per site, the first operation that stops its applier.
         rows: How many row changes were folded.
     """
 
     keys: Int32 | None
     conflicting: Int32
     dependencies: Int32
-    unusable: dict[str, Unusable]
+    stopping: dict[str, StoppingOperation]
     rows: int
 
 
@@ -77,7 +77,7 @@ class RoundResult:
     """
 
     findings: Findings
-    entries: Entries
+    entries: LoggedRows
 
 
 @attrs.frozen(eq=False)
@@ -111,36 +111,38 @@ def changed_places(applies: EpochApplies, pairs: Int64) -> Changed:
     return Changed(source[order], epoch[order], pairs[order, 1])
 
 
-def fold_round(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> RoundResult:
+def fold_round(
+    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+) -> RoundResult:
     """
     Fold a bucket.
 
     Args:
         bucket: The bucket; its images are not needed.
-        sites: Both sites.
+        clusters: Both sites.
         applies: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
     """
-    folded = fold(applies, bucket.rows, rules_of(sites), conflicts, bucket.key_table, candidates=True)
-    unusable = unusable_decisions(bucket, sites, applies, folded)
-    found = _find(bucket.rows, bucket.key_table, sites, applies, conflicts, folded)
-    return RoundResult(attrs.evolve(found, unusable=unusable), Entries.of(folded))
+    folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True)
+    stopping = stopping_decisions(bucket, clusters, applies, folded)
+    found = _find(bucket.rows, bucket.key_table, clusters, applies, conflicts, folded)
+    return RoundResult(attrs.evolve(found, stopping=stopping), LoggedRows.of(folded))
 
 
 def fold_again(
     rows: RoundRows,
-    sites: Sequence[Site],
+    clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
     changed: Changed,
-    entries: Entries,
+    entries: LoggedRows,
 ) -> RoundResult | None:
     """
     Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
 
     Args:
         rows: The rows of the bucket.
-        sites: Both sites.
+        clusters: Both sites.
         applies: All takes in order.
         conflicts: Transactions in conflict, as far as is known.
         changed: Those that the last round added or took out.
@@ -152,17 +154,17 @@ def fold_again(
     affected = _affected(rows, applies, changed, entries)
     chosen = rows.of_keys(affected)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
-    folded = fold(applies, chosen.rows, rules_of(sites), conflicts, key_table, candidates=True)
-    if now_unusable(sites, applies, folded, key_table):
+    folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True)
+    if stops_now(clusters, applies, folded, key_table):
         return None
-    found = _find(chosen.rows, key_table, sites, applies, conflicts, folded)
+    found = _find(chosen.rows, key_table, clusters, applies, conflicts, folded)
     for columns in (found.conflicting, found.dependencies):
         columns[:, 0] = keys[columns[:, 0]]
-    entries = entries.with_others(affected, keys, Entries.of(folded))
+    entries = entries.with_others(affected, keys, LoggedRows.of(folded))
     return RoundResult(attrs.evolve(found, keys=keys), entries)
 
 
-def _affected(rows: RoundRows, applies: EpochApplies, changed: Changed, entries: Entries) -> Bool:
+def _affected(rows: RoundRows, applies: EpochApplies, changed: Changed, entries: LoggedRows) -> Bool:
     """Return which rows a changed transaction touches. Shape (keys,)."""
     affected = np.zeros(len(rows.key_table), np.bool_)
     for side, kept in enumerate(rows.sides):
@@ -195,7 +197,7 @@ def _own_places(applies: EpochApplies) -> list[list[np.ndarray]]:
 def _find(
     rows: Sequence[BucketRows],
     key_table: Int16,
-    sites: Sequence[Site],
+    clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
     folded: Folded,
@@ -203,19 +205,21 @@ def _find(
     """Return what was found of rows, but for operations that stop appliers."""
     return Findings(
         None,
-        _conflicting(sites, applies, conflicts, folded, key_table),
+        _conflicting(clusters, applies, conflicts, folded, key_table),
         _dependencies(folded.decisions, len(key_table)),
         {},
         sum(len(side) for side in rows),
     )
 
 
-def _row_conflicts(decisions: Decisions, sites: Sequence[Site], applies: EpochApplies, key_table: Int16) -> Int64:
+def _row_conflicts(
+    decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
+) -> Int64:
     """Return the numbers of the decisions that put their transaction in conflict."""
     delete_deletes = np.array(
         [
-            [setup.function is not None and setup.function.spec.delete_delete_conflicts for setup in site.setups]
-            for site in sites
+            [setup.function is not None and setup.function.spec.delete_delete_conflicts for setup in cluster.setups]
+            for cluster in clusters
         ],
         np.bool_,
     )
@@ -223,12 +227,12 @@ def _row_conflicts(decisions: Decisions, sites: Sequence[Site], applies: EpochAp
     cause = decisions.cause[rejected]
     table = (applies.applier[decisions.apply[rejected]], key_table[decisions.key[rejected]])
     delete_delete = (decisions.operation[rejected] == Operation.DELETE_ROW) & (cause == Cause.ROW_DOES_NOT_EXIST)
-    found = transactional_tables(sites)[table] & (~delete_delete | delete_deletes[table])
+    found = transactional_tables(clusters)[table] & (~delete_delete | delete_deletes[table])
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 
 
 def _conflicting(
-    sites: Sequence[Site],
+    clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
     folded: Folded,
@@ -238,7 +242,7 @@ def _conflicting(
     twice = applies.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
     for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(applies), np.bool_))):
-        mine = _row_conflicts(decisions, sites, applies, key_table)
+        mine = _row_conflicts(decisions, clusters, applies, key_table)
         mine = mine[counted[decisions.apply[mine]]]
         parts.append(np.stack([column[mine] for column in (decisions.key, decisions.apply, decisions.group)], axis=1))
     return np.concatenate(parts)

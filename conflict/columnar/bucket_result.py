@@ -6,8 +6,8 @@ from __future__ import annotations
 
 from functools import cached_property
 
-from conflict.columnar.appliers import Site, masks_of
 from conflict.columnar.bucket import Bucket
+from conflict.columnar.cluster_setup import ClusterSetup, masks_of
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import FinalRows, trace_images
@@ -24,7 +24,7 @@ class BucketResult:
 
     Attributes:
         bucket: The bucket.
-        sites: Both sites, in the order of the clusters.
+        clusters: Both sites, in the order of the clusters.
         applies: All takes in order.
         conflicts: The transactions in conflict.
         folded: What was decided.
@@ -34,14 +34,14 @@ class BucketResult:
     def __init__(
         self,
         bucket: Bucket,
-        sites: tuple[Site, ...],
+        clusters: tuple[ClusterSetup, ...],
         applies: EpochApplies,
         conflicts: Conflicts,
         folded: Folded,
         *,
         watched: Bool | None = None,
     ) -> None:
-        self.bucket, self.sites, self.applies = bucket, sites, applies
+        self.bucket, self.clusters, self.applies = bucket, clusters, applies
         self.conflicts, self.folded, self.watched = conflicts, folded, watched
 
     @cached_property
@@ -50,5 +50,5 @@ class BucketResult:
         bucket = self.bucket
         keys = (bucket.slots, bucket.key_table)
         return trace_images(
-            self.applies, bucket.rows, bucket.column_sets, keys, masks_of(self.sites), self.folded, self.watched
+            self.applies, bucket.rows, bucket.column_sets, keys, masks_of(self.clusters), self.folded, self.watched
         )

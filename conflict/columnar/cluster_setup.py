@@ -18,11 +18,11 @@ from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Site", "judging_function", "masks_of", "rules_of", "transactional_tables"]
+__all__ = ["ClusterSetup", "judging_function", "masks_of", "rules_of", "transactional_tables"]
 
 
 @attrs.frozen
-class Site:
+class ClusterSetup:
     """
     One cluster as a task needs it.
 
@@ -47,33 +47,39 @@ def judging_function(setup: TableSetup, role: Role) -> ConflictFunction | None:
     return None if function is not None and function.spec.uses_role and role is Role.PASS else function
 
 
-def rules_of(sites: Sequence[Site]) -> Rules:
+def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
     """Return what each applier does with each table, as the kernels read it."""
-    tables = len(sites[0].setups)
-    records, cells = np.zeros((len(sites), tables), RULE), np.zeros((len(sites), tables, len(Operation) + 1), np.int8)
-    for number, site in enumerate(sites):
-        for table, setup in enumerate(site.setups):
-            rule, function = records[number, table], judging_function(setup, site.role)
+    tables = len(clusters[0].setups)
+    records, cells = (
+        np.zeros((len(clusters), tables), RULE),
+        np.zeros((len(clusters), tables, len(Operation) + 1), np.int8),
+    )
+    for number, cluster in enumerate(clusters):
+        for table, setup in enumerate(cluster.setups):
+            rule, function = records[number, table], judging_function(setup, cluster.role)
             rule["required"] = (1 << len(set(required_bits(setup.table).values()))) - 1
-            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, site.skip_missing
+            rule["whole_rows"], rule["skips"] = not setup.format.updated_only, cluster.skip_missing
             if function is None:
                 continue  # every cell is `Cell.APPLY`
             rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
-            rule["reflects"] = reflects(setup, site.role)
-            rule["secondary"] = function.spec.uses_role and site.role is Role.SECONDARY
+            rule["reflects"] = reflects(setup, cluster.role)
+            rule["secondary"] = function.spec.uses_role and cluster.role is Role.SECONDARY
             if not rule["secondary"]:  # the secondary follows the primary: it judges nothing
                 cells[number, table, 1:] = [function.spec.cell(operation) for operation in Operation]
     return Rules(*each_read_only(records, cells))
 
 
-def masks_of(sites: Sequence[Site]) -> EventMasks:
+def masks_of(clusters: Sequence[ClusterSetup]) -> EventMasks:
     """Return which columns the events carry that each site's applier logs."""
-    return event_masks([(site.role, site.setups) for site in sites])
+    return event_masks([(cluster.role, cluster.setups) for cluster in clusters])
 
 
-def transactional_tables(sites: Sequence[Site]) -> Bool:
+def transactional_tables(clusters: Sequence[ClusterSetup]) -> Bool:
     """Return whether a row conflict puts its transaction in conflict. Shape (clusters, tables)."""
     return np.array(
-        [[setup.function is not None and setup.function.spec.transactional for setup in site.setups] for site in sites],
+        [
+            [setup.function is not None and setup.function.spec.transactional for setup in cluster.setups]
+            for cluster in clusters
+        ],
         np.bool_,
     )
