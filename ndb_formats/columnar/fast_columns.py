@@ -85,7 +85,7 @@ def copied(source: Source, codec: Codec, least: int) -> tuple[npt.NDArray[np.int
     if total > _MAX_BYTES:
         message = f"the values of one column in a batch have {total} bytes, more than Arrow's 2 GiB; take fewer rows"
         raise UnsupportedError(message)
-    plain = np.zeros(total + _WORD, np.uint8)
+    plain = np.empty(total + _WORD, np.uint8)
     ascii_only = values.copy_bytes(*where, offsets, plain)
     return offsets, plain, ascii_only
 

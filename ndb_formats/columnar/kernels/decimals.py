@@ -7,8 +7,8 @@ Arguments as in `values`; the layout is that of `ndb_formats.types.decimals`.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian
 
@@ -21,7 +21,7 @@ BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_short_decimals(data, base, cells, groups, out):
     """
     Read values of at most 18 digits.
@@ -59,7 +59,7 @@ def get_short_decimals(data, base, cells, groups, out):
     return True
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_decimals(data, base, cells, groups, out):
     """
     Read values of any number of digits that the result has room for.

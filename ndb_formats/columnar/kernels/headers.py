@@ -7,9 +7,9 @@ A file is walked by the sizes in its headers, so only one cache line per event i
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.words import load32
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 
@@ -20,7 +20,7 @@ HEADER = EVENT_HEADER_SIZE
 DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def walk_headers(data, position, stop, trailer, by_description, span, positions, types, sizes, servers, timestamps):
     """
     Read headers from `position` on, and stop where an event cannot be right.
@@ -64,7 +64,7 @@ def walk_headers(data, position, stop, trailer, by_description, span, positions,
     return count, position, AT_END
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def first_bad_checksum(data, positions, types, sizes):
     """
     Return the number of the first event that does not match its CRC32; the count of all if every one does.

@@ -16,7 +16,7 @@ from ndb_formats.columnar.kernels.words import little_endian
 __all__ = ["find_cells"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def find_cells(data, offsets, chosen, set_offsets, set_columns, prefixes, widths):
     """
     Find the values of images.

@@ -11,14 +11,14 @@ from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import little_endian, load64, store64
+from ndb_formats.columnar.kernels.words import copy_eight, little_endian
 
 __all__ = ["add_parts", "buckets_of", "copy_slices", "hex_text", "next_parts", "put_parts", "slices_of", "weigh_ascii"]
 
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def slices_of(data, base, cells, prefix, width, starts, lengths):
     """
     Find the bytes of values.
@@ -43,7 +43,7 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
                 starts[row], lengths[row] = place + prefix, length
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def weigh_ascii(data, starts, lowered, trimmed, special, places, out, lengths, done):
     """
     Find what ASCII text compares as, see `ndb_formats.schema.row_keys`.
@@ -76,7 +76,7 @@ def weigh_ascii(data, starts, lowered, trimmed, special, places, out, lengths, d
             lengths[text] = length
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_parts(lengths, rows, sizes):
     """
     Add what the parts of keys take: a byte for NULL; a byte, four of length and the bytes of anything else.
@@ -90,7 +90,7 @@ def add_parts(lengths, rows, sizes):
         sizes[rows[part]] += 1 if lengths[part] < 0 else 5 + lengths[part]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def put_parts(data, starts, lengths, rows, places, out):
     """
     Put one part of each key behind the parts before it.
@@ -119,7 +119,7 @@ def put_parts(data, starts, lengths, rows, places, out):
         places[row] = to + 5 + length
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def next_parts(data, places, ends, starts, lengths):
     """
     Take the next part of each key.
@@ -145,7 +145,7 @@ def next_parts(data, places, ends, starts, lengths):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def copy_slices(data, starts, lengths, places, out):
     """
     Copy slices, each to its place.
@@ -161,7 +161,7 @@ def copy_slices(data, starts, lengths, places, out):
         place, to = starts[number], places[number]
         end = place + lengths[number]
         while place + 8 <= end:
-            store64(out, to, load64(data, place))
+            copy_eight(data, place, out, to)
             place += 8
             to += 8
         while place < end:
@@ -170,7 +170,7 @@ def copy_slices(data, starts, lengths, places, out):
             to += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def hex_text(data, starts, lengths, offsets, out):
     """
     Write slices as hexadecimal digits; where a slice is shorter than its text, zeros follow.
@@ -193,7 +193,7 @@ def hex_text(data, starts, lengths, offsets, out):
             to += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def buckets_of(data, offsets, buckets, out):
     """
     Find the bucket of each identity.

@@ -10,7 +10,7 @@ from numba import njit
 __all__ = ["by_kind", "cells_of"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def by_kind(row_batch, count, batches):
     """
     Sort rows by batch, in order within each.
@@ -32,7 +32,7 @@ def by_kind(row_batch, count, batches):
     return order, bounds
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cells_of(cells, row_cell, rows, width):
     """Return the cells of rows column by column. Shape (width, rows), uint32."""
     result = np.empty((width, len(rows)), np.uint32)

@@ -10,13 +10,16 @@ it has not met, and stops at what it cannot read.
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, NULL_CELL, Kind, Place, Slot, Spec, Stop
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
 
 __all__ = ["walk_rows"]
+
+# All functions but the last are inlined: calling one would count a reference to every array passed, which costs more
+# than what it does for an event.
 
 BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
 NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
@@ -37,12 +40,12 @@ EPOCH_PLACE, LOG_NAME_PLACE = 1, 2
 TABLE_ID, QUERY_HEAD = 6, 13
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _table_id(data, place):
     return np.uint64(load32(data, place)) | np.uint64(load16(data, place + 4)) << np.uint64(32)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _same(data, place, other, other_place, length):
     byte = np.int64(0)
     while byte + 8 <= length:
@@ -56,7 +59,7 @@ def _same(data, place, other, other_place, length):
     return True
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _packed(data, place, end):
     """Return a length-encoded integer and where it ends; -1 if there is none."""
     if place >= end:
@@ -71,7 +74,7 @@ def _packed(data, place, end):
     return (number if number >= 0 else np.int64(1) << 62), place + 1 + width
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _extra(data, place, end, event, facts):
     """Read the blocks of extra row info; return whether they can be read."""
     ids, no_id, flags, no_flags = facts[:4]
@@ -109,7 +112,7 @@ def _extra(data, place, end, event, facts):
     return True
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _slot_of(number, ids, slots):
     """Return the slot of a table id; -1 if there is none. The ids are hashed with open addressing."""
     mask = len(ids) - 1
@@ -121,7 +124,7 @@ def _slot_of(number, ids, slots):
     return np.int64(-1)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
     """Return the kind of a rows event, of those from `first` on; -1 if it is new."""
     kind = np.int64(first)
@@ -137,7 +140,7 @@ def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
     return np.int64(-1)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _image(data, place, end, base, first, count, columns, cells, cell):
     """Step over one image, noting where the wanted values start; return where it ends, or -1."""
     nulls = place
@@ -145,14 +148,14 @@ def _image(data, place, end, base, first, count, columns, cells, cell):
     if place > end:
         return np.int64(-1)
     for column in range(count):
-        spec = first + column
+        spec = np.uint64(first + column)
         out = columns[spec, CELL]
-        if data[nulls + (column >> 3)] >> (column & 7) & 1:
+        if data[np.uint64(nulls + (column >> 3))] >> (column & 7) & 1:
             if out >= 0:
-                cells[cell + out] = NULL_CELL
+                cells[np.uint64(cell + out)] = NULL_CELL
             continue
         if out >= 0:
-            cells[cell + out] = place - base
+            cells[np.uint64(cell + out)] = place - base
         prefix = columns[spec, PREFIX]
         if prefix < 0:
             place += columns[spec, BYTES]
@@ -160,7 +163,7 @@ def _image(data, place, end, base, first, count, columns, cells, cell):
             if place + prefix > end:
                 return np.int64(-1)
             if prefix == 1:
-                place += 1 + np.int64(data[place])
+                place += 1 + np.int64(data[np.uint64(place)])
             elif prefix == 2:
                 place += 2 + np.int64(load16(data, place))
             else:
@@ -174,7 +177,7 @@ def _image(data, place, end, base, first, count, columns, cells, cell):
     return place
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _partial_mask(data, place, end, documents):
     """Read which JSON columns of an after image hold a diff: a mask and where it ends, or -1."""
     options, place = _packed(data, place, end)
@@ -191,7 +194,7 @@ def _partial_mask(data, place, end, documents):
     return np.int64(mask), place + size
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
     """Look for the epoch that an event names, and make it the open one: 1 found, 0 none, -1 if it cannot be read."""
     before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
@@ -220,7 +223,7 @@ def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
     return found
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _head(data, code, start, end, event, facts, tables, kinds, keys):
     """
     Read what stands before an event's images.
@@ -257,7 +260,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     return (END if kind >= 0 else NEW_KIND), mode, kind, place
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _known_table(data, start, end, tables):
     """Whether a Table_map event says the same as the last one of its table id."""
     ids, id_slots, slots, bodies = tables
@@ -270,7 +273,7 @@ def _known_table(data, start, end, tables):
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _whole_query(data, start, end):
     """Whether a Query event holds what its head says."""
     size = end - start
@@ -279,7 +282,7 @@ def _whole_query(data, start, end):
     return size > QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
     """Walk the rows of one event from the state's place on; return why it ended."""
     row_batch, row_event, row_number, row_cell, spans = rows
@@ -323,7 +326,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
     return stop
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs, scratch):
     """
     Walk the events of a stretch from where the state says, until something stops the walk.

@@ -8,10 +8,10 @@ per row. A NULL leaves zero or nothing in the buffers; the validity bitmap is ma
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import big_endian, little_endian, load16, load32, load64, store64
+from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load16, load32, load64
 
 __all__ = [
     "copy_bytes",
@@ -28,53 +28,52 @@ __all__ = [
 ]
 
 SLACK = 8  # bytes behind the end of a buffer, so that whole words can be written
-HIGH_BITS = np.uint64(0x8080808080808080)
 MAX_OFFSET = 0x7FFFFFFF
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_u8(data, base, cells, out):
     """Copy numbers of one byte."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else data[base + np.int64(cells[row])]
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_u16(data, base, cells, out):
     """Copy numbers of two bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load16(data, base + np.int64(cells[row]))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_u32(data, base, cells, out):
     """Copy numbers of four bytes."""
     for row in range(len(cells)):
         out[row] = 0 if cells[row] == NULL_CELL else load32(data, base + np.int64(cells[row]))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_u64(data, base, cells, out):
     """Copy numbers of eight bytes."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else load64(data, base + np.int64(cells[row]))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_little_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the lowest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else little_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def get_big_endian(data, base, cells, width, out):
     """Copy unsigned numbers of up to eight bytes, the highest first."""
     for row in range(len(cells)):
         out[row] = np.uint64(0) if cells[row] == NULL_CELL else big_endian(data, base + np.int64(cells[row]), width)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _length(data, place, prefix, width):
     if prefix == 1:
         return np.int64(data[place])
@@ -83,7 +82,7 @@ def _length(data, place, prefix, width):
     return np.int64(width) if prefix < 0 else np.int64(little_endian(data, place, min(prefix, 5)))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def measure_bytes(data, base, cells, prefix, width, least, offsets):
     """
     Fill in the offsets of values that keep their bytes.
@@ -109,10 +108,10 @@ def measure_bytes(data, base, cells, prefix, width, least, offsets):
     return total
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def copy_bytes(data, base, cells, prefix, width, offsets, out):
     """
-    Copy values that keep their bytes; return whether all of them are ASCII.
+    Copy values that keep their bytes, filled up with zero bytes; return whether all of them are ASCII.
 
     Args:
         data: See the module.
@@ -121,34 +120,34 @@ def copy_bytes(data, base, cells, prefix, width, offsets, out):
         prefix: As for `measure_bytes`.
         width: As for `measure_bytes`.
         offsets: As `measure_bytes` left them.
-        out: Filled in; zero before. Shape (at least 8 more than all values,), uint8.
+        out: Filled in. Shape (at least 8 more than all values,), uint8.
     """
-    seen = np.uint64(0)
     last = len(data) - 8
     for row in range(len(cells)):
         if cells[row] == NULL_CELL:
             continue
         place = base + np.int64(cells[row])
-        length = _length(data, place, prefix, width)
-        place += max(prefix, 0)
         to = np.int64(offsets[row])
-        end = place + length
-        while place + 8 <= end:
-            word = load64(data, place)
-            seen |= word
-            store64(out, to, word)
+        end = to + _length(data, place, prefix, width)
+        place += max(prefix, 0)
+        # Copying in eights overwrites the start of the next value, which is copied later.
+        while to < end and place <= last:
+            copy_eight(data, place, out, to)
             place += 8
             to += 8
-        rest = end - place
-        if rest:
-            word = load64(data, place) if place <= last else little_endian(data, place, rest)
-            word &= (np.uint64(1) << np.uint64(8 * rest)) - np.uint64(1)
-            seen |= word
-            store64(out, to, word)
-    return seen & HIGH_BITS == 0
+        while to < end:
+            out[to] = data[place]
+            place += 1
+            to += 1
+        for zero in range(end, offsets[row + 1]):
+            out[zero] = 0
+    seen = np.uint8(0)
+    for place in range(np.uint64(offsets[-1])):
+        seen |= out[place]
+    return seen < 0x80
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def valid_utf8(text, offsets):
     """Whether every value is UTF-8: no overlong forms, no surrogates, nothing above U+10FFFF, each whole in itself."""
     for row in range(len(offsets) - 1):
@@ -181,7 +180,7 @@ def valid_utf8(text, offsets):
     return True
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def measure_single_byte_text(text, offsets, sizes, new_offsets):
     """
     Fill in the offsets that text of a one-byte character set has in UTF-8.
@@ -207,7 +206,7 @@ def measure_single_byte_text(text, offsets, sizes, new_offsets):
     return total
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def copy_single_byte_text(text, size, sizes, characters, out):
     """
     Write text of a one-byte character set as UTF-8.
