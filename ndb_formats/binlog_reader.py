@@ -22,6 +22,7 @@ from ndb_formats.constants import (
     CHECKSUM_ALG_CRC32,
     ENCRYPTED_MAGIC,
     EVENT_HEADER_SIZE,
+    LOG_EVENT_BINLOG_IN_USE_F,
     EventType,
 )
 from ndb_formats.errors import ChecksumError, CorruptError, CutFileError, FormatError, UnsupportedError
@@ -30,12 +31,14 @@ from ndb_formats.events.header import (
     FormatDescription,
     decode_format_description,
     decode_header,
+    encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 
 __all__ = [
     "FIRST_POSITION",
     "Event",
+    "check_magic",
     "event_at",
     "first_event",
     "locate",
@@ -123,7 +126,7 @@ def read_events(
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
             return
         first, description = _read_description(file, name, size, verify=verify)
@@ -151,7 +154,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
         position = FIRST_POSITION
         while position < size:
             file.seek(position)
@@ -171,13 +174,13 @@ def map_file(path: str | Path) -> mmap.mmap | bytes:
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
 
 
-def first_event(path: str | Path, *, verify: bool | None) -> Event | None:
+def first_event(path: str | Path, *, verify: bool) -> Event | None:
     """
     Return the Format_description event of a file; None if the file holds no event.
 
     Args:
         path: The binlog file.
-        verify: Whether to check its checksum; None does not read the event and only looks at the magic bytes.
+        verify: Whether to check its checksum.
 
     Raises:
         FormatError: As `read_events`.
@@ -185,8 +188,8 @@ def first_event(path: str | Path, *, verify: bool | None) -> Event | None:
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
-        if size == FIRST_POSITION or verify is None:
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
+        if size == FIRST_POSITION:
             return None
         return _read_description(file, name, size, verify=verify)[0]
 
@@ -209,7 +212,13 @@ def event_at(path: str | Path, position: int, description: FormatDescription | N
         return _read_event(file, str(path), position, os.path.getsize(path), description, verify=verify)
 
 
-def _check_magic(magic: bytes, name: str) -> None:
+def check_magic(magic: bytes, name: str) -> None:
+    """
+    Check the first four bytes of a file.
+
+    Raises:
+        FormatError: They are not those of a binlog that can be read.
+    """
     if magic == ENCRYPTED_MAGIC:
         message = "the file is encrypted; decrypt it first, or fetch it with mysqlbinlog --read-from-remote-server"
         raise UnsupportedError(message, file=name, position=0)
@@ -267,14 +276,11 @@ def _read_event(
 
 def _check_crc(data: bytes, header: EventHeader, name: str, position: int) -> None:
     stored = int.from_bytes(data[-4:], "little")
-    # An event being written, or cut off by a crash, has this flag set after its checksum was made.
-    flagged = header.flags & 1 and header.type_code == EventType.FORMAT_DESCRIPTION_EVENT
-    computed = zlib.crc32(_without_in_use_flag(data[:-4]) if flagged else data[:-4])
+    # The server sets this flag after it has computed the checksum, and clears it when it closes the file.
+    if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and header.flags & LOG_EVENT_BINLOG_IN_USE_F:
+        closed = attrs.evolve(header, flags=header.flags ^ LOG_EVENT_BINLOG_IN_USE_F)
+        data = encode_header(closed) + data[EVENT_HEADER_SIZE:]
+    computed = zlib.crc32(data[:-4])
     if stored != computed:
         message = f"its CRC32 is 0x{stored:08x}, but its bytes give 0x{computed:08x}: the file was damaged"
         raise ChecksumError(message, file=name, position=position, event=header.type_name)
-
-
-def _without_in_use_flag(data: bytes) -> bytes:
-    flags = int.from_bytes(data[17:19], "little") & ~1
-    return data[:17] + flags.to_bytes(2, "little") + data[19:]

@@ -13,7 +13,13 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 
 from ndb_formats.binlog_reader import Event, locate
-from ndb_formats.constants import BINLOG_MAGIC, CHECKSUM_ALG_CRC32, EVENT_HEADER_SIZE, EventType
+from ndb_formats.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_ALG_CRC32,
+    EVENT_HEADER_SIZE,
+    LOG_EVENT_BINLOG_IN_USE_F,
+    EventType,
+)
 from ndb_formats.events.header import (
     FormatDescription,
     decode_format_description,
@@ -92,8 +98,7 @@ class EventEncoder:
             return data
         if own and not sealed:
             return data + event.body[-4:]
-        in_use = own and header.flags & 1
-        plain = attrs.evolve(header, flags=header.flags & ~1) if in_use else header
+        plain = attrs.evolve(header, flags=header.flags & ~LOG_EVENT_BINLOG_IN_USE_F) if own else header
         return data + zlib.crc32(encode_header(plain) + body).to_bytes(4, "little")
 
 

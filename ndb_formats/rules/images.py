@@ -16,20 +16,12 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, stored_columns
 from ndb_formats.rules.row_image_rules import RowImageRule, image_columns
-from ndb_formats.rules.update_format import (
-    BINLOG_TYPES,
-    UpdateFormat,
-    effective_format,
-    is_ndb,
-    key_change,
-    ndb_columns,
-)
-from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.rules.update_format import UpdateFormat, effective_format, is_ndb, key_change, ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, Absent, Value
 
-__all__ = ["Images", "LoggedImages", "Logging", "Row", "format_table", "images"]
+__all__ = ["Images", "LoggedImages", "Logging", "Row", "images"]
 
 # A row is given as an image that holds all its columns, or as values by position.
 Row = RowImage | Mapping[int, Value]
@@ -169,49 +161,3 @@ def _other_events(
     if before == after:
         return ()  # other engines compare the rows and log no update that changes nothing
     return (image_columns(rule, table, _operation(before, after), written),)
-
-
-# -----------------------------------------------------------------------------------------------------------
-# The table of formats
-# -----------------------------------------------------------------------------------------------------------
-
-_EXAMPLE = parse_create_table(
-    "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), note TEXT) ENGINE=NDB"
-)
-_INSERTED, _UPDATED = ("id", "name"), ("price",)
-_STATEMENTS = (
-    (Operation.WRITE_ROW, "INSERT INTO item (id, name)", _INSERTED),
-    (Operation.UPDATE_ROW, "UPDATE item SET price", _UPDATED),
-    (Operation.DELETE_ROW, "DELETE FROM item", ()),
-)
-
-
-def format_table() -> str:
-    """Return what each format logs of three statements on one small table, as a Markdown table."""
-    head = ["format", *(f"`{statement}`" for _, statement, _ in _STATEMENTS)]
-    lines = [head, ["---"] * len(head)]
-    for row in BINLOG_TYPES:
-        if row.names:
-            rule = effective_format(row.number)
-            events = [ndb_columns(rule, _EXAMPLE, kind, _places(names)) for kind, _, names in _STATEMENTS]
-            lines.append([f"{row.number} {row.name}", *(_cell(event) for event in events)])
-    other = attrs.evolve(_EXAMPLE, engine="INNODB")
-    for image in RowImageRule:
-        columns = [image_columns(image, other, kind, _places(names)) for kind, _, names in _STATEMENTS]
-        lines.append([f"binlog_row_image={image.value}", *(_cell(event) for event in columns)])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _places(names: tuple[str, ...]) -> list[int]:
-    return [_EXAMPLE.ordinal(name) for name in names]
-
-
-def _cell(event: EventColumns | None) -> str:
-    if event is None:
-        return "nothing"
-    parts = [
-        f"{label} {', '.join(_EXAMPLE.columns[place].name for place in places)}"
-        for label, places in (("BI", event.before), ("AI", event.after))
-        if places is not None
-    ]
-    return f"{event.operation.name}: {'; '.join(parts)}"

@@ -27,7 +27,7 @@ from ndb_formats.events.table_metadata import DefaultCharset, TableMetadata, dec
 from ndb_formats.types.collation_names import BINARY, Collation, collation_of
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["hidden_key_line", "table_metadata_lines"]
+__all__ = ["table_metadata_lines"]
 
 _HIDDEN_KEY = 0x4  # flag of a Table_map event: the first column is a generated invisible primary key
 _HIDDEN_KEY_NAME = b"my_row_id"
@@ -84,15 +84,6 @@ class _Column:
         """Its length: in characters if it holds text, in bytes if not."""
         collation = self.collation
         return self.wire.length if collation is None else self.wire.length // collation.max_bytes
-
-
-def hidden_key_line(table_map: TableMap) -> bytes:
-    """
-    Return the line that says whether the table has a generated invisible primary key.
-
-    The tool prints it, without being asked, if the transaction's GTID event names a server of 8.0.30 or later.
-    """
-    return b"# has_generated_invisible_primary_key=%d" % bool(table_map.flags & _HIDDEN_KEY)
 
 
 def table_metadata_lines(table_map: TableMap) -> list[bytes]:

@@ -38,17 +38,17 @@ TABLES = _tables()
 def crc32(data, start, end):
     """Return the CRC32 of ``data[start:end]``."""
     crc = np.uint32(0xFFFFFFFF)
-    place, end = np.uint64(start), np.uint64(end)
-    while place + SLICES <= end:
+    offset, end = np.uint64(start), np.uint64(end)
+    while offset + SLICES <= end:
         after = np.uint32(0)
         for byte in range(SLICES):
-            value = data[place + byte]
+            value = data[offset + byte]
             if byte < 4:
                 value ^= np.uint8(crc >> np.uint32(8 * byte))
             after ^= TABLES[SLICES - np.uint64(1) - byte, value]
         crc = after
-        place += SLICES
-    while place < end:
-        crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[place]]
-        place += np.uint64(1)
+        offset += SLICES
+    while offset < end:
+        crc = crc >> np.uint32(8) ^ TABLES[0, np.uint8(crc) ^ data[offset]]
+        offset += np.uint64(1)
     return np.uint32(~crc)

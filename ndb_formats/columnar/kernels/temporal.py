@@ -1,9 +1,9 @@
 """
-Temporal values to text, digit by digit into the data buffer of an Arrow array.
+Temporal values as text, written into the data buffer of an Arrow array.
 
-Arguments as in `values`. Every function returns how many bytes it wrote, or -1 if a value is out of the ordinary: a
-year of five digits, a fraction of more digits than it has room for. Servers write none of these; the scalar codecs
-say what they are. Layouts: `ndb_formats.types.temporal`.
+Arguments as in `values`. Every function returns the number of bytes it wrote, or -1 if a value is one that no server
+writes, such as a year of five digits or a fraction of too many; the scalar codec then decodes the column.
+Layouts: `ndb_formats.types.temporal`.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ __all__ = [
 ]
 
 MAX_PRECISION = 6
-# The longest text: a date, a blank, a clock, a point and a fraction.
+# The longest text: date, blank, time, point and fraction.
 MAX_TEXT = 19 + 1 + MAX_PRECISION
 MAX_YEAR = np.uint64(9999)
 POWERS = np.array([10**digits for digits in range(10)], np.uint64)
@@ -76,7 +76,7 @@ def _clock(out, to, hour, minute, second):
 
 @njit(cache=True, nogil=True, inline="always")
 def _hours(out, to, hour, minute, second):
-    """Write a clock of two to four digits of hours."""
+    """Write a time with two to four digits of hours."""
     if hour >= THOUSAND:
         out[to] = ZERO + hour // THOUSAND
         to += 1
@@ -94,9 +94,9 @@ def _fraction(out, to, stored, precision):
     if stored >= POWERS[digits]:
         return np.int64(-1)
     out[to] = POINT
-    # Pairs of digits from the last on; of an odd precision the last digit is overwritten or left behind.
-    for place in range(digits - 2, -1, -2):
-        _two_digits(out, to + 1 + place, stored % HUNDRED)
+    # Pairs of digits from the last to the first; at an odd precision the last digit lies beyond the end.
+    for offset in range(digits - 2, -1, -2):
+        _two_digits(out, to + 1 + offset, stored % HUNDRED)
         stored //= HUNDRED
     return to + 1 + precision
 
@@ -150,9 +150,9 @@ def datetime_text(data, base, cells, precision, offsets, out):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            packed = big_endian(data, place, 5)
-            # What lies below zero wraps around to a year far beyond the last.
+            offset = base + np.int64(cells[row])
+            packed = big_endian(data, offset, 5)
+            # A negative number wraps around to a year far beyond the last.
             months = (packed - np.uint64(0x8000000000)) >> np.uint64(22)
             year = months // MONTHS
             if year > MAX_YEAR:
@@ -160,7 +160,7 @@ def datetime_text(data, base, cells, precision, offsets, out):
             to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
             out[to] = BLANK
             to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
-            to = _fraction(out, to, big_endian(data, place + 5, size), precision)
+            to = _fraction(out, to, big_endian(data, offset + 5, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -169,14 +169,14 @@ def datetime_text(data, base, cells, precision, offsets, out):
 
 @njit(cache=True, nogil=True)
 def timestamp_text(data, base, cells, precision, old, offsets, out):
-    """Write TIMESTAMP values in UTC; `old` ones have their bytes the other way round."""
+    """Write TIMESTAMP values in UTC; `old` ones are little-endian."""
     size = (precision + 1) // 2
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            seconds = little_endian(data, place, 4) if old else big_endian(data, place, 4)
+            offset = base + np.int64(cells[row])
+            seconds = little_endian(data, offset, 4) if old else big_endian(data, offset, 4)
             if seconds == np.uint64(0):
                 to = _date(out, to, seconds, seconds, seconds)
             else:
@@ -186,7 +186,7 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
             second = seconds % DAY
             out[to] = BLANK
             to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
-            to = _fraction(out, to, big_endian(data, place + 4, size), precision)
+            to = _fraction(out, to, big_endian(data, offset + 4, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
@@ -195,7 +195,7 @@ def timestamp_text(data, base, cells, precision, old, offsets, out):
 
 @njit(cache=True, nogil=True)
 def old_time_text(data, base, cells, offsets, out):
-    """Write TIME values of before MySQL 5.6."""
+    """Write TIME values of servers before MySQL 5.6."""
     sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
     to = np.int64(0)
     offsets[0] = 0
@@ -213,7 +213,7 @@ def old_time_text(data, base, cells, offsets, out):
 
 @njit(cache=True, nogil=True)
 def old_datetime_text(data, base, cells, offsets, out):
-    """Write DATETIME values of before MySQL 5.6."""
+    """Write DATETIME values of servers before MySQL 5.6."""
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):

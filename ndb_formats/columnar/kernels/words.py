@@ -15,47 +15,47 @@ __all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "loa
 
 
 @njit(cache=True, nogil=True, inline="always")
-def load16(data, place):
+def load16(data, offset):
     """Return two bytes as an unsigned number, the lowest first."""
-    start = np.uint64(place)
+    start = np.uint64(offset)
     return np.uint16(data[start]) | np.uint16(data[start + np.uint64(1)]) << np.uint16(8)
 
 
 @njit(cache=True, nogil=True, inline="always")
-def load32(data, place):
+def load32(data, offset):
     """Return four bytes as an unsigned number, the lowest first."""
-    start, number = np.uint64(place), np.uint32(0)
+    start, number = np.uint64(offset), np.uint32(0)
     for byte in range(np.uint64(4)):
         number |= np.uint32(data[start + byte]) << np.uint32(8 * byte)
     return number
 
 
 @njit(cache=True, nogil=True, inline="always")
-def load64(data, place):
+def load64(data, offset):
     """Return eight bytes as an unsigned number, the lowest first."""
-    start, number = np.uint64(place), np.uint64(0)
+    start, number = np.uint64(offset), np.uint64(0)
     for byte in range(np.uint64(8)):
         number |= np.uint64(data[start + byte]) << 8 * byte
     return number
 
 
 @njit(cache=True, nogil=True, inline="always")
-def little_endian(data, place, width):
+def little_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the lowest first."""
-    if width > 0 and place + 8 <= len(data):
+    if width > 0 and offset + 8 <= len(data):
         unwanted = np.uint64(64 - 8 * width)
-        return load64(data, place) << unwanted >> unwanted
+        return load64(data, offset) << unwanted >> unwanted
     number = np.uint64(0)
     for byte in range(width):
-        number |= np.uint64(data[place + byte]) << np.uint64(8 * byte)
+        number |= np.uint64(data[offset + byte]) << np.uint64(8 * byte)
     return number
 
 
 @njit(cache=True, nogil=True, inline="always")
-def big_endian(data, place, width):
+def big_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the highest first."""
-    start, number = np.uint64(place), np.uint64(0)
-    if width > 0 and place + 8 <= len(data):
+    start, number = np.uint64(offset), np.uint64(0)
+    if width > 0 and offset + 8 <= len(data):
         for byte in range(np.uint64(8)):
             number = number << np.uint64(8) | np.uint64(data[start + byte])
         return number >> np.uint64(64 - 8 * width)
@@ -65,8 +65,8 @@ def big_endian(data, place, width):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def copy_eight(data, place, out, to):
+def copy_eight(data, offset, out, to):
     """Copy eight bytes from one array to another."""
-    word, start = load64(data, place), np.uint64(to)
+    word, start = load64(data, offset), np.uint64(to)
     for byte in range(np.uint64(8)):
         out[start + byte] = np.uint8(word >> 8 * byte)
