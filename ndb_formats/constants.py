@@ -1,5 +1,5 @@
 """
-Protocol names, spelled as the server spells them.
+Names and numbers of the protocol, spelled as in the server's source.
 
 Source: `mysql/binlog/event/binlog_event.h` and `field_types.h` of MySQL 9.x.
 """
@@ -87,7 +87,7 @@ class EventType(IntEnum):
 
     @classmethod
     def name_of(cls, code: int) -> str:
-        """Return the name of a type code, also of one that is not known."""
+        """Return the name of a type code, or text with its number if it is not known."""
         return cls(code).name if code in cls._value2member_map_ else f"event type {code}"
 
 

@@ -233,7 +233,7 @@ class TableRegister:
             self._layouts[slot] = layout_of(table_map, self.schema.find(table_map.database, table_map.table))
         layout = self._layouts[slot]
         if event.column_count != len(layout.codecs):
-            message = f"has {event.column_count} columns, its Table_map {len(layout.codecs)}"
+            message = f"has {event.column_count} columns, but its Table_map event has {len(layout.codecs)}"
             raise CorruptError(message, table=layout.table)
         documents = [ordinal for ordinal, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
         diffs = tuple(ordinal for number, ordinal in enumerate(documents) if diff_mask >> number & 1)

@@ -1,5 +1,5 @@
 """
-CREATE TABLE text, as typed or as SHOW CREATE TABLE prints it, to a `Table`.
+CREATE TABLE statements, as typed or as SHOW CREATE TABLE prints them, to a `Table`.
 
 Parts of a definition that do not matter here are skipped, so that options of other servers do no harm.
 """
@@ -31,19 +31,19 @@ CANONICAL_TYPES = {
     "multilinestring": "geometry", "multipolygon": "geometry", "geometrycollection": "geometry",
 }  # fmt: skip
 _DEFAULT_LENGTHS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1}
-# Integer display widths say nothing about the column; information_schema leaves them out too.
+# Display widths are no part of the type; information_schema leaves them out too.
 _WIDTHLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _TABLE_ITEMS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 
 
 def parse_schema(sql: str, *, database: str = "", charset: str = DEFAULT_CHARSET) -> Schema:
     """
-    Return every table that `sql` creates; USE sets the database, other statements are passed over.
+    Return every table that `sql` creates; USE sets the database, and other statements are ignored.
 
     Args:
         sql: Statements, separated by semicolons.
         database: Database of tables that are not qualified, until a USE statement.
-        charset: Character set of the server, where a table declares none.
+        charset: Character set of tables that declare none.
 
     Raises:
         SchemaError: A definition cannot be read.
@@ -62,7 +62,7 @@ def parse_create_table(sql: str, *, database: str = "", charset: str = DEFAULT_C
     Return the one table that `sql` creates.
 
     Raises:
-        SchemaError: It creates none or several, or cannot be read.
+        SchemaError: It creates no table or several, or cannot be read.
     """
     tables = parse_schema(sql, database=database, charset=charset).tables
     if len(tables) != 1:
@@ -138,7 +138,7 @@ def _table_of_items(database: str, name: str, body: Words, engine: str | None, t
 
 
 def _as_declared(names: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]:
-    """Return column names in the case they were declared in; MySQL does not mind another one in a key."""
+    """Return column names of a key, which MySQL takes in any letter case, as they were declared."""
     declared = {column.name.lower(): column.name for column in columns}
     return tuple(declared.get(name.lower(), name) for name in names)
 
@@ -156,7 +156,7 @@ def _key_columns(item: Words) -> tuple[str, ...]:
 def _type(words: Words) -> str:
     words.accept("NATIONAL")
     if words.accept("LONG"):
-        # LONG, LONG VARCHAR and LONG VARBINARY are old names of MEDIUMTEXT and MEDIUMBLOB.
+        # LONG and LONG VARCHAR are old names of MEDIUMTEXT, LONG VARBINARY of MEDIUMBLOB.
         binary = words.accept("VARBINARY")
         words.accept("VARCHAR")
         return "mediumblob" if binary else "mediumtext"
@@ -200,7 +200,7 @@ def _column(words: Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
 
 
 def _charset_and_collation(base: str, facts: dict[str, object], text: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Return what a column declares, else what its character set implies, else what its table has."""
+    """Return character set and collation of a text column: as declared, else those of its table."""
     if base not in TEXT_TYPES and base not in ("enum", "set"):
         return None, None
     charset, collation = facts.get("charset"), facts.get("collation")
@@ -212,7 +212,7 @@ def _charset_and_collation(base: str, facts: dict[str, object], text: tuple[str,
 
 
 def _binary_twin(base: str) -> str:
-    """CHARACTER SET binary turns a text type into the binary type of the same size."""
+    """Return the binary type that a text type becomes under CHARACTER SET binary."""
     twins = {"char": "binary", "varchar": "varbinary"}
     return twins.get(base, base.replace("text", "blob"))
 
@@ -223,7 +223,7 @@ def _arguments(base: str, arguments: list[str]) -> dict[str, object]:
     if base in _WIDTHLESS:
         return {}
     if not all(argument.isdecimal() for argument in arguments):
-        message = f"{base}({','.join(arguments)}) is no type"
+        message = f"{base}({','.join(arguments)}) is not a type"
         raise SchemaError(message)
     numbers = [int(argument) for argument in arguments]
     if base == "float" and len(numbers) == 1:
@@ -266,19 +266,19 @@ def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
     elif null:
         value = None
     else:
-        facts["computed_default"] = True  # CURRENT_TIMESTAMP and its like
+        facts["computed_default"] = True  # such as CURRENT_TIMESTAMP
         return
     facts["default"] = value
 
 
 def _set_generated(words: Words, facts: dict[str, object], _: set[str]) -> None:
     expression = words.group()
-    expression.step()  # an empty one is an error
+    expression.step()  # an empty expression is an error
     facts.update(generated="virtual", depends_on=_identifiers(expression))
 
 
 def _identifiers(words: Words) -> tuple[str, ...]:
-    """Return the words of an expression that can name a column, in lower case; a function's name cannot."""
+    """Return the words of an expression that can be names of columns, in lower case; those of functions cannot."""
     after = [kind for _, kind in words.words[1:]] + [None]
     return tuple(
         word.lower()

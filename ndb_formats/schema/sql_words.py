@@ -27,16 +27,16 @@ class Words:
 
     Attributes:
         words: Text and token type of each word.
-        place: Index of the next word.
+        position: Index of the next word.
     """
 
     words: list[tuple[str, TokenType]]
-    place: int = 0
+    position: int = 0
 
     @property
     def word(self) -> str:
         """The next word; empty at the end."""
-        return self.words[self.place][0] if self.place < len(self.words) else ""
+        return self.words[self.position][0] if self.position < len(self.words) else ""
 
     @property
     def upper(self) -> str:
@@ -47,7 +47,7 @@ class Words:
     @property
     def kind(self) -> TokenType | None:
         """The token type of the next word; None at the end."""
-        return self.words[self.place][1] if self.place < len(self.words) else None
+        return self.words[self.position][1] if self.position < len(self.words) else None
 
     def step(self) -> str:
         """
@@ -57,40 +57,40 @@ class Words:
             SchemaError: There is none.
         """
         word = self.word
-        if self.place >= len(self.words):
+        if self.position >= len(self.words):
             message = "the definition ends too early"
             raise SchemaError(message)
-        self.place += 1
+        self.position += 1
         return word
 
     def accept(self, *phrase: str) -> bool:
         """Step over `phrase` if it comes next, and return whether it did."""
-        start = self.place
+        start = self.position
         for expected in phrase:
             if self.upper != expected:
-                self.place = start
+                self.position = start
                 return False
-            self.place += 1
+            self.position += 1
         return True
 
     def group(self) -> Words:
         """Step over a parenthesis and return its content."""
-        start, depth = self.place + 1, 0
+        start, depth = self.position + 1, 0
         while True:
             kind = self.kind
             self.step()
             depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
             if depth == 0:
-                return Words(self.words[start : self.place - 1])
+                return Words(self.words[start : self.position - 1])
 
     def items(self) -> Iterator[Words]:
         """Yield the parts between commas outside parentheses."""
         depth, start = 0, 0
-        for place, (_, kind) in enumerate(self.words):
+        for position, (_, kind) in enumerate(self.words):
             depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
             if kind is TokenType.COMMA and depth == 0:
-                yield Words(self.words[start:place])
-                start = place + 1
+                yield Words(self.words[start:position])
+                start = position + 1
         yield Words(self.words[start:])
 
 

@@ -46,11 +46,11 @@ __all__ = [
 @attrs.frozen
 class WireType:
     """
-    The type of a column as far as a Table_map event tells it.
+    The type of a column in a Table_map event.
 
     Attributes:
-        code: Type code; ENUM and SET are already told apart from STRING, under which they travel.
-        length: Maximum or fixed length in bytes, precision or fraction digits, as the type needs it.
+        code: Type code; that of ENUM and SET columns, for which the event has STRING.
+        length: Maximum or fixed length in bytes, precision, or digits of a fraction, depending on the type.
         scale: Digits after the point of a DECIMAL.
     """
 
@@ -62,13 +62,13 @@ class WireType:
 @attrs.frozen
 class Meaning:
     """
-    What a codec was made of: all that is known of a column's type.
+    All that is known of a column's type: what its codec is made from.
 
     Attributes:
         wire: Its type in the Table_map event.
         unsigned: Whether an integer is UNSIGNED.
         charset: Character set of its text; None for bytes.
-        members: Strings of an ENUM or SET; none if they are not known.
+        members: Members of an ENUM or SET; empty if they are not known.
     """
 
     wire: WireType
@@ -80,14 +80,14 @@ class Meaning:
 @attrs.frozen
 class Codec:
     """
-    How a column's values stand in an image.
+    How a column's values are encoded in an image.
 
     Attributes:
-        width: Bytes of a value; of its length prefix if `prefixed`.
-        prefixed: Whether a length comes first.
+        width: Bytes of a value, or of its length prefix if `prefixed`.
+        prefixed: Whether values have a length prefix.
         decode: Payload bytes (without the length prefix) to value.
         encode: Value to payload bytes.
-        meaning: What it was made of; None for what is no column's type.
+        meaning: What it was made from; None for a codec that belongs to no column type.
     """
 
     width: int
@@ -97,7 +97,7 @@ class Codec:
     meaning: Meaning | None = None
 
     def take(self, cursor: Cursor) -> bytes:
-        """Step over one value and return its payload."""
+        """Read one value and return its payload."""
         return cursor.take(cursor.uint(self.width) if self.prefixed else self.width)
 
     def put(self, payload: bytes) -> bytes:
@@ -138,8 +138,8 @@ def put_wire_types(types: Sequence[WireType]) -> tuple[bytes, bytes]:
     """Return the type codes and the metadata block of a Table_map event; the inverse of `read_wire_types`."""
     codes, metadata = bytearray(), bytearray()
     for wire in types:
-        hidden = wire.code in (ColumnCode.ENUM, ColumnCode.SET)
-        codes.append(ColumnCode.STRING if hidden else wire.code)
+        as_string = wire.code in (ColumnCode.ENUM, ColumnCode.SET)
+        codes.append(ColumnCode.STRING if as_string else wire.code)
         metadata += _wire_metadata(wire)
     return bytes(codes), bytes(metadata)
 
@@ -158,7 +158,7 @@ def _wire_metadata(wire: WireType) -> bytes:
 
 def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     if code is ColumnCode.STRING:
-        # The high length bits are hidden, inverted, in bits 4 and 5 of the real type.
+        # Bits 4 and 5 of the real type hold the high bits of the length, inverted.
         real, low = metadata
         if real & 0x30 != 0x30:
             return WireType(_column_code(real | 0x30), low | ((real & 0x30) ^ 0x30) << 4)
@@ -301,7 +301,7 @@ def _set(meaning: Meaning) -> Codec:
         if mask >> len(members):
             message = f"holds member {mask.bit_length()} of a SET that is defined with {len(members)}"
             raise SchemaError(message)
-        return ",".join(member for place, member in enumerate(members) if mask >> place & 1)
+        return ",".join(member for bit, member in enumerate(members) if mask >> bit & 1)
 
     def encode(value: str) -> bytes:
         return bits.encode(sum(1 << members.index(member) for member in value.split(",") if member))
@@ -371,7 +371,7 @@ def codec_of(
         wire: Its type in the Table_map event.
         unsigned: Whether an integer is UNSIGNED; the type code does not tell.
         charset: Character set of its text; None reads it as bytes.
-        members: Strings of an ENUM or SET; without them the value is a number or a bit set.
+        members: Members of an ENUM or SET; without them the value is a number or a bit set.
 
     Raises:
         UnsupportedError: The layout of the type is not known.
@@ -384,6 +384,6 @@ def codec_of(
 
 
 def charset_of(collation_id: int) -> str | None:
-    """Return the character set to decode with, or None for collation `binary`."""
+    """Return the character set of a collation number, or None for the collation `binary`."""
     charset = charset_of_collation_id(collation_id)
     return None if charset == "binary" else charset

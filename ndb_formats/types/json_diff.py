@@ -1,13 +1,12 @@
 """
-JSON diffs: what an after image holds in place of a document, with PARTIAL_JSON value options.
+JSON diffs: what an after image has in position of a document under ``binlog_row_value_options=PARTIAL_JSON``.
 
-    diffs       one after the other, to the end of the column's bytes
+    diffs       to the end of the column's bytes
     diff        operation u8, path, value (not for REMOVE)
-    path        packed length, text as in ``$.a."b c"[0]``
+    path        packed length, text (see `json_path`)
     value       packed length, a binary JSON document
 
-A path of a diff names one place: members and array cells, no wildcards and no ranges. Its text is
-kept as it stands, so that a diff encodes back to the same bytes.
+A diff keeps the text of its path, so that it encodes to the same bytes.
 
 Source: MySQL `json_diff.cc`, `json_path.cc`, and `log_event.cc` (`print_json_diff`) for the text.
 """
@@ -31,7 +30,7 @@ __all__ = ["DiffOperation", "JsonChange", "JsonDiff", "apply_diffs", "decode_dif
 
 
 class DiffOperation(IntEnum):
-    """What a diff does, spelled and numbered as in `json_diff.h`."""
+    """The operation of a diff, spelled and numbered as in `json_diff.h`."""
 
     REPLACE = 0
     INSERT = 1
@@ -45,8 +44,8 @@ class JsonDiff:
 
     Attributes:
         operation: Replace, insert or remove.
-        path: Text of the path to the place.
-        value: What comes there; None for a removal.
+        path: Text of the path to the member or cell.
+        value: Its new value; None for a removal.
     """
 
     operation: DiffOperation
@@ -57,10 +56,10 @@ class JsonDiff:
 @attrs.frozen
 class JsonChange:
     """
-    What a partial update says of a column: not its value, only how it changes.
+    A partial update of a JSON column: diffs, and not the new value.
 
     Attributes:
-        data: Its diffs, as they stand in the image.
+        data: The encoded diffs.
     """
 
     data: bytes
@@ -71,23 +70,23 @@ class JsonChange:
         The diffs, in order.
 
         Raises:
-            FormatError: The bytes are no diffs.
+            FormatError: The bytes are not diffs.
         """
         return decode_diffs(self.data)
 
     @property
     def text(self) -> str:
-        """The change as SQL, ``?`` standing for the column."""
+        """The change as SQL, with ``?`` for the column."""
         return " ".join(diff_text(self.diffs, "?").replace("\n###", "").split())
 
 
 def decode_diffs(data: bytes) -> tuple[JsonDiff, ...]:
     """
-    Return the diffs of one column; `data` is without the column's length.
+    Return the diffs of one column; `data` is without the length prefix.
 
     Raises:
         TruncatedError: The last diff is cut short.
-        CorruptError: An operation, path or value is not one.
+        CorruptError: An operation, path or value is not valid.
     """
     cursor = Cursor(data)
     diffs = []
@@ -111,7 +110,7 @@ def _path_text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"JSON diff: the path is no UTF-8 text: {error.reason} at byte {error.start}"
+        message = f"JSON diff: the path is not UTF-8: {error.reason} at byte {error.start}"
         raise CorruptError(message) from None
 
 
@@ -138,10 +137,10 @@ def _parts(diff: JsonDiff) -> Iterable[bytes]:
 
 def apply_diffs(document: JsonDocument, diffs: Iterable[JsonDiff]) -> JsonDocument:
     """
-    Return the document after all changes, in the form that a server writes anew.
+    Return the document after all changes, in the form without gaps.
 
     Raises:
-        CorruptError: A diff does not fit the document: the place does not exist, or is taken.
+        CorruptError: A diff does not fit the document: its member or cell is missing, or already there for an INSERT.
     """
     value = document.value
     for diff in diffs:
@@ -154,20 +153,20 @@ def apply_diffs(document: JsonDocument, diffs: Iterable[JsonDiff]) -> JsonDocume
 
 
 def _seek(value: JsonValue, legs: Sequence[Leg]) -> JsonValue:
-    """Return what stands at a place; None where there is nothing, which no leg leads on from."""
+    """Return the value at the end of a path; None if there is none."""
     for leg in legs:
         if isinstance(value, dict) and isinstance(leg, str):
             value = value.get(leg)
         elif isinstance(value, list) and isinstance(leg, Cell):
-            place = leg.place_in(len(value))
-            value = value[place] if 0 <= place < len(value) else None
+            position = leg.position_in(len(value))
+            value = value[position] if 0 <= position < len(value) else None
         else:
             return None
     return value
 
 
 def _apply(diff: JsonDiff, parent: JsonValue, leg: Leg) -> bool:
-    """Change one member or cell of `parent`; return whether that was possible."""
+    """Change one member or cell of `parent`, and return whether that was possible."""
     new = None if diff.value is None else diff.value.value
     inserts = diff.operation is DiffOperation.INSERT
     if isinstance(parent, dict) and isinstance(leg, str):
@@ -179,13 +178,13 @@ def _apply(diff: JsonDiff, parent: JsonValue, leg: Leg) -> bool:
             parent[leg] = new
         return True
     if isinstance(parent, list) and isinstance(leg, Cell):
-        place = leg.place_in(len(parent))
+        position = leg.position_in(len(parent))
         if inserts:
-            parent.insert(max(place, 0), new)
+            parent.insert(max(position, 0), new)
             return True
-        if not 0 <= place < len(parent):
+        if not 0 <= position < len(parent):
             return False
-        parent[place : place + 1] = [] if diff.operation is DiffOperation.REMOVE else [new]
+        parent[position : position + 1] = [] if diff.operation is DiffOperation.REMOVE else [new]
         return True
     return False
 
@@ -197,11 +196,11 @@ _QUOTING = {code: _ESCAPES.get(code, f"\\x{code:02x}") for code in (*range(32), 
 
 def diff_text(diffs: Sequence[JsonDiff], column: str) -> str:
     """
-    Return diffs as `mysqlbinlog` prints them: nested calls of SQL functions, the first one innermost.
+    Return diffs as `mysqlbinlog` prints them: nested calls of SQL functions, the first diff innermost.
 
     Args:
         diffs: The diffs of one column, in order.
-        column: What stands for the column, such as ``@6``.
+        column: The text for the column, such as ``@6``.
     """
     calls = [(name, list(group)) for name, group in groupby(diffs, key=_function)]
     opening = _LINE.join(f"{name}(" for name, _ in reversed(calls))

@@ -23,15 +23,15 @@ class Cell:
     An array cell in a path.
 
     Attributes:
-        index: Its number, counted from 0.
-        from_end: Whether it is counted from the last cell backwards (``last-2``).
+        index: Its number, from 0.
+        from_end: Whether it counts from the last cell backwards (``last-2``).
     """
 
     index: int
     from_end: bool = False
 
-    def place_in(self, length: int) -> int:
-        """Return its place in an array of that length; negative if that is before the first cell."""
+    def position_in(self, length: int) -> int:
+        """Return its position in an array of that length; negative if it is before the first cell."""
         return length - 1 - self.index if self.from_end else self.index
 
 
@@ -51,10 +51,10 @@ _MAX_INDEX_DIGITS = 10
 
 def path_legs(path: str) -> tuple[Leg, ...]:
     """
-    Return the legs of a path: a member's name, or a cell.
+    Return the legs of a path, each the name of a member or a cell.
 
     Raises:
-        CorruptError: It is no path, or one that can name more than one place.
+        CorruptError: It is not a path, or one that can match more than one value.
     """
     scope = _SCOPE.match(path)
     end = scope.end() if scope else -1
@@ -79,7 +79,7 @@ def _leg(match: re.Match[str], path: str) -> Leg:
 
 
 def _member_name(name: str, path: str) -> str:
-    """Return a name without quotes and escapes; names without quotes may have escapes too."""
+    """Return a name without quotes and escapes; unquoted names may have escapes too."""
     try:
         plain = str(json.loads(name if name.startswith('"') else f'"{name}"'))
         plain.encode("utf-8")
@@ -89,4 +89,4 @@ def _member_name(name: str, path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    return f"JSON diff: {path!r} is no path to one place"
+    return f"JSON diff: {path!r} is not a path to one value"
