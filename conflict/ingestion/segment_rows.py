@@ -240,7 +240,7 @@ class SegmentWalk:
             self.sources.append(stretch.data)
         count = len(stretch.types)
         rows = np.zeros(count, np.int64)
-        for found, fault in self._walk.takes(stretch):
+        for found, fault in self._walk.blocks(stretch):
             if fault is not None:
                 raise UnreadableError
             self._take(stretch, found)

@@ -1,5 +1,5 @@
 """
-MySQL's character sets: which collation number belongs to which, and how to decode them.
+MySQL's character sets: their collation numbers, and the Python codecs that decode them.
 
 Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x.
 """
@@ -133,7 +133,7 @@ def charset_of_collation_id(number: int) -> str:
 
 
 def charset_of_collation(collation: str) -> str:
-    """Return the character set of a collation name: what stands before its first underscore."""
+    """Return the character set of a collation name: its part before the first underscore."""
     charset = collation.lower().split("_", 1)[0]
     return "utf8mb3" if charset == "utf8" else charset
 
@@ -159,7 +159,7 @@ _DEFAULT_COLLATIONS = {
 
 
 def default_collation(charset: str) -> str:
-    """Return the collation that a character set implies."""
+    """Return the default collation of a character set."""
     return _DEFAULT_COLLATIONS.get(charset, f"{charset}_general_ci")
 
 
@@ -185,15 +185,15 @@ def decode_text(data: bytes, charset: str) -> str:
     """
     Decode text of a MySQL character set.
 
-    Bytes that are not valid in it survive as lone surrogates, and encode back to the same bytes.
+    Bytes that are not valid in it become lone surrogates, which encode to the same bytes.
 
     Raises:
-        CorruptError: In a character set of 2 or 4 bytes per character, bytes that are no character.
+        CorruptError: Bytes that are no character in a character set of 2 or 4 bytes per character.
     """
     try:
         return data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
     except UnicodeDecodeError as error:
-        message = f"no text of character set {charset}: {error.reason} at byte {error.start}"
+        message = f"not valid in character set {charset}: {error.reason} at byte {error.start}"
         raise CorruptError(message) from None
 
 
@@ -206,6 +206,6 @@ def encode_text(text: str, charset: str) -> bytes:
     return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
 
 
-# A lone surrogate is a code unit like any other in the wide character sets.
+# In the wide character sets a lone surrogate is a valid code unit.
 _ON_INVALID = {"latin1": "mysql_latin1"} | dict.fromkeys(("ucs2", "utf16", "utf16le", "utf32"), "surrogatepass")
 _C1 = frozenset("\x81\x8d\x8f\x90\x9d")

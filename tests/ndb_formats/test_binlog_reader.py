@@ -184,7 +184,9 @@ class TestNotABinlog:
         event = bytearray(event_bytes(QUERY, BEGIN))
         event[9:13] = size.to_bytes(4, "little")
         binlog.write_bytes(MAGIC + description_event() + event)
-        with pytest.raises(CorruptError, match=f"its size is given as {size} bytes, less than its own header"):
+        with pytest.raises(
+            CorruptError, match=f"its header gives its size as {size} bytes, which is less than the header itself"
+        ):
             list(read_events(binlog))
 
     def test_a_missing_file_is_the_system_s_error(self, binlog: Path):

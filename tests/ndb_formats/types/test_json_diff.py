@@ -9,15 +9,14 @@ from hypothesis import strategies as st
 from ndb_formats.errors import CorruptError, FormatError, TruncatedError
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.json_diff import (
-    Cell,
     DiffOperation,
     JsonDiff,
     apply_diffs,
     decode_diffs,
     diff_text,
     encode_diffs,
-    path_legs,
 )
+from ndb_formats.types.json_path import Cell, path_legs
 from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
 from tests.strategies import JSON_DIFFS, JSON_VALUES
 

@@ -9,19 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.binlog_reader import read_events, read_headers
-from ndb_formats.columnar.event_index import EventIndex, index_events, index_pieces
+from ndb_formats.columnar.event_index import EventIndex, index_events, index_parts
 from ndb_formats.errors import FormatError
-from tests.corpora import SHARED
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes, query_body
-
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-
-
-def binlogs(folder: Path) -> list[Path]:
-    """Return every binlog below a folder."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in files if path.open("rb").read(4) == b"\xfebin")
-
+from tests.ndb_formats.recordings import BINLOGS, CORPUS, TYPES, name_of
 
 Answer = tuple[list[Any], tuple[type, str] | None]
 
@@ -65,19 +56,19 @@ def scalar_events(path: Path, *, verify: bool = True, start: int = 4, stop: int 
     )
 
 
-def pieces(path: Path, **options: Any) -> Answer:
-    """Return what `index_pieces` says."""
-    return answer(lambda: (fact for piece in index_pieces(path, **options) for fact in facts(piece)))
+def parts(path: Path, **options: Any) -> Answer:
+    """Return what `index_parts` says."""
+    return answer(lambda: (fact for part in index_parts(path, **options) for fact in facts(part)))
 
 
 def assert_same(path: Path) -> None:
-    """The index and the pieces agree with the scalar reader."""
+    """The index, whole and in parts, agrees with the scalar reader."""
     assert answer(lambda: facts(index_events(path))) == scalar_headers(path)
-    assert pieces(path) == scalar_events(path)
-    assert pieces(path, events=3, span=1000, verify=False) == scalar_events(path, verify=False)
+    assert parts(path) == scalar_events(path)
+    assert parts(path, events=3, span=1000, verify=False) == scalar_events(path, verify=False)
 
 
-@pytest.mark.parametrize("path", binlogs(RECORDINGS), ids=lambda path: str(path.relative_to(RECORDINGS)))
+@pytest.mark.parametrize("path", BINLOGS, ids=name_of)
 def test_recordings(path: Path) -> None:
     """Every bundled file."""
     assert_same(path)
@@ -87,18 +78,16 @@ def test_recordings(path: Path) -> None:
 @pytest.mark.corpus(".")
 def test_every_file_beside_the_project() -> None:
     """Every file of the corpus, broken ones with their error."""
-    paths = binlogs(SHARED)
-    assert len(paths) > len(binlogs(RECORDINGS))
-    for path in paths:
+    for path in CORPUS:
         assert_same(path)
 
 
-def test_a_stretch() -> None:
+def test_start_and_stop() -> None:
     """Start and stop mean the same."""
-    path = RECORDINGS / "ndb_formats" / "types_type8" / "binlog.000001"
+    path = TYPES / "binlog.000001"
     places = [place for place, *_ in scalar_events(path)[0]]
     for start, stop in [(places[3], places[9]), (4, places[1]), (4, 4), (5, None), (places[-1], None)]:
-        assert pieces(path, start=start, stop=stop) == scalar_events(path, start=start, stop=stop)
+        assert parts(path, start=start, stop=stop) == scalar_events(path, start=start, stop=stop)
 
 
 def sealed_file() -> bytes:

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import attrs
@@ -15,7 +14,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import LoggedRow
-from ndb_formats.rules.images import Images, Logging, Row, format_table, images
+from ndb_formats.rules.images import Images, Logging, Row, images
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import BINLOG_TYPES, effective_format
 from ndb_formats.schema.create_table import parse_create_table
@@ -30,7 +29,6 @@ ITEM_LAYOUT = layout_of_types(ITEM, (LONG, LONG, VARCHAR))
 NAMED = parse_create_table("CREATE TABLE d.t (name VARCHAR(20) PRIMARY KEY, v INT) ENGINE=NDB")
 NAMED_LAYOUT = layout_of_types(NAMED, (VARCHAR, LONG))
 NOKEY = attrs.evolve(ITEM, primary_key=())
-DOCS = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
 def typed(number: int) -> Logging:
@@ -288,29 +286,3 @@ def test_a_row_can_be_found_by_its_event(change: Change, number: int):
         image = event.after if event.before is None else event.before
         assert image is not None
         assert set(table.key_ordinals) <= set(image.present)
-
-
-# ---------------------------------------------------------------------------------------------------------
-# The table of formats
-# ---------------------------------------------------------------------------------------------------------
-
-
-def test_format_table():
-    """One line per known type and per binlog_row_image; three of them word by word."""
-    lines = format_table().splitlines()
-    assert lines[0] == "| format | `INSERT INTO item (id, name)` | `UPDATE item SET price` | `DELETE FROM item` |"
-    assert len(lines) == 2 + 9 + 3
-    assert lines[3] == "| 1 NO_LOGGING | nothing | nothing | nothing |"
-    assert lines[9] == (
-        "| 8 UPDATED_ONLY_USE_UPDATE_MINIMAL | WRITE_ROW: AI id, name, price, note "
-        "| UPDATE_ROW: BI id; AI price | DELETE_ROW: BI id |"
-    )
-    assert lines[13] == (
-        "| binlog_row_image=noblob | WRITE_ROW: AI id, name, price "
-        "| UPDATE_ROW: BI id, name, price; AI id, name, price | DELETE_ROW: BI id, name, price |"
-    )
-
-
-def test_the_documentation_has_the_table():
-    """The table in docs/formats.md stands there as it is generated."""
-    assert format_table() in DOCS.read_text(encoding="utf-8")

@@ -99,7 +99,7 @@ def test_a_field_that_was_taken_out_is_not_written():
 
 def test_a_field_that_stands_twice_is_refused():
     """Two of one type contradict each other."""
-    with pytest.raises(CorruptError, match="field 4 of a table's metadata stands twice"):
+    with pytest.raises(CorruptError, match="field 4 of a table's metadata is there twice"):
         decode_table_metadata(bytes.fromhex("04 00 04 00"))
 
 

@@ -1,7 +1,6 @@
 """Row events of MariaDB 10.11, with full metadata, plain and compressed (`log_bin_compress`)."""
 
 import zlib
-from pathlib import Path
 
 import pytest
 
@@ -11,9 +10,10 @@ from ndb_formats.errors import CorruptError, TruncatedError, UnsupportedError
 from ndb_formats.events.mariadb import uncompressed
 from ndb_formats.row_reader import LoggedRow, read_rows
 from ndb_formats.row_records import value_text
+from tests.ndb_formats.recordings import ALL_RECORDINGS
 
 # CREATE TABLE ty (id INT AUTO_INCREMENT PRIMARY KEY, a TINYINT, b SMALLINT UNSIGNED, ... z UUID, ip INET6, pt POINT)
-FILE = Path(__file__).parents[1] / "recordings" / "binlogs" / "mariadb_10_11.000001"
+FILE = ALL_RECORDINGS / "binlogs" / "mariadb_10_11.000001"
 # What the INSERT statement of the recording says.
 INSERTED = {
     "id": "1",

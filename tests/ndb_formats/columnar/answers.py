@@ -45,7 +45,7 @@ def plain(value: Any) -> Any:
 
 
 def _value(image: RowImage, place: int) -> Any:
-    """Return a value, or raise what stands for one that Arrow has no place for."""
+    """Return a value, or raise the error for one that Arrow cannot hold."""
     layout = image.layout
     reader_of(layout, place, text=True, diff=place in image.partial)
     try:
@@ -53,7 +53,7 @@ def _value(image: RowImage, place: int) -> Any:
     except FormatError as error:  # a document is read when its text is asked for, and does not know its place then
         raise error.located(table=layout.table, column=layout.names[place]) from None
     if isinstance(value, str) and any("\ud800" <= character <= "\udfff" for character in value):
-        message = "bytes that are no text of its character set, which Arrow cannot keep; read it with text=False"
+        message = "bytes that are not valid in its character set, which Arrow cannot hold; read it with text=False"
         raise CorruptError(message, table=layout.table, column=layout.names[place])
     if isinstance(value, int) and value >= 1 << 64:
         message = f"holds {value}, which does not fit 64 bits"

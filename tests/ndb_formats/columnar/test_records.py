@@ -14,9 +14,9 @@ from ndb_formats.row_reader import read_rows
 from ndb_formats.row_records import RECORDS, record_batches
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
-from tests.ndb_formats.test_event_index import RECORDINGS, binlogs
+from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, name_of
 
-DEMO = RECORDINGS / "demo"
+DEMO = ALL_RECORDINGS / "demo"
 
 
 def scalar(path: Path, schema: Schema) -> list[dict[str, Any]]:
@@ -49,7 +49,7 @@ def in_columns(path: Path, schema: Schema) -> list[dict[str, Any]]:
     return in_order(records)
 
 
-@pytest.mark.parametrize("path", binlogs(RECORDINGS), ids=lambda path: str(path.relative_to(RECORDINGS)))
+@pytest.mark.parametrize("path", BINLOGS, ids=name_of)
 def test_recordings(path: Path) -> None:
     """Every bundled file: all types, absent columns, NULLs, diffs and flags."""
     assert in_columns(path, Schema()) == scalar(path, Schema())

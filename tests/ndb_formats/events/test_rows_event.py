@@ -147,7 +147,7 @@ class TestRows:
     def test_another_number_of_columns_than_the_table_is_corrupt(self):
         """A rows event must fit its Table_map event."""
         event = decode_rows_event(WRITE, rows_body(b"", 4, [[0]]))
-        with pytest.raises(CorruptError, match=r"table d\.t: has 4 columns, its Table_map 3"):
+        with pytest.raises(CorruptError, match=r"table d\.t: has 4 columns, but its Table_map event has 3"):
             changes(event)
 
     def test_rows_before_a_cut_are_still_yielded(self):

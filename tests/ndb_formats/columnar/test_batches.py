@@ -23,20 +23,12 @@ from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.charsets import CHARSET_BY_ID
 from ndb_formats.types.column_types import WireType, codec_of
-from tests.corpora import SHARED
 from tests.ndb_formats.building import MAGIC, description_event, event_bytes
-from tests.ndb_formats.columnar_answers import columnar_answer, scalar_answer
+from tests.ndb_formats.columnar.answers import columnar_answer, scalar_answer
+from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, COMPOSITE, CORPUS, TYPES, name_of
 from tests.strategies import TYPED_VALUES, TypedValue
 
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-TYPES = RECORDINGS / "ndb_formats" / "types_type8"
 NDB_BLOCK = bytes.fromhex("00 0e 00 0300 ffffffffffffffff 0300")  # a transaction id of 2**64 - 1, two conflict flags
-
-
-def binlogs(folder: Path) -> list[Path]:
-    """Return every binlog below a folder."""
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in files if path.open("rb").read(4) == b"\xfebin")
 
 
 def schema_beside(path: Path) -> Schema:
@@ -53,9 +45,9 @@ def schema_beside(path: Path) -> Schema:
 class TestRecordings:
     """Binlogs of real servers."""
 
-    @pytest.mark.parametrize("path", binlogs(RECORDINGS), ids=lambda path: str(path.relative_to(RECORDINGS)))
+    @pytest.mark.parametrize("path", BINLOGS, ids=name_of)
     def test_every_row_is_that_of_the_scalar_reader(self, path: Path) -> None:
-        """With and without definitions, whatever the size of a take."""
+        """With and without definitions, whatever the size of a block."""
         expected = scalar_answer(path)
         assert columnar_answer(path) == expected
         assert columnar_answer(path, batch_rows=3, batch_bytes=900) == expected
@@ -66,9 +58,7 @@ class TestRecordings:
     @pytest.mark.corpus(".")
     def test_every_file_beside_the_project(self) -> None:
         """Every file of the corpus, and the error of a broken one."""
-        paths = binlogs(SHARED)
-        assert len(paths) > len(binlogs(RECORDINGS))
-        for path in paths:
+        for path in CORPUS:
             expected = scalar_answer(path)
             assert columnar_answer(path) == expected, path
             assert columnar_answer(path, batch_rows=7, batch_bytes=4000) == expected, path
@@ -76,7 +66,7 @@ class TestRecordings:
     def test_all_kinds_of_files_have_rows(self) -> None:
         """Packed transactions, MariaDB's compressed events, partial updates and version 1 are among the recordings."""
         for name in ("compressed", "mariadb_10_11", "partial_json", "mysql_5_1_rows_v1", "vector"):
-            assert sum(map(len, read_batches(RECORDINGS / "binlogs" / f"{name}.000001"))), name
+            assert sum(map(len, read_batches(ALL_RECORDINGS / "binlogs" / f"{name}.000001"))), name
 
     def test_tables(self) -> None:
         """Only the tables that are named are read, ndb_apply_status too if it is."""
@@ -108,9 +98,9 @@ class TestRecordings:
         plain = {name: kind.value_type if pa.types.is_dictionary(kind) else kind for name, kind in found.items()}
         assert plain == dict(zip(row_schema(table).names, row_schema(table).types, strict=True))
 
-    def test_a_stretch(self) -> None:
+    def test_start_and_stop(self) -> None:
         """Start and stop mean the same."""
-        path = RECORDINGS / "ndb_formats" / "composite_type7" / "binlog.000001"
+        path = COMPOSITE / "binlog.000001"
         for part in json.loads((path.parent / "statements.json").read_text(encoding="utf-8"))[:4]:
             bounds = {"start": part["start"], "stop": part["end"]}
             assert columnar_answer(path, **bounds) == scalar_answer(path, **bounds)
@@ -351,7 +341,7 @@ class TestBatches:
 
 
 class TestValues:
-    """Values at the ends of their ranges, and those that Arrow has no place for."""
+    """Values at the ends of their ranges, and those that Arrow cannot hold."""
 
     def test_integers(self, tmp_path: Path) -> None:
         """2**63 and 2**64 - 1 stay what they are."""
@@ -384,19 +374,19 @@ class TestValues:
         assert one_column(tmp_path, item, [*payloads, None]).to_pylist() == ["", "abc", "日本", "日本", None]
 
     @pytest.mark.parametrize("data", ["c0 80", "ed a0 80", "f4 90 80 80", "e2 82", "80", "f8 88 80 80 80", "61 ff"])
-    def test_what_is_no_utf8_is_an_error(self, data: str, tmp_path: Path) -> None:
+    def test_invalid_utf8_is_an_error(self, data: str, tmp_path: Path) -> None:
         """Arrow cannot hold it as text; rows before it are there, and it can be read as bytes."""
         item = column(ColumnCode.VARCHAR, 20, charset="utf8mb4")
         payloads = ["é€😀".encode(), None, bytes.fromhex(data), b"x"]
-        with pytest.raises(CorruptError, match=r"no text of its character set.*text=False") as caught:
+        with pytest.raises(CorruptError, match=r"not valid in its character set.*text=False") as caught:
             one_column(tmp_path, item, payloads)
         assert (caught.value.table, caught.value.column) == ("d.t", "c0")
         assert one_column(tmp_path, item, payloads, text=False).to_pylist() == payloads
         first = next(read_batches(tmp_path / "binlog.000001"))
         assert first.records.column("after").to_pylist() == [{"c0": "é€😀"}, {"c0": None}]
 
-    def test_a_pruned_column_disturbs_nobody(self, tmp_path: Path) -> None:
-        """A value that cannot be decoded is stepped over where nobody asks for it."""
+    def test_a_column_that_is_not_asked_for_is_not_decoded(self, tmp_path: Path) -> None:
+        """A value that cannot be decoded is no error in a column that is skipped."""
         enum = column(ColumnCode.ENUM, 1, members=("a", "b"))
         change = Change(Operation.WRITE_ROW, (), (0, 1), [([], [b"\2", b"\7"]), ([], [b"\3", b"\7"])])
         path = tmp_path / "binlog.000001"

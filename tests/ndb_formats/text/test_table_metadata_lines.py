@@ -7,8 +7,8 @@ import pytest
 
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
-from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.text.table_metadata_lines import hidden_key_line, table_metadata_lines
+from ndb_formats.events.table_map import decode_table_map
+from ndb_formats.text.table_metadata_lines import table_metadata_lines
 from tests.ndb_formats.building import table_map_body
 from tests.ndb_formats.recordings import METADATA
 
@@ -29,16 +29,14 @@ def lines_of(types: str, metadata: str = "", optional: dict[int, str] | None = N
 def test_recorded_tables():
     """Every line under the Table_map events of the recording with full metadata."""
     printed = (METADATA / "mysqlbinlog.txt").read_bytes().split(b"\n")
-    expected = [line for line in printed if re.match(rb"# (has_generated_|Columns\(|        |Primary Key\()", line)]
-    assert len(expected) == 234
+    expected = [line for line in printed if re.match(rb"# (Columns\(|        |Primary Key\()", line)]
+    assert len(expected) == 210
     maps = [
         decode_table_map(event.body)
         for event in read_events(METADATA / "binlog.000001")
         if event.type is EventType.TABLE_MAP_EVENT
     ]
-    assert [line for table_map in maps for line in (hidden_key_line(table_map), *table_metadata_lines(table_map))] == (
-        expected
-    )
+    assert [line for table_map in maps for line in table_metadata_lines(table_map)] == expected
 
 
 def test_an_event_without_metadata():
@@ -153,12 +151,6 @@ def test_primary_keys(optional: dict[int, str], expected: str):
 
 class TestHiddenKey:
     """A generated invisible primary key."""
-
-    def test_the_flag_says_it(self):
-        """Its bit of the event's flags is printed."""
-        table_map = TableMap(7, "d", "t", (), ())
-        assert hidden_key_line(table_map) == b"# has_generated_invisible_primary_key=0"
-        assert hidden_key_line(attrs.evolve(table_map, flags=5)) == b"# has_generated_invisible_primary_key=1"
 
     def test_it_is_known_without_metadata(self):
         """The first column has all properties that such a key has, and the key its name."""
