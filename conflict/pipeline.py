@@ -18,8 +18,8 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
 from conflict.history.model import Cluster, History
-from conflict.history.reading import ClusterHints, Reading, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Settled, contradictions, settle
+from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
+from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested, ingest
@@ -68,7 +68,7 @@ class Run:
     left_out: dict[str, int]
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[Inference, ...] = ()
 
     def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -148,7 +148,7 @@ def run_reference(
 ) -> Run:
     """Resolve with the reference engine, in this process, and write the result."""
     check_built(configuration)
-    readings: dict[str, Reading] = {}
+    readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
@@ -184,7 +184,7 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Settled]]:
+) -> tuple[History, Resolution, list[Inference]]:
     """
     Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
 
@@ -210,7 +210,7 @@ def resolve_settled(
         effects = {name: result.effects for name, result in run(clusters).clusters.items()}
         return contradictions(clusters, effects, recorded)
 
-    clusters, settled = settle(history.clusters, find)
+    clusters, settled = infer(history.clusters, find)
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 

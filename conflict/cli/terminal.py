@@ -15,7 +15,7 @@ from rich.table import Table
 from conflict.config.configuration import Configuration
 from conflict.conformance.judge import FAIL, NOT_YET, PASS
 from conflict.conformance.judge import Verdict as CaseVerdict
-from conflict.history.reconcile import Reading, Settled
+from conflict.history.reconcile import Explanation, Inference
 from conflict.pipeline import Run
 from conflict.results.model import Stop
 from conflict.rules.decision import Cause, Decision, Verdict, explain
@@ -205,9 +205,9 @@ def _print_open_questions(console: Console, run: Run) -> None:
             )
 
 
-def explain_settled(settled: Settled) -> str:
+def explain_settled(settled: Inference) -> str:
     """Say what a binlog leaves open, and what was concluded from what it shows."""
-    if settled.reading is Reading.NOT_APPLIED:
+    if settled.explanation is Explanation.NOT_APPLIED:
         return (
             f"whether {settled.cluster} took epoch {settled.foreign_epoch} of the other cluster, the first without a "
             "trace at the end. It would have changed rows, and the binlog shows none of that, so it was not taken."

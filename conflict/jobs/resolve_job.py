@@ -132,9 +132,9 @@ def resolve_history(
     job = _Job(runner, base, progress)
     table = history.read_table("schedule.parquet", SCHEDULE)
     settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
-    answers: Sequence[reconcile.Settled] = ()
+    answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        clusters, answers = reconcile.settle(_clusters(history, manifest), job.contradictions)
+        clusters, answers = reconcile.infer(_clusters(history, manifest), job.contradictions)
         if answers:
             job.clear()
             settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in clusters])
