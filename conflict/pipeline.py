@@ -21,8 +21,8 @@ from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
 from conflict.history.hints import hints_of_run_file
 from conflict.history.model import Cluster, History
-from conflict.history.reading import ClusterHints, Reading, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Settled, contradictions, settle
+from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
+from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
@@ -112,7 +112,7 @@ def run_reference(
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
     check_built(configuration)
-    readings: dict[str, Reading] = {}
+    readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
@@ -148,7 +148,7 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Settled]]:
+) -> tuple[History, Resolution, list[Inference]]:
     """
     Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
 
@@ -174,7 +174,7 @@ def resolve_settled(
         effects = {name: result.effects for name, result in run(clusters).clusters.items()}
         return contradictions(clusters, effects, recorded)
 
-    clusters, settled = settle(history.clusters, find)
+    clusters, settled = infer(history.clusters, find)
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 

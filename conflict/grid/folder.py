@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,67 +17,36 @@ import pyarrow.parquet as pq
 
 __all__ = ["Folder"]
 
-_DICTIONARY_BYTES = 1 << 27
-_STRETCH = 8  # so many times does a number stand in a row, on average, that is written with how often
-_LOOKED_UP = {"position", "transaction_id"}  # of few rows
+# Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
+_COMPARED = ("before_value", "after_value")
+_DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
-def _small(schema: pa.Schema) -> dict[str, Any]:
+def _write_options(schema: pa.Schema) -> dict[str, Any]:
     """
-    Return how a table is written that is read once or twice: what costs least to write and to read again.
+    Return how the columns of a table are written: small, and cheap to write and to read.
 
-    Epochs come in long stretches of the same number, which lz4 alone makes small. Other integers are split into streams
-    of their first, second, ... bytes before that; unsigned ones are kept as differences, for Spark does not read them
-    so. What has a dictionary keeps it. Statistics of a column cost as much as the column; readers get them for one
-    epoch, by which they look for rows.
+    Integers are split into streams of their first, second, ... bytes, in which lz4 finds more to save. Unsigned ones
+    are written as differences, because Spark does not read unsigned byte streams. Epochs stay as they are: each number
+    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them.
+    Statistics cost as much as the column itself; one epoch has them, by which readers find rows.
     """
-    epochs = [name for name in schema.names if _is_epoch(name)]
-    integers = [field for field in schema if pa.types.is_integer(field.type) and not _is_epoch(field.name)]
+    epochs = [name for name in schema.names if name.endswith("epoch")]
+    compared = [name for name in schema.names if name in _COMPARED]
     encodings = {
         field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
-        for field in integers
+        for field in schema
+        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared)
     }
     dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {
-        "compression": "lz4",
+        "compression": {name: "none" if name in compared else "lz4" for name in schema.names},
         "column_encoding": encodings,
-        "use_dictionary": dictionaries,
-        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+        "use_dictionary": dictionaries + compared,
+        "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,
         "write_statistics": epochs[:1],
-        # To other readers a dictionary is not another type.
-        "store_schema": not dictionaries,
+        "store_schema": not dictionaries,  # other readers see values, not a dictionary
     }
-
-
-def _quick(table: pa.Table) -> dict[str, Any]:
-    """
-    Return how a table is written that is read again and again: what costs least to read.
-
-    A number that stands many times in a row is written once with how often, as Parquet does with what has a dictionary;
-    all others stand as they are, which takes half the time to read that lz4 does. What is looked up for few rows is
-    kept small.
-    """
-    small = _small(table.schema)
-    stretches = [name for name in table.schema.names if name not in _LOOKED_UP and _comes_in_stretches(table[name])]
-    dictionaries = list(dict.fromkeys(small["use_dictionary"] + stretches))
-    return {
-        **small,
-        "compression": {name: "lz4" if name in _LOOKED_UP else "none" for name in table.schema.names},
-        "column_encoding": {name: small["column_encoding"][name] for name in _LOOKED_UP & set(table.schema.names)},
-        "use_dictionary": dictionaries,
-    }
-
-
-def _comes_in_stretches(column: pa.ChunkedArray) -> bool:
-    """Whether a column holds numbers, none of them NULL, that stand there many times in a row."""
-    if not pa.types.is_integer(column.type) or column.null_count:
-        return False
-    values = column.to_numpy()
-    return int(np.count_nonzero(values[1:] != values[:-1])) * _STRETCH < len(values)
-
-
-def _is_epoch(name: str) -> bool:
-    return name.endswith("epoch")
 
 
 @attrs.frozen
@@ -105,13 +73,12 @@ class Folder:
         filesystem, full = self._resolve(path)
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
-    def write_table(self, path: str, table: pa.Table, *, quick: bool = False) -> None:
-        """Write one Parquet file; nobody ever sees half of it. `quick` is for what is read again and again."""
+    def write_table(self, path: str, table: pa.Table) -> None:
+        """Write one Parquet file; nobody ever sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
-        options = _quick(table) if quick else _small(table.schema)
-        pq.write_table(table, beside, filesystem=filesystem, **options)
+        pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 import attrs
 import pyarrow as pa
 
-from conflict.grid.event_shapes import shape_of
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
@@ -99,25 +98,28 @@ class PartBuilder:
         identity = identity_of(number, change.key)
         part = self._part(identity)
         origin = change.origin
-        images = (change.before, change.after)
         part.changes.append(
             (
                 identity,
                 number,
                 int(change.operation),
-                shape_of(int(change.operation), *map(_bitmap, images)),
                 int(change.flags),
                 epoch,
                 group,
                 ordinal,
-                *(_value(image, resolve) for image in images),
+                _bitmap(change.before),
+                _value(change.before, resolve),
+                _bitmap(change.after),
+                _value(change.after, resolve),
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
                 0 if origin is None else origin.position,
                 0 if origin is None else origin.row,
             )
         )
-        part.images.append(tuple(None if image is None else put_image(image) for image in images))
+        part.images.append(
+            tuple(None if image is None else put_image(image) for image in (change.before, change.after))
+        )
 
     def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
@@ -138,10 +140,10 @@ class PartBuilder:
         return self._table_numbers[name]
 
 
-def _bitmap(image: RowImage | None) -> bytes | None:
-    """Return which columns an image carries, one bit each."""
+def _bitmap(image: RowImage | None) -> bytes:
+    """Return which columns an image carries, one bit each; no bytes for no image."""
     if image is None:
-        return None
+        return b""
     return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
 
 

@@ -80,7 +80,7 @@ def number_keys(task: KeyTask) -> None:
     for path, table, final in parts:
         if len(table):
             columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
-            history.write_table(path, never_null(pa.table(columns, schema=final)), quick=True)
+            history.write_table(path, never_null(pa.table(columns, schema=final)))
         start += len(table)
     history.write_table(keys_part(bucket, task.batch), _keys_table(task, encoded.dictionary, len(known)))
 

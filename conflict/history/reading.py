@@ -16,13 +16,13 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "Reading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
 
 ClusterHints = Mapping[str, Hints]
 
 
 @attrs.define
-class Reading:
+class ClusterReading:
     """
     What was read of one cluster's binlogs.
 
@@ -41,10 +41,10 @@ class Reading:
     left_out: int = 0
 
 
-def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
+def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReading:
     """Read a cluster's binlogs in this process; what comes before a fault is kept."""
     reader = EpochReader(cluster.server_id, schema)
-    reading = Reading(cluster, layouts=reader.layouts)
+    reading = ClusterReading(cluster, layouts=reader.layouts)
     try:
         for epoch in read_epochs(cluster.files, reader):
             reading.epochs.append(epoch)
@@ -54,7 +54,7 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
 
 
 def history_of(
-    configuration: Configuration, readings: Mapping[str, Reading], hints: ClusterHints | None = None
+    configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
 ) -> History:
     """Make a History, in memory, of what was read."""
     summaries = usable_epochs(configuration, readings)
@@ -74,7 +74,7 @@ def history_of(
     return History(tuple(clusters), layouts, assumed)
 
 
-def usable_epochs(configuration: Configuration, readings: Mapping[str, Reading]) -> dict[str, list[Summary]]:
+def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
     """Return the epochs of each cluster that do not build on something that is not there."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
     return consistent_cut(summaries, configuration.server_ids)

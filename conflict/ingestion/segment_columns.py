@@ -17,7 +17,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.event_shapes import shape_of
 from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.ingestion.kernels.epochs import count_grouped, group_events, order_rows
@@ -106,12 +105,13 @@ class SegmentColumns:
             self._identities(rows),
             pa.array(np.array(self.shapes.table, np.int16)[shape]),
             pa.array(np.array(self.shapes.operation, np.int8)[shape]),
-            _words(self.shapes, shape),
             pa.array(events.flags[event].astype(np.int16)),
             pa.array(self._number_of[event]),
             pa.array(self._group_of[event]),
             pa.array(self._ordered.ordinals[rows]),
+            _bitmaps(self.shapes.before, shape),
             pa.array(found.before_value[rows]),
+            _bitmaps(self.shapes.after, shape),
             pa.array(found.after_value[rows]),
             pa.array(events.ids[event], mask=events.no_id[event]),
             pa.array(np.full(len(rows), self._file, np.int16)),
@@ -179,12 +179,10 @@ def _binary(
     return pa.BinaryArray.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def _words(shapes: Shapes, shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Return what events are, as `conflict.grid.event_shapes` has it."""
-    words = list(map(shape_of, shapes.operation, shapes.before, shapes.after))
-    different = list(dict.fromkeys(words))
-    numbers = np.array([different.index(each) for each in words], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[shape]), pa.array(different, pa.binary()))
+def _bitmaps(bitmap_of_shape: Sequence[bytes | None], shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
+    """Return the columns that the images of rows carry; no bytes for no image."""
+    different = pa.array([bitmap or b"" for bitmap in bitmap_of_shape], pa.binary()).dictionary_encode()
+    return pa.DictionaryArray.from_arrays(different.indices.take(pa.array(shape)), different.dictionary)
 
 
 def read_columns(

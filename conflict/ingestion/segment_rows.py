@@ -60,7 +60,7 @@ class Events(_Parts):
     The events of a run. All arrays have shape (events,).
 
     Attributes:
-        roles: What each is to the epochs, see `conflict.ingestion.kernels.epochs.Role`. uint8.
+        roles: What each is to the epochs, see `conflict.ingestion.kernels.epochs.EventRole`. uint8.
         ids: Transaction id. uint64.
         no_id: Whether it has none.
         servers: Server on which the change was made. uint32.

@@ -120,7 +120,7 @@ def read_segment(task: SegmentTask) -> None:
 
 
 @attrs.frozen
-class _Found:
+class _SegmentContent:
     """
     What a run holds besides its rows.
 
@@ -139,7 +139,7 @@ class _Found:
     left_out: int
 
 
-def _by_columns(task: SegmentTask) -> _Found | None:
+def _by_columns(task: SegmentTask) -> _SegmentContent | None:
     """
     Read a run in columns and write its rows; None where something in it is wrong.
 
@@ -151,10 +151,10 @@ def _by_columns(task: SegmentTask) -> _Found | None:
     if found is None:
         return None
     write_parts(task.history, task.cluster, task.segment.number, found.tables())
-    return _Found(found.epochs, found.shapes.types, found.settled, found.error, found.left_out)
+    return _SegmentContent(found.epochs, found.shapes.types, found.settled, found.error, found.left_out)
 
 
-def _row_by_row(task: SegmentTask) -> _Found:
+def _row_by_row(task: SegmentTask) -> _SegmentContent:
     """Read a run with the scalar reader, which says what is wrong, and write its rows."""
     segment = task.segment
     reader = EpochReader(task.server_id, task.schema)
@@ -168,4 +168,4 @@ def _row_by_row(task: SegmentTask) -> _Found:
         error = fault
     write_parts(task.history, task.cluster, segment.number, builder.tables())
     types = {name: layout.types for name, layout in reader.layouts.items()}
-    return _Found(epochs_table(summaries), types, reader.settled, error, reader.rows_pending)
+    return _SegmentContent(epochs_table(summaries), types, reader.settled, error, reader.rows_pending)

@@ -153,7 +153,7 @@ class _Job:
         self.history.write_json(MANIFEST, manifest.to_json())
         return manifest
 
-    def _read(self, plan: Plan) -> dict[str, _Found]:
+    def _read(self, plan: Plan) -> dict[str, _KeptSegments]:
         """Read the planned runs that have not been read."""
         numbers = table_numbers(self.configuration)
         schema = self.configuration.data_schema
@@ -169,7 +169,7 @@ class _Job:
         self.read += len(missing)
         self.there += len(tasks) - len(missing)
         return {
-            name: _found([load_record(self.history, name, segment.number) for segment in segments])
+            name: _kept_segments([load_record(self.history, name, segment.number) for segment in segments])
             for name, segments in plan.segments.items()
         }
 
@@ -213,7 +213,7 @@ class _Job:
 
 
 @attrs.frozen
-class _Found:
+class _KeptSegments:
     """
     What was read of one cluster.
 
@@ -229,16 +229,16 @@ class _Found:
     left_out: int
 
 
-def _found(records: Sequence[SegmentRecord]) -> _Found:
+def _kept_segments(records: Sequence[SegmentRecord]) -> _KeptSegments:
     faults = [place for place, record in enumerate(records) if record.error is not None]
     kept = records[: faults[0] + 1] if faults else records
     error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
     while kept and kept[-1].facts.stop == kept[-1].facts.start:
         kept = kept[:-1]
-    return _Found(tuple(kept), error, left_out)
+    return _KeptSegments(tuple(kept), error, left_out)
 
 
-def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _Found]) -> Manifest:
+def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _KeptSegments]) -> Manifest:
     """
     Return what a History holds with what was read, its schedule left open.
 

@@ -135,9 +135,9 @@ def resolve_history(
     job = _Job(runner, base, progress)
     table = history.read_table("schedule.parquet", SCHEDULE)
     settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
-    answers: Sequence[reconcile.Settled] = ()
+    answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        timelines, answers = reconcile.settle(_timelines(history, manifest), job.contradictions)
+        timelines, answers = reconcile.infer(_timelines(history, manifest), job.contradictions)
         if answers:
             job.clear()
             settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import Configuration
-from conflict.history.reconcile import Settled
+from conflict.history.reconcile import Inference
 from conflict.results.layout import outcomes_note
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
@@ -40,7 +40,7 @@ class Run:
     left_out: dict[str, int]
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[Inference, ...] = ()
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from conflict.grid.event_shapes import parts_of
 from conflict.grid.key_buckets import PartBuilder, TableNumbers, bucket_of, identity_of
 from conflict.history.effects import Effect, effect_of
 from conflict.history.epochs import BinlogEpoch
@@ -77,24 +76,24 @@ class TestResolveColumn:
     @pytest.mark.parametrize(
         ("text", "before", "after"),
         [
-            ("i1=5", (None, 0), (b"\x03", 5)),
-            ("i1=0", (None, 0), (b"\x03", 0)),
-            ("i1=N", (None, 0), (b"\x03", 0)),
-            ("i1", (None, 0), (b"\x01", 0)),
-            (f"i1={2**64 - 1}", (None, 0), (b"\x03", 2**64 - 1)),
+            ("i1=5", (b"", 0), (b"\x03", 5)),
+            ("i1=0", (b"", 0), (b"\x03", 0)),
+            ("i1=N", (b"", 0), (b"\x03", 0)),
+            ("i1", (b"", 0), (b"\x01", 0)),
+            (f"i1={2**64 - 1}", (b"", 0), (b"\x03", 2**64 - 1)),
             (f"u1={2**63}>9", (b"\x03", 2**63), (b"\x03", 9)),
             ("u1=9", (b"\x01", 0), (b"\x03", 9)),
             ("u1=N>9", (b"\x03", 0), (b"\x03", 9)),
             ("u1=/3", (b"\x01", 0), (b"\x05", 0)),
-            ("d1=7", (b"\x03", 7), (None, 0)),
-            ("d1", (b"\x01", 0), (None, 0)),
+            ("d1=7", (b"\x03", 7), (b"", 0)),
+            ("d1", (b"\x01", 0), (b"", 0)),
         ],
     )
-    def test_values(self, text: str, before: tuple[bytes | None, int], after: tuple[bytes | None, int]):
+    def test_values(self, text: str, before: tuple[bytes, int], after: tuple[bytes, int]):
         """Absent, NULL (which counts as 0) and a value are three things; no image has no column."""
         ((row,), _) = built(change(text))
-        _, *bitmaps = parts_of(row["shape"])
-        assert list(zip(bitmaps, (row["before_value"], row["after_value"]), strict=True)) == [before, after]
+        assert (row["before_columns"], row["before_value"]) == before
+        assert (row["after_columns"], row["after_value"]) == after
 
     def test_a_table_without_a_resolve_column(self):
         """Nothing is compared, so nothing is kept."""
@@ -104,7 +103,7 @@ class TestResolveColumn:
     def test_a_resolve_column_that_does_not_exist(self):
         """A refused function compares nothing either."""
         ((row,), _) = built(change("i1=5"), numbers=TableNumbers(NUMBERS.tables, {"d.t": "nosuch"}))
-        assert (row["shape"], row["after_value"]) == (b"\x01\x03", 0)
+        assert (row["after_columns"], row["after_value"]) == (b"\x03", 0)
 
 
 class TestRows:
@@ -121,12 +120,13 @@ class TestRows:
             "identity": bytes.fromhex("0000 01 04000000 03000000"),
             "table": 0,
             "operation": 2,
-            "shape": b"\x02\x01\x03",
             "flags": 4,
             "epoch": 2**64 - 1,
             "group": 2,
             "ordinal": 0,
+            "before_columns": b"\x01",
             "before_value": 0,
+            "after_columns": b"\x03",
             "after_value": 5,
             "transaction_id": 2**63,
             "file": 1,
@@ -142,7 +142,7 @@ class TestRows:
     def test_image_bytes(self):
         """A bitmap of the columns that are there, and the bytes of a row event: null bits, then values."""
         (narrow,), (row,) = built(change("u1=5/N>6"))
-        assert narrow["shape"] == b"\x02\x07\x03"
+        assert (narrow["before_columns"], narrow["after_columns"]) == (b"\x07", b"\x03")
         # Null bits beyond the columns that are there mean nothing.
         assert (row["before"][0] & 0b111, row["after"][0] & 0b11) == (0b100, 0b00)
         assert row["before"][1:] == bytes.fromhex("01000000 0500000000000000")
@@ -151,8 +151,8 @@ class TestRows:
     def test_no_image(self):
         """An operation without an image keeps none."""
         narrow, (inserted, deleted) = built(change("i1"), change("d1"))
-        assert (narrow[0]["shape"], inserted["before"]) == (b"\x01\x01", None)
-        assert (narrow[1]["shape"], deleted["after"]) == (b"\x03\x01", None)
+        assert (narrow[0]["before_columns"], inserted["before"]) == (b"", None)
+        assert (narrow[1]["after_columns"], deleted["after"]) == (b"", None)
         assert inserted["after"][1:] == deleted["before"][1:] == bytes.fromhex("01000000")
 
     @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ class TestRows:
         """Absent columns, NULLs and values survive."""
         written = image("t", values)
         (narrow,), (row,) = built(RowChange("d.t", key(1), Operation.WRITE_ROW, None, written))
-        present = tuple(place for place in range(3) if narrow["shape"][1] >> place & 1)
+        present = tuple(place for place in range(3) if narrow["after_columns"][0] >> place & 1)
         read = take_image(Cursor(row["after"]), layouts()["d.t"], present)
         assert isinstance(read, RowImage)
         assert read == written

@@ -6,7 +6,7 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History
-from conflict.history.reconcile import Contradiction, FixedPoint, Reading, contradictions, find_fixed_point
+from conflict.history.reconcile import Contradiction, Explanation, Inference, contradictions, infer
 from conflict.reference.replay import resolve
 from tests.conflict.histories import Setups, history, key, setups
 
@@ -22,10 +22,10 @@ def differences(made: History, tables: Setups, shown: Shown, clusters: Sequence[
     return contradictions(clusters, effects, {"A": {}, "B": {}, **shown})
 
 
-def settled(text: str, shown: Shown, a: str | None = None) -> tuple[list[Cluster], list[FixedPoint]]:
+def settled(text: str, shown: Shown, a: str | None = None) -> tuple[list[Cluster], list[Inference]]:
     """Settle a History against what its binlogs show."""
     made, tables = history(text), setups(a)
-    return find_fixed_point(made.clusters, lambda clusters: differences(made, tables, shown, clusters))
+    return infer(made.clusters, lambda clusters: differences(made, tables, shown, clusters))
 
 
 def applies(cluster: Cluster) -> list[int]:
@@ -81,8 +81,8 @@ class TestNotApplied:
         """It would have changed a row, and a change shows: neither it nor what follows it was taken."""
         clusters, answers = settled(self.TEXT + "B:<2?@12 B:<3?@12", {"B": {(11, 0): {ROW: Effect.CHANGED}}})
         assert applies(clusters[1]) == [1]
-        assert [(each.cluster, each.foreign_epoch, each.reading) for each in answers] == [
-            ("B", 2, Reading.NOT_APPLIED),
+        assert [(each.cluster, each.foreign_epoch, each.explanation) for each in answers] == [
+            ("B", 2, Explanation.NOT_APPLIED),
         ]
         assert answers[0].candidates == 2
 
@@ -110,7 +110,7 @@ class TestJudgedEarlier:
         shown = {**self.BOTH, "A": {(5, 0): {ROW: Effect.REFRESHED_ABSENT, SECOND: Effect.REFRESHED}}}
         clusters, answers = settled(self.TEXT, shown, TRANS)
         # Row 1 was changed in two places, so it can have been judged before either, or after both.
-        assert answers == [FixedPoint("A", 12, Reading.JUDGED_EARLIER, 3, 2)]
+        assert answers == [Inference("A", 12, Explanation.JUDGED_EARLIER, 3, 2)]
         (apply,) = (item for item in clusters[0].timeline if isinstance(item, EpochApply) and item.foreign_epoch == 12)
         assert apply.judged == (4, -1)
 

@@ -14,10 +14,10 @@ from numba import njit
 from ndb_formats.columnar.kernels.words import little_endian, load16
 from ndb_formats.constants import EventType
 
-__all__ = ["Role", "count_grouped", "group_events", "order_rows", "read_numbers", "roles_of"]
+__all__ = ["EventRole", "count_grouped", "group_events", "order_rows", "read_numbers", "roles_of"]
 
 
-class Role(IntEnum):
+class EventRole(IntEnum):
     """What an event is to the epochs."""
 
     NONE = 0
@@ -29,7 +29,7 @@ class Role(IntEnum):
     UNREADABLE = 6
 
 
-NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in Role)
+NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in EventRole)
 QUERY, XID = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT)
 FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
@@ -130,8 +130,8 @@ def group_events(events, status, server_id, table, group_of, epoch_of, own, epoc
     Divide events into epochs and groups, as `conflict.history.epochs.EpochReader` does.
 
     Args:
-        events: Per event its `Role`, transaction id, whether it has none, server id, conflict flags, how many rows it
-            has. Each of shape (events,).
+        events: Per event its `EventRole`, transaction id, whether it has none, server id, conflict flags, how many rows
+            it has. Each of shape (events,).
         status: First row of ndb_apply_status of each event, shape (events + 1,), int64; then of those rows
             server id and epoch, uint64, and whether they name a log. Each of shape (rows,).
         server_id: The cluster's own.
