@@ -55,7 +55,7 @@ class TestRecordings:
         assert columnar_answer(path, schema=schema) == scalar_answer(path, schema=schema)
 
     @pytest.mark.slow
-    def test_every_file_beside_the_project(self) -> None:
+    def test_every_file_of_the_corpus(self) -> None:
         """Every file of the corpus, and the error of a broken one."""
         for path in CORPUS:
             expected = scalar_answer(path)
