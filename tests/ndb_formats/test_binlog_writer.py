@@ -41,7 +41,7 @@ def test_events_inside_a_compressed_transaction():
 
 @pytest.mark.slow
 @pytest.mark.corpus(".")
-def test_every_file_beside_the_project():
+def test_every_file_of_the_corpus():
     """Every readable file of the corpus comes back byte for byte; broken ones up to their fault."""
     events = 0
     for path in CORPUS:

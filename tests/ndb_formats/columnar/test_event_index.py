@@ -76,7 +76,7 @@ def test_recordings(path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.corpus(".")
-def test_every_file_beside_the_project() -> None:
+def test_every_file_of_the_corpus() -> None:
     """Every file of the corpus, broken ones with their error."""
     for path in CORPUS:
         assert_same(path)

@@ -20,7 +20,7 @@ def cells(images: list[bytes], chosen: list[int]) -> tuple[list[list[int]], int]
     return found.tolist(), fault
 
 
-def test_values_nulls_and_what_is_not_carried() -> None:
+def test_cells_of_values_nulls_and_absent_columns() -> None:
     """A cell is the place of a value's length, or of the value; NULL and absent columns have none."""
     whole = b"\0" + b"\1\0\0\0" + b"\2ab" + b"\3\0xyz"
     some = b"\1" + b"\0\0"  # the text is NULL, the blob empty
@@ -34,7 +34,7 @@ def test_values_nulls_and_what_is_not_carried() -> None:
 
 
 @pytest.mark.parametrize("length", range(13))
-def test_an_image_that_is_cut_off(length: int) -> None:
+def test_the_first_truncated_image_is_reported(length: int) -> None:
     """Wherever it ends before its values do, it is named, and nothing behind it is read."""
     whole = b"\0" + b"\1\0\0\0" + b"\2ab" + b"\3\0xyz"
     assert len(whole) == 13

@@ -96,3 +96,8 @@ def test_any_bytes_are_a_description_or_our_error(data: bytes):
     except FormatError:
         return
     assert description.checksum in (0, 1)
+
+
+def test_an_event_type_that_is_not_known_is_named_by_its_number():
+    """Later versions have more types."""
+    assert EventHeader(0, 199, 1, 19, 0, 0).type_name == "event type 199"

@@ -1,7 +1,5 @@
 """Row images: which columns are there, and their values."""
 
-import pickle
-
 import attrs
 import pytest
 from hypothesis import given
@@ -82,7 +80,7 @@ class TestTakeImage:
 class TestValues:
     """Values are decoded when they are asked for."""
 
-    def test_a_broken_document_disturbs_nobody_else(self):
+    def test_a_broken_document_does_not_affect_other_columns(self):
         """JSON is stepped over and kept; what is wrong with it is found by who asks for its text."""
         image = image_of("00 05000000 02000000abcd", (0, 4))
         assert image.values() == {0: 5, 4: JsonDocument(b"\xab\xcd")}
@@ -134,7 +132,7 @@ class TestLayout:
         image = take_image(Cursor(bytes.fromhex("10 ffffffff 01e9 80 02")), layout, (0, 1, 2, 3, 4))
         assert image.by_name() == {"@1": -1, "@2": b"\xe9", "@3": -128, "@4": 2, "@5": None}
 
-    def test_without_a_definition_the_event_s_metadata_counts(self):
+    def test_without_a_definition_the_metadata_of_the_event_is_used(self):
         """Names, signs and collations of the event are used."""
         event = attrs.evolve(
             TABLE_MAP,
@@ -194,8 +192,3 @@ def test_layouts_of_one_table_are_equal():
     """Two layouts made from equal facts compare equal."""
     assert layout_of(TABLE_MAP, TABLE) == LAYOUT
     assert layout_of(TABLE_MAP) != LAYOUT
-
-
-def test_absent_survives_pickling_of_values():
-    """A value dictionary that crosses a process keeps ABSENT apart from None."""
-    assert pickle.loads(pickle.dumps({0: ABSENT, 1: None}))[0] is ABSENT

@@ -73,23 +73,11 @@ class TestDecode:
         )
         assert changes(event) == [({0: 1}, {2: 5})]
 
-    def test_unused_bits_of_a_bitmap_mean_nothing(self):
+    def test_unused_bits_of_a_bitmap_are_ignored(self):
         """A server sets the bits after the last column; they are not columns."""
         body = bytearray(rows_body(bytes.fromhex("00 01000000"), 3, [[0]]))
         body[11] |= 0xF8
         assert decode_rows_event(WRITE, bytes(body)).after == (0,)
-
-    def test_operations_are_numbered_as_in_exceptions_tables(self):
-        """NDB$OP_TYPE counts WRITE_ROW, UPDATE_ROW, DELETE_ROW from 1."""
-        assert [(kind.name, kind.value) for kind in Operation] == [
-            ("WRITE_ROW", 1),
-            ("UPDATE_ROW", 2),
-            ("DELETE_ROW", 3),
-        ]
-
-    def test_kinds_of_rows_events(self):
-        """Versions 1 and 2 of write, update and delete, partial updates, MariaDB's compressed ones, and no other."""
-        assert sorted(ROWS_EVENTS) == [23, 24, 25, 30, 31, 32, 39, *range(166, 172)]
 
 
 class TestExtraRowInfo:

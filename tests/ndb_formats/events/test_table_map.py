@@ -113,7 +113,7 @@ def test_column_names():
     assert table_map.names == names
 
 
-def test_other_metadata_is_stepped_over():
+def test_other_metadata_is_skipped():
     """Primary keys, visibility and kinds of later versions do not disturb those that follow."""
     optional = [(PRIMARY_KEY, b"\0"), (VISIBILITY, b"\xff"), (200, b"x" * 300), (SIGNEDNESS, b"\x80")]
     table_map = decode_table_map(table_map_body(TYPES, METADATA, optional=optional))
@@ -171,6 +171,6 @@ def test_bits_are_read_lowest_first(case: tuple[int, set[int]]):
     assert {place for place, bit in enumerate(bits(bitmap(sorted(places), count), count)) if bit} == places
 
 
-def test_bits_beyond_the_count_mean_nothing():
+def test_bits_beyond_the_count_are_ignored():
     """Unused bits of the last byte are not columns."""
     assert bits(b"\xff\xff", 9) == (True,) * 9

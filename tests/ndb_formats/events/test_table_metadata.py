@@ -55,13 +55,13 @@ def test_each_field(attribute: str, value: object, data: str):
     assert encode_table_metadata(TableMetadata(**{attribute: value})) == bytes.fromhex(data)
 
 
-def test_nothing_is_nothing():
+def test_no_metadata_has_no_fields():
     """An event without metadata has none of the fields, and gives no bytes."""
     assert decode_table_metadata(b"") == TableMetadata()
     assert encode_table_metadata(TableMetadata()) == b""
 
 
-def test_a_field_that_says_nothing_is_not_absent():
+def test_an_empty_field_is_not_absent():
     """A field of no bytes is an empty tuple, not None, and stays."""
     metadata = decode_table_metadata(bytes.fromhex("04 00"))
     assert metadata.column_name == ()
@@ -83,7 +83,7 @@ def test_fields_of_later_versions_are_kept():
     assert encode_table_metadata(metadata) == data
 
 
-def test_without_an_order_fields_stand_as_a_server_writes_them():
+def test_without_an_order_fields_are_in_that_of_the_server():
     """What was added to a decoded value comes after it; a value made from nothing has the server's order."""
     made = TableMetadata(column_visibility=(True,) * 8, column_name=("a",), signedness=(), unknown=((14, b"x"),))
     assert encode_table_metadata(made).hex(" ") == "01 00 04 02 01 61 0c 01 ff 0e 01 78"
@@ -91,13 +91,13 @@ def test_without_an_order_fields_stand_as_a_server_writes_them():
     assert encode_table_metadata(changed).hex(" ") == "0c 01 ff 04 02 01 61 0e 01 78"
 
 
-def test_a_field_that_was_taken_out_is_not_written():
+def test_a_removed_field_is_not_written():
     """The order names fields, it does not make them."""
     metadata = attrs.evolve(decode_table_metadata(bytes.fromhex("01 01 80 0c 01 ff")), signedness=None)
     assert encode_table_metadata(metadata).hex(" ") == "0c 01 ff"
 
 
-def test_a_field_that_stands_twice_is_refused():
+def test_a_field_that_is_there_twice_is_refused():
     """Two of one type contradict each other."""
     with pytest.raises(CorruptError, match="field 4 of a table's metadata is there twice"):
         decode_table_metadata(bytes.fromhex("04 00 04 00"))

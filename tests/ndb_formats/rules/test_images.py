@@ -86,12 +86,12 @@ class TestNdb:
         result = images(NAMED, NAMED_LAYOUT, {0: old, 1: 1}, {0: new, 1: 1}, {0}, typed(8))
         assert shown(result) == [("UPDATE_ROW", {"name": old}, {"name": new, "v": 1})]
 
-    def test_a_key_set_to_what_it_was_is_a_column_like_any_other(self):
+    def test_a_key_set_to_its_old_value_is_a_written_column(self):
         """Nothing but the written columns is logged."""
         result = images(ITEM, ITEM_LAYOUT, {0: 1, 1: 2, 2: ""}, {0: 1, 1: 3, 2: ""}, {0, 1}, typed(6))
         assert shown(result) == [("UPDATE_ROW", {"id": 1, "a": 2}, {"id": 1, "a": 3})]
 
-    def test_a_value_set_to_what_it_was_is_logged_and_nothing_set_is_not(self):
+    def test_a_column_set_to_its_old_value_is_logged(self):
         """SET a = 2 over 2 is logged, SET a = a writes nothing."""
         row = {0: 1, 1: 2, 2: ""}
         assert shown(images(ITEM, ITEM_LAYOUT, row, row, {1}, typed(8))) == [("UPDATE_ROW", {"id": 1}, {"a": 2})]

@@ -92,7 +92,7 @@ class TestRules:
         ("rule", "before", "after"),
         [("full", "a u w t", "a u w t"), ("minimal", "u w", "a"), ("noblob", "a u w", "a u w")],
     )
-    def test_a_unique_key_stands_for_the_primary_key(self, rule: str, before: str, after: str):
+    def test_without_a_primary_key_a_unique_key_identifies_rows(self, rule: str, before: str, after: str):
         """UPDATE SET a of a table whose second unique key is NOT NULL."""
         assert columns(rule, UNIQUE, UPDATE, "a") == (before, after)
 
@@ -115,7 +115,7 @@ class TestRules:
             ("id INT PRIMARY KEY, a TIMESTAMP DEFAULT CURRENT_TIMESTAMP, b INT DEFAULT 3", "id", "id a"),
         ],
     )
-    def test_an_insert_has_what_the_server_fills_in(self, table: str, written: str, after: str):
+    def test_an_insert_has_the_values_that_the_server_provides(self, table: str, written: str, after: str):
         """AUTO_INCREMENT and defaults that are no constants are in a minimal insert."""
         made = parse_create_table(f"CREATE TABLE t ({table})")
         assert columns("minimal", made, INSERT, written) == (None, after)

@@ -13,7 +13,6 @@ from ndb_formats.rules.update_format import (
     ServerOptions,
     UpdateFormat,
     effective_format,
-    is_ndb,
     key_change,
     ndb_columns,
     parse_binlog_type,
@@ -86,10 +85,6 @@ class TestNames:
         assert repr(value) in str(caught.value)
         assert all(name in str(caught.value) for row in BINLOG_TYPES for name in row.names)
 
-    def test_the_name_to_print(self):
-        """A type prints as its first name, one that the server does not know as nothing."""
-        assert [row.name for row in BINLOG_TYPES[4:7]] == ["USE_UPDATE", "", "UPDATED_ONLY_USE_UPDATE"]
-
 
 class TestServerOptions:
     """The three server options."""
@@ -153,7 +148,7 @@ class TestEffectiveFormat:
         """Minimal matters together with update-as-update alone: a write cannot be minimal."""
         assert effective_format(0, ServerOptions(*options)) == effective_format(like)
 
-    def test_other_types_do_not_mind_the_options(self):
+    def test_other_types_do_not_depend_on_the_options(self):
         """Only type 0 asks the server options."""
         options = ServerOptions(False, False, True)
         assert [effective_format(number, options) for number in TYPES[1:]] == [
@@ -307,7 +302,7 @@ class TestGeneratedColumns:
             ("t INT, d DATETIME ON UPDATE CURRENT_TIMESTAMP", "a d"),
         ],
     )
-    def test_where_a_virtual_mark_falls(self, columns: str, after: str):
+    def test_which_stored_column_the_bit_of_a_virtual_one_marks(self, columns: str, after: str):
         """As the server's column map has it: only while nothing after the first virtual column is written."""
         table = parse_create_table(f"CREATE TABLE t (id INT PRIMARY KEY, a INT, {columns}) ENGINE=NDB")
         assert logged(8, table, UPDATE, "a") == ("UPDATE_ROW", "id", after)
@@ -330,14 +325,6 @@ class TestKeyChange:
         """A change of letter case writes all columns; of the key the minimal types still leave out n after."""
         after = "a name n" if number == 6 else "a name"
         assert logged(number, CHARKEY, UPDATE, "a name n") == ("UPDATE_ROW", before, after)
-
-
-@pytest.mark.parametrize(
-    ("engine", "expected"), [("NDB", True), ("NDBCLUSTER", True), ("INNODB", False), (None, False)]
-)
-def test_is_ndb(engine: str | None, expected: bool):
-    """NDB has two names; a table that declares no engine is not its own."""
-    assert is_ndb(Table("d", "t", (), engine=engine)) is expected
 
 
 def allowed(rule: UpdateFormat, statement: Statement) -> list[EventColumns | None]:

@@ -222,7 +222,7 @@ class TestAttributes:
             ("INT REFERENCES p (x) ON DELETE SET NULL ON UPDATE CASCADE", False, False, False),
         ],
     )
-    def test_values_that_the_server_fills_in(
+    def test_values_that_the_server_provides(
         self, definition: str, auto_increment: bool, computed_default: bool, on_update: bool
     ):
         """AUTO_INCREMENT, defaults that are no constants and ON UPDATE are known; ON UPDATE CASCADE is none."""
@@ -472,8 +472,8 @@ class TestErrors:
             ("CREATE TABLE t (a DECIMAL(5,))", "ends too early"),
             ("CREATE TABLE t (a ENUM())", "ends too early"),
             ("CREATE TABLE t (a INT, b INT AS ())", "ends too early"),
-            ("CREATE TABLE t (a VARCHAR(MAX))", r"varchar\(MAX\) is no type"),
-            ("CREATE TABLE t (a VARCHAR(1.5))", r"varchar\(1.5\) is no type"),
+            ("CREATE TABLE t (a VARCHAR(MAX))", r"varchar\(MAX\) is not a type"),
+            ("CREATE TABLE t (a VARCHAR(1.5))", r"varchar\(1.5\) is not a type"),
             ("CREATE TABLE t (a INT) ENGINE=", "ends too early"),
             ("CREATE TABLE t (a INT DEFAULT 'x)", "cannot be read as SQL"),
             ("CREATE TABLE t (`a INT)", "cannot be read as SQL"),

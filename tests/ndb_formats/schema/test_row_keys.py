@@ -92,13 +92,13 @@ def test_members_compare_as_numbers(type_: str):
     assert key_of([column], [b" "]) != key_of([column], [b""])
 
 
-def test_null_is_no_value():
+def test_null_differs_from_every_value():
     """NULL is another key than the empty string."""
     column = text_column("latin1_swedish_ci")
     assert key_of([column], [None]) != key_of([column], [b""])
 
 
-def test_columns_do_not_run_into_each_other():
+def test_bytes_cannot_move_between_the_columns_of_a_key():
     """('ab', 'c') and ('a', 'bc') are two keys."""
     columns = [text_column("latin1_bin")] * 2
     assert key_of(columns, [b"ab", b"c"]) != key_of(columns, [b"a", b"bc"])
@@ -115,7 +115,7 @@ CI = st.sampled_from(["latin1_swedish_ci", "utf8mb4_general_ci", "utf8mb4_0900_a
 
 
 @given(CI, LETTERS)
-def test_case_is_nothing_to_a_ci_collation(collation: str, text: str):
+def test_ci_collations_ignore_letter_case(collation: str, text: str):
     """Swapping the case of ASCII letters never makes another key."""
     swapped = "".join(letter.swapcase() if letter.isascii() else letter for letter in text)
     assert same(collation, text, swapped)
@@ -126,19 +126,19 @@ def test_case_is_nothing_to_a_ci_collation(collation: str, text: str):
     LETTERS,
     st.integers(0, 5),
 )
-def test_trailing_blanks_are_nothing_to_pad_space(collation: str, text: str, blanks: int):
+def test_pad_space_collations_ignore_trailing_blanks(collation: str, text: str, blanks: int):
     """Any number of blanks at the end is the same key."""
     assert same(collation, text, text + " " * blanks)
 
 
 @given(st.sampled_from(["utf8mb4_0900_ai_ci", "utf8mb4_0900_bin"]), LETTERS, st.integers(1, 5))
-def test_trailing_blanks_are_text_to_no_pad(collation: str, text: str, blanks: int):
+def test_no_pad_collations_compare_trailing_blanks(collation: str, text: str, blanks: int):
     """A blank at the end makes another key."""
     assert not same(collation, text, text + " " * blanks)
 
 
 @given(LETTERS, LETTERS)
-def test_a_bin_collation_tells_apart_all_that_differs(one: str, two: str):
+def test_bin_collations_distinguish_all_texts(one: str, two: str):
     """Under latin1_bin two texts are one key only if they differ in trailing blanks alone."""
     assert same("latin1_bin", one, two) is (one.rstrip(" ") == two.rstrip(" "))
 

@@ -1,4 +1,4 @@
-"""Schema: what a table definition answers."""
+"""Definitions of tables."""
 
 import pytest
 
@@ -13,11 +13,6 @@ TABLE = Table(
 )
 
 
-def test_full_name():
-    """A table is named with its database."""
-    assert TABLE.full_name == "db.t"
-
-
 def test_key_ordinals_are_in_key_order():
     """PRIMARY KEY (c, a) gives positions 2, 0."""
     assert TABLE.key_ordinals == (2, 0)
@@ -28,22 +23,18 @@ def test_a_table_without_a_key_has_no_key_ordinals():
     assert Table("db", "t", TABLE.columns).key_ordinals == ()
 
 
-def test_find_is_case_sensitive():
-    """Column names are found as declared only."""
+def test_columns_are_found_by_their_declared_name_and_no_other():
+    """Letter case matters."""
     assert TABLE.find("B") == TABLE.columns[1]
     assert TABLE.find("b") is None
+    assert [TABLE.ordinal(name) for name in ("a", "B", "c")] == [0, 1, 2]
 
 
-def test_a_missing_column_is_an_error_that_lists_what_there_is():
+def test_a_missing_column_is_an_error_that_lists_the_columns():
     """The error of an unknown column names table, column and all columns."""
     with pytest.raises(SchemaError) as caught:
         TABLE.ordinal("b")
     assert str(caught.value) == "table db.t, column b: no such column; the table has a, B, c"
-
-
-def test_ordinal():
-    """Columns are counted from 0."""
-    assert [TABLE.ordinal(name) for name in ("a", "B", "c")] == [0, 1, 2]
 
 
 def test_schema_finds_by_database_and_name():
@@ -69,11 +60,3 @@ def test_schema_finds_by_database_and_name():
 def test_sql_type_is_that_of_information_schema(column: Column, sql: str):
     """The type is spelled as information_schema spells it."""
     assert column.sql_type == sql
-
-
-@pytest.mark.parametrize(
-    ("type_", "blob"), [("text", True), ("json", True), ("blob", True), ("varchar", False), ("int", False)]
-)
-def test_is_blob(type_: str, blob: bool):
-    """TEXT, BLOB, JSON and their kin are kept as blobs."""
-    assert Column("a", type_).is_blob is blob

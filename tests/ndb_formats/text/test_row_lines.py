@@ -189,12 +189,12 @@ class TestRows:
             b"### UPDATE `db`.`t`", b"### WHERE", refusal,
         ]  # fmt: skip
 
-    def test_a_geometry_that_is_absent_disturbs_nobody(self):
+    def test_an_absent_geometry_does_not_end_the_event(self):
         """Only columns of the image count."""
         table_map = table_map_body(INT + GEOMETRY, b"\x04")
         assert len(lines_of(DELETE, "00 01000000 00 02000000", [[0]], table_map)) == 6
 
-    def test_what_comes_before_a_cut_is_printed(self):
+    def test_rows_before_a_cut_are_printed(self):
         """An event that ends inside a row gives the rows before it, then an error."""
         table_map = decode_table_map(table_map_body(INT))
         event = decode_rows_event(WRITE, rows_body(bytes.fromhex("00 01000000 00 0200"), 1, [[0]]))
@@ -203,7 +203,7 @@ class TestRows:
         with pytest.raises(TruncatedError):
             next(lines)
 
-    def test_vectors_are_named_by_the_most_they_hold(self):
+    def test_vectors_are_named_with_their_maximum_of_elements(self):
         """The optional metadata says it for each VECTOR column, also of one that is absent or NULL."""
         table_map = table_map_body(
             b"\xf2\x03\xf2", b"\x04\x04", nullable=[2], optional=[(VECTOR_DIMENSIONALITY, b"\x04\xfc\x00\x08")]
@@ -218,14 +218,14 @@ class TestJson:
 
     TABLE_MAP = table_map_body(INT + JSON, b"\x04", nullable=[1])
 
-    def test_a_document_is_escaped_as_a_string_is(self):
+    def test_a_document_is_escaped_like_a_string(self):
         """A string is printed without JSON's own quotes and escapes; inside an array it has them."""
         string = "06000000 0c 04 61220a62"
         array = "0d000000 02 0100 0c00 0c0700 04 61220a62"
         assert lines_of(WRITE, f"00 {string}", [[1]], self.TABLE_MAP)[-1] == rb"""###   @2='a"\nb'"""
         assert lines_of(WRITE, f"00 {array}", [[1]], self.TABLE_MAP)[-1] == rb"""###   @2='["a\\"\\nb"]'"""
 
-    def test_what_is_no_document_takes_two_lines(self):
+    def test_an_invalid_document_has_two_lines(self):
         """The tool says so and goes on in the next line, with the next columns too."""
         table_map = table_map_body(JSON + INT, b"\x04")
         assert lines_of(WRITE, "00 01000000 ff 05000000", [[0, 1]], table_map, verbose=2)[2:] == [
@@ -244,7 +244,7 @@ class TestJson:
             b"###   @2=JSON_REPLACE(@2, '$.a', 2) /* JSON meta=4 nullable=1 is_null=0 */",
         ]
 
-    def test_diffs_that_take_several_lines(self):
+    def test_several_diffs_have_several_lines(self):
         """Functions are nested, the first diff innermost; the text goes on in lines of their own."""
         diffs = bytes.fromhex("02 03 242e61  00 03 242e62 03 050200")
         images = f"00 01000000  01 01 00 {len(diffs):02x}000000 {diffs.hex()}"
@@ -280,7 +280,7 @@ class TestExtraRowInfo:
         """A transaction id, as printed by `mysqlbinlog` of the same bytes."""
         assert list(extra_row_lines(self.NDB, Operation.WRITE_ROW)) == [self.NDB_LINE]
 
-    def test_it_stands_before_the_first_row(self):
+    def test_extra_row_info_is_printed_before_the_first_row(self):
         """It is printed once per event."""
         lines = lines_of(WRITE, "00 01000000 00 02000000", [[0]], table_map_body(INT), extra=self.NDB)
         assert lines[0] == self.NDB_LINE
@@ -310,7 +310,7 @@ class TestExtraRowInfo:
         ]  # fmt: skip
 
     @pytest.mark.parametrize("length", range(1, len(NDB)))
-    def test_a_cut_block_is_an_error_of_ours(self, length: int):
+    def test_a_cut_block_is_truncated(self, length: int):
         """Every proper prefix raises our error."""
         with pytest.raises(FormatError):
             list(extra_row_lines(self.NDB[:length], Operation.WRITE_ROW))

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.types.charsets import (
-    CHARSET_BY_ID,
     charset_of_collation,
     charset_of_collation_id,
     decode_text,
@@ -20,41 +19,11 @@ WIDE = ("ucs2", "utf16", "utf16le", "utf32")
 WITH_DUPLICATES = ("big5", "cp932")
 
 
-@pytest.mark.parametrize(
-    ("number", "charset"),
-    [
-        (8, "latin1"),  # latin1_swedish_ci
-        (47, "latin1"),  # latin1_bin
-        (33, "utf8mb3"),  # utf8mb3_general_ci
-        (45, "utf8mb4"),  # utf8mb4_general_ci
-        (46, "utf8mb4"),  # utf8mb4_bin
-        (63, "binary"),
-        (35, "ucs2"),  # ucs2_general_ci
-        (101, "utf16"),  # utf16_unicode_ci
-        (151, "ucs2"),  # ucs2_vietnamese_ci
-        (183, "utf32"),  # utf32_vietnamese_ci
-        (192, "utf8mb3"),  # utf8mb3_unicode_ci
-        (224, "utf8mb4"),  # utf8mb4_unicode_ci
-        (248, "gb18030"),  # gb18030_chinese_ci
-        (255, "utf8mb4"),  # utf8mb4_0900_ai_ci
-        (309, "utf8mb4"),  # utf8mb4_0900_bin
-    ],
-)
-def test_character_set_of_a_collation_number(number: int, charset: str):
-    """Collation numbers belong to the character sets that the server says."""
-    assert charset_of_collation_id(number) == charset
-
-
 @pytest.mark.parametrize("number", [0, 17, 100, 125, 216, 254, 324, 2048])
 def test_an_unknown_collation_number_is_refused_by_number(number: int):
     """A number that no server uses is an error that names it."""
     with pytest.raises(UnsupportedError, match=f"collation number {number} "):
         charset_of_collation_id(number)
-
-
-def test_every_number_of_the_first_hundred_but_17_is_known():
-    """The server's numbers 1 to 99 have no gap but 17."""
-    assert sorted(set(range(1, 100)) - set(CHARSET_BY_ID)) == [17]
 
 
 @pytest.mark.parametrize(

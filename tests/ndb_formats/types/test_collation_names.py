@@ -1,9 +1,8 @@
-"""Collations by number: spot checks of every block, and agreement with the table of character sets."""
+"""Collations by number: spot checks of every block."""
 
 import pytest
 
-from ndb_formats.types.charsets import CHARSET_BY_ID, charset_of_collation_id
-from ndb_formats.types.collation_names import BINARY, Collation, collation_of
+from ndb_formats.types.collation_names import Collation, collation_of
 
 # As in `SELECT id, collation_name, character_set_name FROM information_schema.collations` and MAXLEN of the set.
 KNOWN = [
@@ -56,10 +55,3 @@ def test_there_are_286():
     collations = [found for number in range(2048) if (found := collation_of(number))]
     assert len(collations) == 286
     assert len({collation.name for collation in collations}) == 286
-
-
-def test_character_sets_are_those_of_the_decoder():
-    """The table that decoding uses gives the same character set for every collation."""
-    numbers = [number for number in range(400) if collation_of(number) is not None and number != BINARY]
-    assert set(numbers) <= set(CHARSET_BY_ID)
-    assert [collation_of(number).charset for number in numbers] == list(map(charset_of_collation_id, numbers))

@@ -205,7 +205,7 @@ def test_every_proper_prefix_of_a_value_is_truncated(typed: TypedValue):
 
 
 @pytest.mark.parametrize("code", [ColumnCode.JSON, ColumnCode.GEOMETRY, ColumnCode.VECTOR])
-def test_bytes_that_are_no_value_can_be_stepped_over(code: ColumnCode):
+def test_bytes_that_are_no_value_can_be_skipped(code: ColumnCode):
     """JSON, GEOMETRY and VECTOR have a length; what stands behind it matters only to who asks."""
     codec = codec_of(WireType(code, 4))
     assert codec.take(Cursor(bytes.fromhex("02000000abcd"))) == b"\xab\xcd"
@@ -248,12 +248,6 @@ def test_an_integer_that_does_not_fit_is_refused(value: int):
     """Encoding never wraps around."""
     with pytest.raises(OverflowError):
         codec_of(WireType(ColumnCode.TINY), unsigned=True).encode(value)
-
-
-def test_one_type_has_one_codec():
-    """Codecs are made once per type."""
-    wire = WireType(ColumnCode.VARCHAR, 20)
-    assert codec_of(wire, charset="latin1") is codec_of(WireType(ColumnCode.VARCHAR, 20), charset="latin1")
 
 
 def test_character_set_to_decode_with():

@@ -194,7 +194,7 @@ class TestSmallAndLarge:
         assert data[0] == kind
         assert decode_json(data) == ["x" * length]
 
-    def test_what_holds_something_large_is_large(self):
+    def test_a_container_of_a_large_one_is_large(self):
         """An object is large because the array in it is; the small array beside it stays small."""
         data = encode_json({"a": ["x" * 70000], "b": [1]})
         assert (data[0], data[1 + 8 + 12], data[1 + 8 + 12 + 5]) == (1, 3, 2)
@@ -222,21 +222,21 @@ def test_an_updated_document_has_gaps():
         ("02 0100 0900 0c0800 78", TruncatedError, "the value at 1 has 9"),
         ("02 0100 0900 0c0600 0178", CorruptError, "points to 7, among its entries"),
         ("02 0200 0c00 0c0a00 0c0a00 0178", CorruptError, "belong to two values"),
-        ("00 0200 1400 12000100 13000100 050100 050100 6161", CorruptError, "a key twice"),
+        ("00 0200 1400 12000100 13000100 050100 050100 6161", CorruptError, "the same key twice"),
         ("0403", CorruptError, "literal 0x03"),
         ("0d00", CorruptError, "type 0x0d"),
         ("02 0100 0700 100000", CorruptError, "among its entries"),
         ("02 0100 0900 100700 0000", CorruptError, "type 0x10"),
         ("0c8080808080", CorruptError, "does not end"),
-        ("0c02c328", CorruptError, "no UTF-8"),
-        ("00 0100 0c00 0b000100 050100 ff", CorruptError, "no UTF-8"),
+        ("0c02c328", CorruptError, "not UTF-8"),
+        ("00 0100 0c00 0b000100 050100 ff", CorruptError, "not UTF-8"),
         ("0ff6020a", TruncatedError, "needs 2 bytes"),
-        ("0ff6020a03", CorruptError, "no DECIMAL"),
-        ("0ff603030580", CorruptError, "no DECIMAL"),
+        ("0ff6020a03", CorruptError, "not a DECIMAL"),
+        ("0ff603030580", CorruptError, "not a DECIMAL"),
         ("0ff60301008f", CorruptError, "in a group of 1 decimal digits"),
-        ("0f0a0100", CorruptError, "no packed temporal value"),
-        ("0f0c08ffffffffffffffff", CorruptError, "no packed temporal value"),
-        ("0f0b08ffffffffffffff7f", CorruptError, "no packed temporal value"),
+        ("0f0a0100", CorruptError, "not a packed temporal value"),
+        ("0f0c08ffffffffffffffff", CorruptError, "not a packed temporal value"),
+        ("0f0b08ffffffffffffff7f", CorruptError, "not a packed temporal value"),
     ],
 )
 def test_corrupt_documents(data: str, error: type[FormatError], words: str):

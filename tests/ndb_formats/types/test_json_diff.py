@@ -98,9 +98,9 @@ def test_paths(path: str, legs: tuple[str | Cell, ...]):
     ["", "a", "$a", "$.", "$.*", "$[*]", "$**.a", "$[1 to 2]", "$[-1]", "$[1", '$."a', '$."\\x"', '$."\\ud800"',
      '$."\t"', "$[99999999999]", "$[last-]", "$.a.", "$ $"],
 )  # fmt: skip
-def test_paths_that_name_no_one_place(path: str):
+def test_paths_to_no_or_several_values_are_corrupt(path: str):
     """Wildcards, ranges and broken paths are not in a diff."""
-    with pytest.raises(CorruptError, match="no path to one place"):
+    with pytest.raises(CorruptError, match="not a path to one value"):
         path_legs(path)
 
 
@@ -185,8 +185,8 @@ def test_text(diffs: list[JsonDiff], text: str):
         ("0003242e61", TruncatedError, "needs 1"),
         ("0003242e61020c", TruncatedError, "needs 2"),
         ("00fb", CorruptError, "0xfb"),
-        ("0203242eff", CorruptError, "no UTF-8"),
-        ("0203242e2a", CorruptError, "no path to one place"),
+        ("0203242eff", CorruptError, "not UTF-8"),
+        ("0203242e2a", CorruptError, "not a path to one value"),
         ("0003242e61020403", CorruptError, "literal 0x03"),
     ],
 )

@@ -134,12 +134,6 @@ def test_old_datetime_vectors(text: str, data: str):
     assert temporal.encode_old_datetime(text).hex() == data
 
 
-@pytest.mark.parametrize(("precision", "size"), [(0, 0), (1, 1), (2, 1), (3, 2), (4, 2), (5, 3), (6, 3)])
-def test_fraction_size(precision: int, size: int):
-    """Two digits of a fraction take one byte."""
-    assert temporal.fraction_bytes(precision) == size
-
-
 @given(DATES)
 def test_date_round_trip(text: str):
     """Every DATE comes back, zero and impossible ones too."""
