@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
+from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, KEYS, SCHEDULE, keys_part, part
 from conflict.results.layout import APPLIED, APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, labelled, outcomes_path
 from ndb_formats.events.rows_event import Operation
@@ -52,7 +52,7 @@ def applied_changes(out: Folder, history: Folder, applier: str) -> Iterator[pa.T
     if not out.exists(applied_epochs_path(applier)):
         message = f"{out.uri} does not say which epochs {applier} took; give a result, and one of its clusters"
         raise HistoryError(message)
-    manifest = Manifest.from_json(history.read_json("history.json"))
+    manifest = read_manifest(history)
     (source,) = (name for name in manifest.clusters if name != applier)
     applies = _arrays(out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS, ("source_epoch", "epoch")))
     _check(applies, history, out, applier)

@@ -21,7 +21,7 @@ from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.passes import are_rejected
 from conflict.columnar.rounds.decisions import Entries
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import table_numbers
+from conflict.grid.tables import table_numbers
 from conflict.grid.writer import write_history
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process

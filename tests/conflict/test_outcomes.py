@@ -8,7 +8,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import table_numbers
+from conflict.grid.tables import table_numbers
 from conflict.grid.writer import write_history
 from conflict.reference.replay import resolve
 from conflict.results.applied_changes import applied_changes, applied_places
