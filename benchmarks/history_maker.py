@@ -34,8 +34,9 @@ from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, SegmentFacts, table_definitions, table_numbers
+from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
+from conflict.grid.tables import table_definitions, table_numbers
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -130,7 +131,7 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
     plan = plan_of(shape)
     folder.write_table("schedule.parquet", pa.concat_tables(_applies(plan, applier) for applier in (0, 1)))
     manifest = _manifest(plan)
-    folder.write_json("history.json", manifest.to_json())
+    write_manifest(folder, manifest)
     return manifest
 
 

@@ -10,8 +10,9 @@ from typing import Any
 
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, EpochApply, History, Origin, RowChange, Transaction
 from conflict.history.schedule import timeline_of
 from ndb_formats.cursor import Cursor
@@ -25,7 +26,7 @@ __all__ = ["read_history"]
 
 def read_history(folder: Folder, configuration: Configuration) -> History:
     """Return a History; its configuration says what the tables are, and the roles of the clusters."""
-    manifest = Manifest.from_json(folder.read_json("history.json"))
+    manifest = read_manifest(folder)
     numbers = table_numbers(configuration)
     layouts = manifest.layouts(numbers)
     applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}

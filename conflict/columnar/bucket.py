@@ -17,9 +17,9 @@ from conflict.columnar.kernels.column_facts import facts_of_rows
 from conflict.columnar.kernels.provenance import ColumnSets, ImageArrays
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
+from conflict.grid.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 from ndb_formats.schema.tables import Table

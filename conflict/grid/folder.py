@@ -69,12 +69,12 @@ class Folder:
         return Folder(posixpath.join(self.uri, path))
 
     def exists(self, path: str = "") -> bool:
-        """Whether something is there."""
+        """Whether a file or folder exists."""
         filesystem, full = self._resolve(path)
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
-        """Write one Parquet file; nobody ever sees half of it."""
+        """Write one Parquet file, beside its place first, so that no reader sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
@@ -82,7 +82,7 @@ class Folder:
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read one Parquet file; one that is not there is empty."""
+        """Read one Parquet file; a file that does not exist is read as an empty table."""
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         if not self.exists(path):
             return wanted.empty_table()
@@ -90,11 +90,11 @@ class Folder:
         dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
         with filesystem.open_input_file(full) as source:
             file = pq.ParquetFile(source, read_dictionary=dictionaries)
-            # A task has a core; more threads would take those of other tasks.
+            # A task has one core; more threads would compete with other tasks.
             return file.read(wanted.names, use_threads=False).cast(wanted)
 
     def may_be_null(self, path: str, column: str) -> bool:
-        """Whether a column of a Parquet file says that it can hold NULL; one of a file that is not there cannot."""
+        """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
         if not self.exists(path):
             return False
         filesystem, full = self._resolve(path)
@@ -106,7 +106,7 @@ class Folder:
         return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
 
     def write_json(self, path: str, document: object) -> None:
-        """Write a JSON file; nobody ever sees half of it."""
+        """Write a JSON file, beside its place first, so that no reader sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
@@ -135,9 +135,9 @@ class Folder:
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """
-        Write arrays with one dimension as one Arrow file: a row with a list for each.
+        Write arrays of one dimension as one Arrow file, with one row that holds a list per array.
 
-        Who has mapped an earlier file of that name keeps what it saw.
+        A process that has mapped an earlier file of that name keeps the old content.
         """
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
@@ -152,7 +152,7 @@ class Folder:
         filesystem.move(beside, full)
 
     def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
-        """Read what `write_arrays` wrote; from a local folder only the parts of it that are looked at."""
+        """Read what `write_arrays` wrote; a local file is mapped into memory, not copied."""
         filesystem, full = self._resolve(path)
         local = isinstance(filesystem, pafs.LocalFileSystem)
         source = pa.memory_map(full) if local else pa.BufferReader(self.read_bytes(path))
@@ -160,7 +160,7 @@ class Folder:
         return {name: column.values.to_numpy() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def delete(self, path: str = "") -> None:
-        """Delete a file or folder, if it is there."""
+        """Delete a file or folder, if it exists."""
         filesystem, full = self._resolve(path)
         kind = filesystem.get_file_info(full).type
         if kind == pafs.FileType.Directory:
@@ -169,7 +169,7 @@ class Folder:
             filesystem.delete_file(full)
 
     def move_to(self, target: Folder) -> None:
-        """Rename the folder; what stands at the target must be gone."""
+        """Rename the folder; the target must not exist."""
         filesystem, full = self._resolve()
         _, destination = target._resolve()  # a folder of the same class
         filesystem.create_dir(posixpath.dirname(destination), recursive=True)
@@ -177,7 +177,7 @@ class Folder:
 
 
 def _beside(path: str) -> str:
-    """Return where a file is written before it is renamed; Spark passes over names that start with a dot."""
+    """Return where a file is written before it is renamed; Spark ignores names that start with a dot."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f".{name}.incomplete")
 

@@ -40,9 +40,9 @@ from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
+from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history import reconcile
 from conflict.history.model import Cluster, EpochApply
 from conflict.jobs.runner import Runner, StageProgress, in_threads
@@ -129,7 +129,7 @@ def resolve_history(
     Raises:
         HistoryError: The schedule is circular.
     """
-    manifest = Manifest.from_json(history.read_json("history.json"))
+    manifest = read_manifest(history)
     numbers = table_numbers(configuration)
     base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows, all_outcomes)
     job = _Job(runner, base, progress)

@@ -16,7 +16,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
+from conflict.grid.manifest import read_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.hints import hints_of_run_file
 from conflict.history.steps import hints_of_steps
@@ -94,7 +94,7 @@ def ingested(segment: Recording, history: Folder, runner: Runner = in_process, *
 
 def rows_of(history: Folder) -> dict[str, Any]:
     """Return everything that a History holds, keys by their identity, whatever buckets and runs it stands in."""
-    manifest = Manifest.from_json(history.read_json("history.json"))
+    manifest = read_manifest(history)
     found: dict[str, Any] = {"applies": history.read_table("schedule.parquet", SCHEDULE).to_pylist(), "keys": {}}
     for bucket in range(manifest.buckets):
         keys = history.read_tables((keys_part(bucket, batch) for batch in range(manifest.batches)), KEYS)

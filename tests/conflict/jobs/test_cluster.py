@@ -28,7 +28,7 @@ from conflict.jobs.runner import in_process
 from conflict.pipeline import Run
 from conflict.rules.counters import zero_counters
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 RUN_FILE = ROOT / "tests/recordings/demo/run.toml"
 PAGE = (ROOT / "docs/jobs.md").read_text("utf-8").partition("\n## On a cluster\n")[2]
 COMMANDS = re.findall(r"^\$ (.*)$", PAGE, re.MULTILINE)
@@ -250,7 +250,7 @@ def test_a_killed_worker_changes_nothing(cluster: Cluster, expected: dict[str, A
 
     The task runs again elsewhere, and the result is the same. Spark is told of the cluster by `spark-defaults.conf`.
     """
-    script = Path(__file__).with_name("interrupted.py")
+    script = ROOT / "tests/conflict/interrupted.py"
     out, log, attempt = tmp_path / "out", tmp_path / "log", tmp_path / "attempt-0"
     arguments = [sys.executable, str(script), str(tmp_path), "resolve", str(RUN_FILE), "--out", str(out)]
     with running(arguments, log, cluster.configured("killed", f"spark.master {cluster.master}")) as process:

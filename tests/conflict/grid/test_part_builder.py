@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from conflict.grid.key_buckets import PartBuilder, TableNumbers, bucket_of, identity_of
+from conflict.grid.part_builder import PartBuilder, bucket_of, identity_of
+from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect, effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import Origin, RowChange, Transaction

@@ -1,82 +1,58 @@
 """
-Row changes to the parts of a grid: which bucket a key belongs to, and rows to columns.
+Epochs that the scalar reader read to columns of a grid, divided into key buckets.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import attrs
 import pyarrow as pa
 
-from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
+from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
+from conflict.grid.tables import TableNumbers
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange
 from ndb_formats.events.row_image import RowImage, put_image
-from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["PartBuilder", "TableNumbers", "bucket_of", "identity_of"]
-
-
-@attrs.frozen
-class TableNumbers:
-    """
-    The tables of a History by number, and the column of each that a conflict function compares.
-
-    Attributes:
-        tables: In the order of their numbers.
-        resolve_columns: Column name per table name; tables without such a function are not there.
-    """
-
-    tables: tuple[Table, ...]
-    resolve_columns: Mapping[str, str]
-
-    def number(self, name: str) -> int:
-        """Return a table's number."""
-        return next(number for number, table in enumerate(self.tables) if table.full_name == name)
-
-    def resolve_ordinal(self, name: str) -> int | None:
-        """Return the position of a table's resolve column."""
-        column = self.resolve_columns.get(name)
-        table = self.tables[self.number(name)]
-        return None if column is None or table.find(column) is None else table.ordinal(column)
+__all__ = ["PartBuilder", "bucket_of", "identity_of"]
 
 
 def identity_of(table: int, key: bytes) -> bytes:
-    """Return the identity of a row among all tables."""
+    """Return the identity of a row among the rows of all tables."""
     return table.to_bytes(2, "little") + key
 
 
 def bucket_of(identity: bytes, buckets: int) -> int:
-    """Return the bucket of a row; the same in every process and version."""
+    """Return the bucket of a row; it is the same in every process and version."""
     return zlib.crc32(identity) % buckets
 
 
 @attrs.define
-class _Columns:
+class _Rows:
     changes: list[tuple[object, ...]] = attrs.field(factory=list)
-    images: list[tuple[bytes | None, ...]] = attrs.field(factory=list)
+    images: list[tuple[object, ...]] = attrs.field(factory=list)
     consequences: list[tuple[object, ...]] = attrs.field(factory=list)
 
 
 @attrs.define
 class PartBuilder:
     """
-    Collects the rows of one run, bucket by bucket.
+    Collects the rows of one segment by bucket.
 
     Attributes:
         numbers: The tables.
         buckets: How many buckets the History has.
-        files: Binlog files in order; a row keeps the number of its file.
+        files: Binlog files of the cluster, in order; a row stores the number of its file.
     """
 
     numbers: TableNumbers
     buckets: int
     files: Sequence[str]
-    _parts: dict[int, _Columns] = attrs.field(factory=dict)
+    _parts: dict[int, _Rows] = attrs.field(factory=dict)
     _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
 
     def add(self, epoch: BinlogEpoch) -> None:
@@ -107,9 +83,9 @@ class PartBuilder:
                 epoch,
                 group,
                 ordinal,
-                _bitmap(change.before),
+                _carried(change.before),
                 _value(change.before, resolve),
-                _bitmap(change.after),
+                _carried(change.after),
                 _value(change.after, resolve),
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
@@ -126,13 +102,13 @@ class PartBuilder:
         for bucket, part in sorted(self._parts.items()):
             yield (
                 bucket,
-                _to_table(part.changes, STAGED_CHANGES),
-                _to_table(part.images, IMAGES),
-                _to_table(part.consequences, STAGED_CONSEQUENCES),
+                table_of_rows(part.changes, STAGED_CHANGES),
+                table_of_rows(part.images, IMAGES),
+                table_of_rows(part.consequences, STAGED_CONSEQUENCES),
             )
 
-    def _part(self, identity: bytes) -> _Columns:
-        return self._parts.setdefault(bucket_of(identity, self.buckets), _Columns())
+    def _part(self, identity: bytes) -> _Rows:
+        return self._parts.setdefault(bucket_of(identity, self.buckets), _Rows())
 
     def _table(self, name: str) -> tuple[int, int | None]:
         if name not in self._table_numbers:
@@ -140,22 +116,15 @@ class PartBuilder:
         return self._table_numbers[name]
 
 
-def _bitmap(image: RowImage | None) -> bytes:
-    """Return which columns an image carries, one bit each; no bytes for no image."""
+def _carried(image: RowImage | None) -> bytes:
+    """Return the columns that an image carries, one bit each; no bytes for no image."""
     if image is None:
         return b""
     return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
 
 
 def _value(image: RowImage | None, ordinal: int | None) -> int:
-    """Return the value of an image's resolve column; 0 for one that is NULL or absent."""
+    """Return the value of an image's resolve column; 0 if it is NULL or absent."""
     value = ABSENT if image is None or ordinal is None else image.value(ordinal)
     # Signed columns are refused before anything is resolved.
     return value if isinstance(value, int) and value > 0 else 0
-
-
-def _to_table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
-    columns = zip(*rows, strict=True) if rows else [() for _ in schema]
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)], schema=schema
-    )

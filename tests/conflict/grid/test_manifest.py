@@ -1,12 +1,16 @@
 """`history.json`."""
 
-import json
+from pathlib import Path
 
 import attrs
+import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.manifest import Manifest, SegmentFacts, resolve_columns, table_numbers
+from conflict.errors import HistoryError
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
+from conflict.grid.tables import TableNumbers, resolve_columns, table_numbers
+from conflict.ingestion.plan import load_plan
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.schema.create_table import parse_schema
@@ -40,26 +44,33 @@ MANIFEST = Manifest(
 )
 
 
-def test_round_trip():
-    """A manifest that goes through JSON is the same, epochs of 64 bits and types among it."""
-    text = json.dumps(MANIFEST.to_json())
-    assert Manifest.from_json(json.loads(text)) == MANIFEST
+def test_a_manifest_comes_back_from_disk(tmp_path: Path):
+    """Epochs and sizes of 64 bits, types, and names among it."""
+    folder = Folder(str(tmp_path))
+    assert load_manifest(folder) is None
+    write_manifest(folder, MANIFEST)
+    assert read_manifest(folder) == MANIFEST
 
 
-def test_document():
-    """The document is plain: its format, names, numbers and lists."""
-    document = MANIFEST.to_json()
-    assert document["format"] == 6
-    assert document["types"] == {"d.t": [[3, 0, 0], [246, 65, 30], [15, 9, 0]]}
-    assert document["segments"]["A"][1] == {
-        "file": "a/binlog.000002",
-        "start": 158,
-        "stop": 900,
-        "first_epoch": 9223372036854775809,
-        "last_epoch": 18446744073709551615,
-        "changes": 3,
-        "digest": "",
-    }
+@pytest.mark.parametrize("name", ["history.json", "ingest.json"])
+@pytest.mark.parametrize(("content", "found"), [({"format": 5}, "5"), ({"format": 7}, "7"), ({}, "unknown")])
+def test_another_format_is_refused(name: str, content: dict[str, int], found: str, tmp_path: Path):
+    """Whichever document has it; the error names folder and numbers, and says what to do."""
+    folder = Folder(str(tmp_path))
+    folder.write_json(name, content)
+    read = load_manifest if name == "history.json" else load_plan
+    with pytest.raises(HistoryError) as refusal:
+        read(folder)
+    assert str(refusal.value) == (
+        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 6; "
+        "ingest the binlogs again into another folder"
+    )
+
+
+def test_no_history_is_refused(tmp_path: Path):
+    """A folder without a manifest is no History."""
+    with pytest.raises(HistoryError, match=r"there is no History in .*; make one with ndb-conflict ingest"):
+        read_manifest(Folder(str(tmp_path)))
 
 
 def test_layouts():

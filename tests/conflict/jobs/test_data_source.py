@@ -9,8 +9,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from conflict.jobs.data_source import register
 
-DEMO = Path(__file__).parents[1] / "recordings" / "demo"
-PROBE = Path(__file__).parents[1] / "recordings" / "conflict" / "max" / "probe_type8"
+DEMO = Path(__file__).parents[2] / "recordings" / "demo"
+PROBE = Path(__file__).parents[2] / "recordings" / "conflict" / "max" / "probe_type8"
 
 
 def _read(spark: SparkSession, path: Path, **options: str) -> DataFrame:

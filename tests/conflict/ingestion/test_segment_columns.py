@@ -17,18 +17,21 @@ from conflict.conformance.case import ConflictCase
 from conflict.errors import ConflictError
 from conflict.grid.epoch_files import epochs_table, read_summaries
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import PartBuilder, TableNumbers
-from conflict.grid.manifest import load_manifest, table_numbers
+from conflict.grid.manifest import load_manifest
+from conflict.grid.part_builder import PartBuilder
+from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.schedule import summarize
+from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns
-from conflict.ingestion.segment_task import SegmentTask, load_record, read_segment
+from conflict.ingestion.segment_records import load_record
+from conflict.ingestion.segment_task import SegmentTask, read_segment
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.errors import FormatError
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from tests.conflict.growing import DEMO, Recording, ingested
-from tests.conflict.test_ingest import (
+from tests.conflict.raw_events import (
     BEGIN,
     COMMIT,
     HIDDEN_ID,
@@ -48,10 +51,11 @@ from tests.conflict.test_ingest import (
     status,
     update,
 )
+from tests.corpora import RECORDINGS as BUNDLED
 from tests.corpora import SHARED
 from tests.ndb_formats.building import MAGIC, description_event, query_body, rows_body, table_map_body
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
+RECORDINGS = BUNDLED / "conflict"
 TABLES = Schema(tuple(table for table in SCHEMA.tables if table.name == "t"))
 NUMBERS = TableNumbers(TABLES.tables, {"d.t": "x"})
 BUCKETS = 3
@@ -67,16 +71,17 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
             summaries.append(summarize(epoch))
     except (FormatError, ConflictError) as fault:
         error = fault
-    found = read_columns(segment, server_id, schema, numbers, BUCKETS, 0)
-    if found is None:
+    try:
+        found = read_columns(segment, server_id, schema, numbers, BUCKETS, 0)
+    except UnreadableError:
         assert error is not None or segment.stop <= segment.start + 4, "only what is wrong is left to the scalar reader"
         return False
     assert (type(found.error), str(found.error)) == (type(error), str(error))
     assert found.epochs.to_pylist() == epochs_table(summaries).to_pylist()
     assert found.settled == reader.settled
     assert found.left_out == (reader.rows_pending if error is not None else 0)
-    assert found.shapes.types == {name: layout.types for name, layout in reader.layouts.items()}
-    expected, parts = list(builder.tables()), list(found.tables())
+    assert found.types == {name: layout.types for name, layout in reader.layouts.items()}
+    expected, parts = list(builder.tables()), list(found.parts)
     assert [part[0] for part in parts] == [part[0] for part in expected]
     for part, other in zip(parts, expected, strict=True):
         for table, scalar in zip(part[1:], other[1:], strict=True):
