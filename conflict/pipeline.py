@@ -1,5 +1,5 @@
 """
-A run from its configuration to its result, with either engine.
+A run from its configuration to its result, on any engine.
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 def check_built(configuration: Configuration) -> None:
     """
-    Make sure that every function of a run is built, and every pair of functions that meet in one table.
+    Refuse a table that has a function by epoch on one cluster and one by column on the other.
 
     Raises:
-        NotBuiltError: One is not.
+        NotBuiltError: A table has both.
     """
     tables: dict[str, set[Argument]] = {}
     for setups in configuration.setups().values():
@@ -150,7 +150,7 @@ def resolve_settled(
     skip_missing: bool = False,
 ) -> tuple[History, Resolution, list[Inference]]:
     """
-    Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
+    Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
     Args:
         history: What happened.
