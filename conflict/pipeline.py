@@ -226,11 +226,8 @@ def run_ingest(
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
     """
-    from conflict.jobs.session import (  # noqa: PLC0415  # only this module needs pyspark
-        check_shared,
-        spark_runner,
-        spark_session,
-    )
+    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
@@ -264,12 +261,9 @@ def run_spark(
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
         HistoryError: The History is of something else, or not finished.
     """
-    from conflict.jobs.session import (  # noqa: PLC0415  # only these modules need pyspark
-        check_shared,
-        spark_runner,
-        spark_session,
-    )
+    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
     from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
+    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     check_built(configuration)
     ship_by_value(configuration.functions)
