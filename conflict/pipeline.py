@@ -241,11 +241,8 @@ def _folder(given: Folder | str) -> Folder:
 
 def _spark(out: Folder, progress: StageProgress) -> Runner:
     """Start Spark, and make sure that its tasks see the folder of the result."""
-    from conflict.jobs.session import (  # noqa: PLC0415  # nothing else here needs pyspark
-        check_shared,
-        spark_runner,
-        spark_session,
-    )
+    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()

@@ -1,5 +1,5 @@
 """
-Binlogs to a History in memory.
+Binlogs to a History in memory, with the scalar reader.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class ClusterReading:
         cluster: The cluster.
         epochs: Every complete epoch.
         layouts: Layout of each table met.
-        error: Why reading ended before the end; None if it did not.
-        left_out: Row operations of the epoch that was cut off.
+        error: Why they could not be read to the end; None if they could.
+        left_out: Row operations of the epoch that the error cut off.
     """
 
     cluster: ClusterConfiguration
@@ -42,7 +42,7 @@ class ClusterReading:
 
 
 def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReading:
-    """Read a cluster's binlogs in this process; what comes before a fault is kept."""
+    """Read a cluster's binlogs in this process; what comes before an error is kept."""
     reader = EpochReader(cluster.server_id, schema)
     reading = ClusterReading(cluster, layouts=reader.layouts)
     try:
@@ -56,7 +56,7 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReadin
 def history_of(
     configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
 ) -> History:
-    """Make a History, in memory, of what was read."""
+    """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
     clusters, assumed = [], {}
     layouts: dict[str, RowLayout] = {}
@@ -75,7 +75,7 @@ def history_of(
 
 
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
-    """Return the epochs of each cluster that do not build on something that is not there."""
+    """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
     return consistent_cut(summaries, configuration.server_ids)
 
@@ -88,7 +88,7 @@ def schedule_of(
     *,
     cut: bool,
 ) -> tuple[list[EpochApply], int]:
-    """Return when a cluster took the other's epochs, and how many places were assumed."""
+    """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
     return place_applies(
         summaries[cluster.name],

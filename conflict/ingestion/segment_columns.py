@@ -1,5 +1,5 @@
 """
-Reads a segment in columns: the same content as `conflict.ingestion.segment_rows` reads row by row.
+Reads a segment in columns, with the same result as the scalar reader.
 
 Compiled code walks over the events and finds the images, the key and the compared value of every row. Events are then
 divided into epochs and groups, and rows are put in order. No Python runs per row, event or epoch. What cannot be read

@@ -308,11 +308,11 @@ class TestFaults:
         """Rows belong to an epoch, which begins with BEGIN."""
         error = self.fault(*MAPS, insert(1))
         assert isinstance(error, CorruptError)
-        assert error.message == "it stands outside a transaction"
+        assert error.message == "it is outside a transaction"
 
     def test_rows_after_commit(self):
         """COMMIT ends it."""
-        assert self.fault(BEGIN, *MAPS, status(OWN, 5), COMMIT, insert(1)).message == "it stands outside a transaction"
+        assert self.fault(BEGIN, *MAPS, status(OWN, 5), COMMIT, insert(1)).message == "it is outside a transaction"
 
     def test_unknown_table_id(self):
         """Rows refer to a Table_map event before them."""
