@@ -24,30 +24,6 @@ def payloads(x: int | None, v: int | None = None, *, with_v: bool = False) -> di
     return dict(zip(written.present, written.payloads, strict=True))
 
 
-def test_counter_names():
-    """Counters have the names that SHOW STATUS gives them."""
-    assert list(run("")["A"].result.counters) == [
-        "Ndb_conflict_fn_old",
-        "Ndb_conflict_fn_max",
-        "Ndb_conflict_fn_max_del_win",
-        "Ndb_conflict_fn_max_ins",
-        "Ndb_conflict_fn_max_del_win_ins",
-        "Ndb_conflict_fn_epoch",
-        "Ndb_conflict_fn_epoch_trans",
-        "Ndb_conflict_fn_epoch2",
-        "Ndb_conflict_fn_epoch2_trans",
-        "Ndb_conflict_trans_row_conflict_count",
-        "Ndb_conflict_trans_row_reject_count",
-        "Ndb_conflict_trans_reject_count",
-        "Ndb_conflict_trans_detect_iter_count",
-        "Ndb_conflict_trans_conflict_commit_count",
-        "Ndb_conflict_epoch_delete_delete_count",
-        "Ndb_conflict_reflected_op_prepare_count",
-        "Ndb_conflict_reflected_op_discard_count",
-        "Ndb_conflict_refresh_op_count",
-    ]
-
-
 class TestRows:
     """Author and epoch of rows."""
 
