@@ -4,6 +4,7 @@ import pytest
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
+from conflict.reference.applier import Applier
 from conflict.reference.epoch_log import ExceptionRow
 from conflict.reference.row_store import Row
 from conflict.rules.decision import Cause, Verdict
@@ -240,5 +241,5 @@ class TestEffects:
 def test_a_take_of_an_epoch_without_changes():
     """An epoch of which nothing is known does nothing but count as taken."""
     sites = run("A:i1=1@1")
-    sites["B"].apply_epoch(EpochApply(11, 0, "A", 99), sites["A"])
+    Applier(sites["B"]).apply_epoch(EpochApply(11, 0, "A", 99), sites["A"])
     assert (sites["B"].relayed, sites["B"].outcomes, sites["B"].result.effects) == ({11: {"A": 99}}, [], {(11, 0): {}})

@@ -4,7 +4,7 @@ import pytest
 
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, Cell, Image, judge
+from conflict.rules.functions import FUNCTIONS, Argument, Cell, FunctionSpec, Image, judge
 from ndb_formats.events.rows_event import Operation
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
@@ -76,7 +76,7 @@ def test_the_image_that_must_carry_the_resolve_column(name: str, needs: dict[Ope
 
 
 @pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
-def test_properties_follow_from_the_name(spec):
+def test_properties_follow_from_the_name(spec: FunctionSpec):
     """EPOCH*: extra GCI bits and refreshes; EPOCH2*: roles; *_TRANS: transactions; *_INS: conditional writes."""
     by_epoch, second = "EPOCH" in spec.name, "EPOCH2" in spec.name
     assert (spec.argument is Argument.GCI_BITS, spec.refreshes) == (by_epoch, by_epoch)
