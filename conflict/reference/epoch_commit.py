@@ -82,7 +82,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
 
 
 def _effects(final: EpochPass) -> dict[RowKey, Effect]:
-    """Return what the NDB transaction did to each row: nothing to one that came and went; a refresh replaces all else."""
+    """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
     store, effects = final.cluster.store, {}
     for key, changed in final.changed.items():
         if store.get(key) is not None:

@@ -97,6 +97,12 @@ class TestSkipMissing:
         assert (rows(found, "B"), counters(found, "B")) == ([(1, 7, None)], {})
         assert found.clusters["B"].stop is None
 
+    def test_an_insert_that_lacks_the_value_is_skipped_though_it_could_not_become_a_row(self):
+        """The missing value is noticed first, as in the kernels: nothing counts as a conflict."""
+        found = resolved("A:im1@1 B:<1@11", b=MAX_INS, skip_missing=True)
+        assert [each.verdict for each in found.outcomes] == [Verdict.SKIPPED]
+        assert counters(found, "B") == {}
+
     def test_not_left_out(self):
         """Otherwise the applier stops there."""
         found = resolved(self.TEXT, b=MAX)
