@@ -19,7 +19,7 @@ from conflict.rules.decision import (
     Verdict,
     stored_precision,
 )
-from conflict.rules.functions import ConflictFunction, Image
+from conflict.rules.functions import Cell, ConflictFunction, Image
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
@@ -81,7 +81,8 @@ def decide_by_function(
     decision = function.spec.decide(state, IncomingOperation(change.operation, before, after, max_replicated_epoch))
     conditional = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
     if conditional and row is None and _cannot_be_inserted(change, table):
-        decision = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
+        rejected = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
+        decision = IGNORED if function.spec.write is Cell.APPLY else rejected
     reflected = bool(change.flags & ConflictFlag.REFLECTED)
     return DISCARDED if reflected and decision.verdict is Verdict.REJECTED else decision
 
