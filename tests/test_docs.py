@@ -246,6 +246,15 @@ def test_cells() -> None:
         assert {name_of(judge(cell, RowState(False), each)) for each in inserts} <= {"applied"}
 
 
+def test_cells_of_a_run_file() -> None:
+    """The page lists the cells that the reader accepts, and shows the example that the tests use."""
+    listed = {row[0]: row[1] for row in table("adding.md", "entry", "what it can be")}
+    for operation in ("write", "update", "delete"):
+        assert set(listed[operation].split(", ")) == {cell.words for cell in cells_of(operation)}
+    example = (ROOT / "docs/examples/at_least.py").read_text("utf-8").split("\n\n", 1)[1]
+    assert example in _text(PAGES["adding.md"])
+
+
 def cells_of(operation: str) -> set[Cell]:
     """Return the cells that a function can have for one kind of operation, as the run file's reader names them."""
     row = {"name": "F", "write": "apply", "update": "apply", "delete": "apply", operation: ""}
