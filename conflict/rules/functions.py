@@ -1,8 +1,9 @@
 """
 The conflict functions as a table: one row per function, one cell per operation.
 
-A cell says how an incoming write, update or delete is judged against the row that it meets. All else follows from the
-cells: which image must carry the resolve column, whether rejected rows are refreshed, how both engines decide.
+A cell says how an incoming write, update or delete is judged against the row that it meets. The cells also say which
+image must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions
+are rejected and whether the clusters have roles. Both engines decide from these.
 `judge` is the scalar meaning of a cell; `conflict.columnar.kernels.rules` is the same over numbers, and property tests
 hold the two together. To add a function, add a row.
 
@@ -40,9 +41,9 @@ class Cell(IntEnum):
     """
     How one kind of operation is judged.
 
-    But for `APPLY`, an update or delete of a missing row is rejected (ROW_DOES_NOT_EXIST). The comparing cells hold the
-    value that the operation brings against the stored one, and reject with ROW_IN_CONFLICT: the value of the after
-    image, or of the before image for `EQUAL` and for deletes.
+    All cells but `APPLY` reject an update or delete of a missing row (ROW_DOES_NOT_EXIST). The comparing cells compare
+    the resolve column of the operation with that of the stored row, and reject with ROW_IN_CONFLICT. They take the
+    value from the after image; `EQUAL`, and every cell of a delete, take it from the before image.
     """
 
     # Nothing is judged: a write is an upsert, and what finds no row is ignored.

@@ -46,7 +46,8 @@ class UpdateFormat:
         logged: Whether they are logged at all.
         updated_only: The images of an update have the written columns and the key, not all columns.
         as_write: An update is logged as a write, which has no before image.
-        minimal: The before image of an update has only the key, and its after image does not have the key.
+        minimal: The before image of an update has only the key; its after image leaves out the key, but for
+            columns of which two different values can be equal (text whose collation is not ``_bin``).
     """
 
     logged: bool = True

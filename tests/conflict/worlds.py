@@ -16,7 +16,8 @@ import attrs
 from hypothesis import strategies as st
 
 from conflict.history.model import Cluster, EpochApply, RowChange, Transaction
-from conflict.reference.applier import ReplayedCluster
+from conflict.reference.applier import Applier
+from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
@@ -82,9 +83,13 @@ class World:
     made: list[Made] = attrs.field(factory=list)
     places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
+    _appliers: list[Applier] = attrs.field(init=False)
     _content: list[bool] = attrs.field(factory=list)
     _greatest: int = 0
     _transactions: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._appliers = [Applier(site) for site in self.sites]
 
     def x(self, cluster: int, number: int, table: str = "t") -> int | None:
         """Return the value of a row; None if it is not there."""
@@ -169,7 +174,7 @@ class World:
         place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
         rows = {number: site.store.get(("d.t", key(number))) for number in range(10)}
-        site.apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
+        self._appliers[cluster].apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
         assert site.result.stop is None, site.result.stop
         self.groups[cluster] += 1
         self._content[cluster] |= bool(site.result.effects[place])

@@ -2,9 +2,12 @@
 
 import pytest
 
-from conflict.rules.decision import Cause, Verdict
+from conflict.reference.decide import decide_by_function
+from conflict.rules.decision import IGNORED, Cause, Verdict
+from conflict.rules.functions import Cell, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
-from tests.conflict.histories import counters, resolved, rows
+from ndb_formats.schema.create_table import parse_schema
+from tests.conflict.histories import MORE_TABLES, change, counters, resolved, rows
 
 EPOCH, TRANS, EPOCH2, MAX, MAX_INS = "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$MAX(x)", "NDB$MAX_INS(x)"
 ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
@@ -79,6 +82,13 @@ class TestIncompleteRows:
         assert (outcome.verdict, outcome.cause) == (Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
         assert counters(found, "B") == {"fn_max_ins": 1}
 
+    def test_a_write_under_the_cell_apply_is_ignored_as_without_a_function(self):
+        """A row of cells may have ``apply`` for writes: nothing is judged, so nothing is a conflict."""
+        policy = FunctionSpec("MINE", "Ndb_conflict_fn_mine", Cell.APPLY, Cell.GREATER, Cell.EQUAL)
+        (table,) = (each for each in parse_schema(MORE_TABLES, database="d").tables if each.name == "m")
+        write = change("im1=5")
+        assert decide_by_function(None, write, ConflictFunction(policy, "x"), table, 0) == IGNORED
+
     def test_a_complete_conditional_write(self):
         """A row that has all it needs is inserted."""
         assert rows(resolved("A:im1=5/7@1 B:<1@11", b=MAX_INS), "B", "d.m") == [(1, 5, 7)]
@@ -96,6 +106,12 @@ class TestSkipMissing:
         assert verdicts == [Verdict.SKIPPED, Verdict.APPLIED, Verdict.SKIPPED]
         assert (rows(found, "B"), counters(found, "B")) == ([(1, 7, None)], {})
         assert found.clusters["B"].stop is None
+
+    def test_an_insert_that_lacks_the_value_is_skipped_though_it_could_not_become_a_row(self):
+        """The missing value is noticed first, as in the kernels: nothing counts as a conflict."""
+        found = resolved("A:im1@1 B:<1@11", b=MAX_INS, skip_missing=True)
+        assert [each.verdict for each in found.outcomes] == [Verdict.SKIPPED]
+        assert counters(found, "B") == {}
 
     def test_not_left_out(self):
         """Otherwise the applier stops there."""

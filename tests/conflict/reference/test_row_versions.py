@@ -14,7 +14,7 @@ from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
 from tests.corpora import SHARED
 
-RECORDINGS = Path(__file__).parents[1] / "recordings" / "conflict"
+RECORDINGS = Path(__file__).parents[2] / "recordings" / "conflict"
 CASES = sorted(path.parent for path in RECORDINGS.glob("epoch*/*/scenario.json"))
 
 

@@ -3,7 +3,7 @@
 import pytest
 
 from conflict.history.model import RowChange
-from conflict.reference.applier import ReplayedCluster
+from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag

@@ -1,70 +1,7 @@
-"""Rows as a data node keeps them: precision of epochs, images written over each other, undo."""
-
-import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+"""Rows as a data node keeps them: images written over each other, undo."""
 
 from conflict.reference.row_store import EMPTY_ROW, Row, RowStore
-from conflict.rules.decision import stored_precision
 from tests.conflict.histories import image
-
-ONES = 0xFFFFFFFF
-HIGH = 7 << 32
-
-
-class TestPrecision:
-    """How exactly a row knows the epoch of its last change."""
-
-    @pytest.mark.parametrize(
-        ("low", "bits", "expected"),
-        [
-            (0, 0, ONES),
-            (1, 0, ONES),
-            (ONES, 0, ONES),
-            (0, 1, 0),
-            (1, 1, ONES),
-            (0, 3, 0),
-            (6, 3, 6),
-            (7, 3, ONES),
-            (8, 3, ONES),
-            (62, 6, 62),
-            (63, 6, ONES),
-            (64, 6, ONES),
-            (2**31 - 2, 31, 2**31 - 2),
-            (2**31 - 1, 31, ONES),
-            (2**31, 31, ONES),
-            (ONES, 31, ONES),
-        ],
-    )
-    def test_low_word(self, low: int, bits: int, expected: int):
-        """The low word is kept below 2^bits - 1, and reads as all ones from there on."""
-        assert stored_precision(HIGH | low, bits) == HIGH | expected
-
-    @pytest.mark.parametrize(
-        ("epoch", "expected"),
-        [
-            (2**64 - 1, 2**64 - 1),
-            (2**63, 2**63),
-            (2**63 + 100, 2**63 + ONES),
-        ],
-    )
-    def test_high_epochs(self, epoch: int, expected: int):
-        """Epochs are unsigned 64-bit numbers."""
-        assert stored_precision(epoch, 6) == expected
-
-    @settings(deadline=None)
-    @given(epoch=st.integers(0, 2**64 - 1), bits=st.integers(0, 31))
-    def test_never_earlier(self, epoch: int, bits: int):
-        """What is read is never before the true epoch, and always in the same global checkpoint."""
-        stored = stored_precision(epoch, bits)
-        assert stored >= epoch
-        assert stored >> 32 == epoch >> 32
-
-    @settings(deadline=None)
-    @given(epoch=st.integers(0, 2**64 - 1), bits=st.integers(0, 30))
-    def test_more_bits_are_no_less_exact(self, epoch: int, bits: int):
-        """A further bit never makes the epoch that is read later."""
-        assert stored_precision(epoch, bits + 1) <= stored_precision(epoch, bits)
 
 
 class TestRow:

@@ -4,6 +4,7 @@ import pytest
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
+from conflict.reference.applier import Applier
 from conflict.reference.epoch_log import ExceptionRow
 from conflict.reference.row_store import Row
 from conflict.rules.decision import Cause, Verdict
@@ -22,30 +23,6 @@ def payloads(x: int | None, v: int | None = None, *, with_v: bool = False) -> di
         columns[2] = v
     written = image("t", columns)
     return dict(zip(written.present, written.payloads, strict=True))
-
-
-def test_counter_names():
-    """Counters have the names that SHOW STATUS gives them."""
-    assert list(run("")["A"].result.counters) == [
-        "Ndb_conflict_fn_old",
-        "Ndb_conflict_fn_max",
-        "Ndb_conflict_fn_max_del_win",
-        "Ndb_conflict_fn_max_ins",
-        "Ndb_conflict_fn_max_del_win_ins",
-        "Ndb_conflict_fn_epoch",
-        "Ndb_conflict_fn_epoch_trans",
-        "Ndb_conflict_fn_epoch2",
-        "Ndb_conflict_fn_epoch2_trans",
-        "Ndb_conflict_trans_row_conflict_count",
-        "Ndb_conflict_trans_row_reject_count",
-        "Ndb_conflict_trans_reject_count",
-        "Ndb_conflict_trans_detect_iter_count",
-        "Ndb_conflict_trans_conflict_commit_count",
-        "Ndb_conflict_epoch_delete_delete_count",
-        "Ndb_conflict_reflected_op_prepare_count",
-        "Ndb_conflict_reflected_op_discard_count",
-        "Ndb_conflict_refresh_op_count",
-    ]
 
 
 class TestRows:
@@ -264,5 +241,5 @@ class TestEffects:
 def test_a_take_of_an_epoch_without_changes():
     """An epoch of which nothing is known does nothing but count as taken."""
     sites = run("A:i1=1@1")
-    sites["B"].apply_epoch(EpochApply(11, 0, "A", 99), sites["A"])
+    Applier(sites["B"]).apply_epoch(EpochApply(11, 0, "A", 99), sites["A"])
     assert (sites["B"].relayed, sites["B"].outcomes, sites["B"].result.effects) == ({11: {"A": 99}}, [], {(11, 0): {}})
