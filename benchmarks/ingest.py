@@ -1,5 +1,5 @@
 """
-How fast one core reads a run of an NDB binlog into the parts of a History, and numbers its keys.
+How fast one core reads an NDB binlog into a History, and numbers its keys.
 
     python -m benchmarks.ingest --size 64 --out build/bench/ingest.json
 
@@ -31,17 +31,18 @@ BUCKETS = 4
 
 
 def _read(file: Path, history: Folder) -> int:
-    """Read every run of a file; return how many there are."""
-    runs = plan_segments([file]).segments
-    for run in runs:
-        read_segment(SegmentTask("A", SERVER, (str(file),), run, TABLES, NUMBERS, BUCKETS, history))
-    return len(runs)
+    """Read every segment of a file; return how many there are."""
+    segments = plan_segments([file]).segments
+    for segment in segments:
+        read_segment(SegmentTask("A", SERVER, (str(file),), segment, TABLES, NUMBERS, BUCKETS, history))
+    return len(segments)
 
 
-def _number(history: Folder, runs: int) -> None:
+def _number(history: Folder, segments: int) -> None:
+    """Number the keys of all buckets."""
     types = load_record(history, "A", 0).types
     for bucket in range(BUCKETS):
-        number_keys(KeyTask(history, bucket, 0, {"A": range(runs)}, NUMBERS, types))
+        number_keys(KeyTask(history, bucket, 0, {"A": range(segments)}, NUMBERS, types))
 
 
 def main() -> None:

@@ -21,8 +21,8 @@ def folder(tmp_path: Path) -> Folder:
     return Folder(str(tmp_path / "history"))
 
 
-def applies(epochs: list[int]) -> pa.Table:
-    """Return takes with these epochs."""
+def schedule_of(epochs: list[int]) -> pa.Table:
+    """Return epoch applies with these epochs."""
     count = len(epochs)
     columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
     columns += [[False] * count, epochs, [-1] * count]
@@ -31,18 +31,13 @@ def applies(epochs: list[int]) -> pa.Table:
     )
 
 
-def test_path_of_a_part():
-    """Parts lie by kind, cluster, run and bucket."""
-    assert part("changes", "A", 3, 12) == "changes/cluster=A/segment=00003/bucket=00012.parquet"
-
-
 class TestTables:
     """Parquet."""
 
     @pytest.mark.parametrize("path", ["schedule.parquet", "deep/er/schedule.parquet"])
     def test_round_trip(self, folder: Folder, path: str):
         """Unsigned 64-bit numbers come back as they were; folders are made as needed."""
-        folder.write_table(path, applies(HIGH))
+        folder.write_table(path, schedule_of(HIGH))
         read = folder.read_table(path, SCHEDULE)
         assert read.schema == SCHEDULE
         assert read.column("foreign_epoch").to_pylist() == HIGH
@@ -56,14 +51,14 @@ class TestTables:
         assert [read.column(name).to_pylist() for name in IMAGES.names] == columns
 
     def test_some_columns(self, folder: Folder):
-        """Only the columns that are asked for are read, in that order."""
-        folder.write_table("schedule.parquet", applies(HIGH))
+        """Only the named columns are read, in that order."""
+        folder.write_table("schedule.parquet", schedule_of(HIGH))
         read = folder.read_table("schedule.parquet", SCHEDULE, ["epoch", "applier"])
         assert read.column_names == ["epoch", "applier"]
         assert read.column("epoch").to_pylist() == HIGH[::-1]
 
-    def test_what_is_never_null_says_so(self, folder: Folder):
-        """It is known without reading a value; a file that is not there holds no NULL."""
+    def test_a_column_without_nulls_is_not_nullable(self, folder: Folder):
+        """Which is known without reading a value; a file that does not exist holds no NULL."""
         kinds = {"all": pa.int64(), "some": pa.int64(), "none": pa.int64()}
         columns = {"all": [None, None], "some": [None, 2], "none": [1, 2]}
         folder.write_table("a.parquet", never_null(pa.table(columns, pa.schema(kinds))))
@@ -87,18 +82,18 @@ class TestTables:
 
     @pytest.mark.parametrize("schema", [CHANGES, KEYS, SCHEDULE])
     def test_a_missing_part_is_empty(self, folder: Folder, schema: pa.Schema):
-        """A bucket that has no rows in a run has no file."""
+        """A bucket that has no rows in a segment has no file."""
         read = folder.read_table(part("changes", "A", 0, 0), schema)
         assert (len(read), read.schema) == (0, schema)
 
     def test_a_missing_part_of_some_columns(self, folder: Folder):
-        """It has the columns that are asked for."""
+        """It has the named columns."""
         assert folder.read_table("none.parquet", SCHEDULE, ["epoch"]).schema.names == ["epoch"]
 
     def test_several(self, folder: Folder):
         """Files are joined in the order given; those that are missing add nothing."""
-        folder.write_table("0.parquet", applies([1, 2]))
-        folder.write_table("2.parquet", applies([2**64 - 1]))
+        folder.write_table("0.parquet", schedule_of([1, 2]))
+        folder.write_table("2.parquet", schedule_of([2**64 - 1]))
         read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), SCHEDULE)
         assert read.column("foreign_epoch").to_pylist() == [2**64 - 1, 1, 2]
 
@@ -108,7 +103,7 @@ class TestTables:
 
     def test_a_path_that_looks_partitioned(self, folder: Folder):
         """Names such as ``cluster=A`` on the way add no columns."""
-        folder.write_table(part("keys", "A", 0, 1), applies([5]))
+        folder.write_table(part("keys", "A", 0, 1), schedule_of([5]))
         assert folder.read_table(part("keys", "A", 0, 1), SCHEDULE).column_names == SCHEDULE.names
 
     def test_long_decimals(self, folder: Folder):
@@ -173,7 +168,7 @@ class TestFiles:
 
 
 def test_arrays_are_replaced_whole(tmp_path: Path) -> None:
-    """Arrays come back with their types; who has mapped a file keeps what it saw when another one takes its place."""
+    """Arrays keep their types; who has mapped a file keeps its content when it is replaced."""
     folder = Folder(str(tmp_path))
     first = {"epoch": np.array([2**63, 2**64 - 1], np.uint64), "key": np.zeros(0, np.int32)}
     folder.write_arrays("rows.arrow", first)

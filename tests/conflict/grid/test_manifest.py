@@ -45,7 +45,7 @@ MANIFEST = Manifest(
 
 
 def test_a_manifest_comes_back_from_disk(tmp_path: Path):
-    """Epochs and sizes of 64 bits, types, and names among it."""
+    """With epochs of 64 bits, types and names."""
     folder = Folder(str(tmp_path))
     assert load_manifest(folder) is None
     write_manifest(folder, MANIFEST)
@@ -55,7 +55,7 @@ def test_a_manifest_comes_back_from_disk(tmp_path: Path):
 @pytest.mark.parametrize("name", ["history.json", "ingest.json"])
 @pytest.mark.parametrize(("content", "found"), [({"format": 5}, "5"), ({"format": 7}, "7"), ({}, "unknown")])
 def test_another_format_is_refused(name: str, content: dict[str, int], found: str, tmp_path: Path):
-    """Whichever document has it; the error names folder and numbers, and says what to do."""
+    """In both documents; the error names the folder and both numbers, and says what to do."""
     folder = Folder(str(tmp_path))
     folder.write_json(name, content)
     read = load_manifest if name == "history.json" else load_plan
@@ -89,7 +89,7 @@ def test_resolve_columns():
 
 
 def test_table_numbers():
-    """Tables are numbered as they stand in the schema, exceptions tables left out."""
+    """Tables are numbered in the order of the schema, exceptions tables left out."""
     clusters = tuple(ClusterConfiguration(name, number, ()) for number, name in ((1, "A"), (2, "B")))
     rows = (ReplicationRow("d", "t", 0, 7, "NDB$MAX(x)"),)
     numbers = table_numbers(Configuration(clusters, SCHEMA, rows))

@@ -55,7 +55,7 @@ class TestBucketOf:
     ],
 )
 def test_effect_of(text: str, flags: int, effect: Effect):
-    """A logged consequence says what the applier did: a refresh by its flag, a delete by its kind."""
+    """The effect of a consequence: a refresh by its flag, a delete by its operation."""
     plain = change(text)
     logged = RowChange(plain.table, plain.key, plain.operation, plain.before, plain.after, flags=ConflictFlag(flags))
     assert effect_of(logged) is effect
@@ -201,7 +201,7 @@ class TestEpochs:
         ]
 
     def test_nothing(self):
-        """A run without rows has no buckets."""
+        """A segment without rows has no buckets."""
         builder = PartBuilder(NUMBERS, 4, [])
         builder.add(BinlogEpoch(5, (), (), ()))
         assert list(builder.tables()) == []

@@ -118,8 +118,8 @@ class TestChanges:
         """Epochs are unsigned 64-bit numbers."""
         assert epoch_of(insert(1), number=number).number == number
 
-    def test_tables_that_nobody_asked_for(self):
-        """Their rows are passed over."""
+    def test_tables_that_are_not_read(self):
+        """Their rows are ignored."""
         other = (TABLE_MAP, OWN, table_map_body(LONG, table_id=9, table=b"unknown", database=b"d"))
         row = (WRITE, OWN, rows_body(b"\0\1\0\0\0", 1, [[0]], table_id=9, extra=extra(1)))
         assert groups(epoch_of(other, row, insert(1, transaction=2))) == [(0, [key(1)])]
@@ -136,7 +136,7 @@ class TestGroups:
     """Groups by transaction id."""
 
     def test_order_of_first_appearance(self):
-        """Operations of one id are one transaction, wherever they stand."""
+        """Operations of one id are one transaction, wherever they are logged."""
         epoch = epoch_of(
             insert(1, transaction=70), insert(2, transaction=60), insert(3, transaction=70), insert(4, transaction=80)
         )
@@ -158,7 +158,7 @@ class TestGroups:
         assert groups(epoch) == [(0, [key(1)]), (2, [key(3)])]
 
     def test_an_applied_epoch_after_its_rows(self):
-        """The row of ndb_apply_status may stand anywhere in its group."""
+        """The row of ndb_apply_status may be anywhere in its group."""
         epoch = epoch_of(insert(2, transaction=60, author=OTHER), status(OTHER, 500, 60))
         assert epoch.applied == (AppliedEpoch(0, OTHER, 500),)
 
@@ -238,7 +238,7 @@ class TestTransactions:
         assert (epoch.number, epoch.transactions, epoch.applied, epoch.consequences) == (5, (), (), ())
 
     def test_other_statements(self):
-        """DDL stands outside of epochs and is passed over; a transaction of another engine is none."""
+        """DDL is outside of epochs and ignored; a transaction of another engine is no epoch."""
         ddl = (QUERY, OWN, query_body(b"d", b"CREATE TABLE d.t (k INT)"))
         assert feed([ddl, BEGIN, COMMIT, COMMIT]) == []
 
@@ -263,7 +263,7 @@ class TestFaults:
     """What cannot be read names file and position."""
 
     def fault(self, *raws: Raw, schema: Schema = SCHEMA) -> FormatError:
-        """Return the error that the last of these events raises; it stands at position 100 times its number."""
+        """Return the error that the last of these events raises; its position is 100 times its number."""
         reader = EpochReader(OWN, schema)
         feed(raws[:-1], reader)
         (*_, last) = events(raws)
@@ -361,12 +361,12 @@ class TestFaults:
 
 
 def in_file(*raws: Raw) -> bytes:
-    """Return events as they stand in a file; all have server id 3."""
+    """Return the bytes of events in a file; all have server id 3."""
     return b"".join(event_bytes(code, body) for code, _, body in raws)
 
 
 def file_epoch(number: int) -> bytes:
-    """Return an epoch as it stands in a file."""
+    """Return the bytes of an epoch in a file."""
     return in_file(BEGIN, *MAPS, status(OWN, number), insert(number % 100), COMMIT)
 
 

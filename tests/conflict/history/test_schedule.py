@@ -1,4 +1,4 @@
-"""When each cluster took which epoch of the other."""
+"""When each cluster applied which epoch of the other."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def sent(number: int, *back: int) -> Summary:
 def placed(
     applier: list[Summary], source: list[Summary], hints: dict[int, Hint] | None = None, *, cut: bool = False
 ) -> tuple[list[tuple[int, int, int, bool]], int]:
-    """Return (foreign epoch, own epoch, group, traced) of each take, and how many places were assumed."""
+    """Return (foreign epoch, own epoch, group, traced) of each epoch apply, and how many places were assumed."""
     known = [] if hints is None else [hints]
     applies, assumed = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=known, cut=cut)
     assert all(apply.source == "B" for apply in applies)
@@ -35,11 +35,11 @@ class TestTraced:
     """Epochs that the binlog shows."""
 
     def test_nothing(self):
-        """Without epochs there are no takes."""
+        """Without epochs there is nothing to apply."""
         assert placed([], []) == ([], 0)
 
     def test_where_the_binlog_shows_it(self):
-        """A take stands in the epoch and group in which its row stands."""
+        """It is in the epoch and group of its row of ndb_apply_status."""
         applier = [own(5, 0, applied=((1, 100), (2, 101))), own(6, applied=((0, 103),))]
         source = [sent(100), sent(101), sent(103)]
         assert placed(applier, source) == ([(100, 5, 1, True), (101, 5, 2, True), (103, 6, 0, True)], 0)
@@ -82,14 +82,14 @@ class TestUntraced:
         )
 
     def test_after_the_previous_trace(self):
-        """Epochs are taken in order, so it belongs to the epoch that is logged next."""
+        """Epochs are applied in order, so it belongs to the epoch that is logged next."""
         assert placed([own(5, 0, applied=((1, 100),)), own(7, 0)], [sent(100), sent(101)]) == (
             [(100, 5, 1, True), (101, 7, -1, False)],
             1,
         )
 
     def test_in_the_middle_of_an_epoch(self):
-        """After a trace that is not the last group, it stands in that epoch still."""
+        """After a trace that is not the last group, it is still in that epoch."""
         applier = [own(5, 0, 2, applied=((1, 100),))]
         assert placed(applier, [sent(100), sent(101)]) == ([(100, 5, 1, True), (101, 5, 1, False)], 1)
 
@@ -101,7 +101,7 @@ class TestUntraced:
         )
 
     def test_causal_bound(self):
-        """An epoch that carries news of epoch 5 was taken after epoch 5; so is every later one."""
+        """An epoch that carries news of epoch 5 was applied after epoch 5; so was every later one."""
         applier = [own(5, 0), own(6, 0), own(7, 0)]
         assert placed(applier, [sent(100), sent(101, 5), sent(102)]) == (
             [(100, 5, -1, False), (101, 6, -1, False), (102, 6, -1, False)],
@@ -109,7 +109,7 @@ class TestUntraced:
         )
 
     def test_causal_bound_between_logged_epochs(self):
-        """News of an epoch that was not logged stands for the last one logged before."""
+        """News of an epoch that was not logged count as news of the last one logged before it."""
         assert placed([own(5, 0), own(9, 0)], [sent(100, 7)]) == ([(100, 9, -1, False)], 1)
 
     def test_causal_bound_at_the_end(self):
@@ -126,7 +126,7 @@ class TestHints:
     """What is known from elsewhere."""
 
     def test_earliest(self):
-        """It was taken after group 0 of epoch 5, so it belongs to epoch 6."""
+        """It was applied after group 0 of epoch 5, so it belongs to epoch 6."""
         hints = {100: Hint(earliest=(5, 0))}
         assert placed([own(5, 0), own(6, 0)], [sent(100)], hints) == ([(100, 6, -1, False)], 1)
 
@@ -150,21 +150,21 @@ class TestHints:
         assert placed([own(5, 0), own(6, 0)], [sent(100)], hints) == ([(100, 5, -1, False)], 1)
 
     def test_after_a_whole_epoch(self):
-        """A group that no epoch has stands for the epoch's end."""
+        """A group greater than all others is the end of the epoch."""
         hints = {100: Hint(earliest=(5, LAST_GROUP), latest=(5, LAST_GROUP))}
         assert placed([own(5, 0, 1), own(6, 0)], [sent(100)], hints) == ([(100, 6, -1, False)], 0)
 
-    def test_not_taken(self):
-        """An epoch that was not taken has no take."""
+    def test_not_applied(self):
+        """It is not in the schedule."""
         assert placed([own(5, 0)], [sent(100), sent(101)], {101: Hint(applied=False)}) == ([(100, 5, -1, False)], 1)
 
-    def test_traces_win(self):
-        """What the binlog shows is not open to hints."""
+    def test_a_trace_outranks_a_hint(self):
+        """Of place and of whether it was applied at all."""
         hints = {100: Hint(earliest=(9, 0), applied=False)}
         assert placed([own(5, applied=((0, 100),))], [sent(100)], hints) == ([(100, 5, 0, True)], 0)
 
     def test_a_hint_cannot_pass_the_next_trace(self):
-        """Order comes first: epoch 100 is taken before epoch 101 is."""
+        """Order comes first: epoch 100 is applied before epoch 101."""
         hints = {100: Hint(earliest=(9, 0))}
         assert placed([own(5, 0), own(6, applied=((0, 101),))], [sent(100), sent(101)], hints) == (
             [(100, 6, -1, False), (101, 6, 0, True)],
@@ -172,11 +172,11 @@ class TestHints:
         )
 
 
-class TestSetBack:
-    """Replicas that were set back and took epochs again."""
+class TestRewound:
+    """Replicas that were rewound and applied epochs again."""
 
     def test_what_the_trace_shows(self):
-        """An epoch that is not later than the one before shows it; from there on epochs are taken again."""
+        """An epoch that is not later than the one before shows it; from there on epochs are applied again."""
         applier = [own(5, applied=((0, 101),)), own(6, applied=((0, 100),))]
         assert placed(applier, [sent(100), sent(101)]) == (
             [(100, 5, -1, False), (101, 5, 0, True), (100, 6, 0, True), (101, 7, -1, False)],
@@ -184,12 +184,12 @@ class TestSetBack:
         )
 
     def test_twice(self):
-        """Each time begins anew."""
+        """Each rewind starts a new period."""
         applier = [own(number, applied=((0, 100),)) for number in (5, 6, 7)]
         assert placed(applier, [sent(100)]) == ([(100, 5, 0, True), (100, 6, 0, True), (100, 7, 0, True)], 0)
 
     def test_without_a_trace(self):
-        """Hints alone tell that epochs were taken again: they come after the position that is known."""
+        """Hints alone tell that epochs were applied again: they come after the known position."""
         applier = [own(5, applied=((0, 100), (1, 101))), own(6, 0)]
         again = Hint(earliest=(6, 0), latest=(6, 0), run=1)
         found = place_applies(
@@ -211,7 +211,7 @@ class TestSetBack:
         )
 
     def test_what_was_made_later(self):
-        """An epoch that carries news of epoch 6, where epoch 100 was taken again, was not taken before that."""
+        """An epoch that carries news of epoch 6, where epoch 100 was applied again, was not applied before that."""
         applier = [own(5, applied=((0, 100),)), own(6, applied=((0, 100),))]
         source = [sent(100), sent(101, 6)]
         applies, _ = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=[{}, {}])
@@ -221,8 +221,8 @@ class TestSetBack:
             (101, 7, False),
         ]
 
-    def test_not_taken_before(self):
-        """A trace of an epoch that the first hints say was not taken belongs to the time after."""
+    def test_not_applied_before(self):
+        """A trace of an epoch that was not applied before the rewind, by its hint, belongs after it."""
         applier = [own(5, applied=((0, 100),))]
         hints = [{100: Hint(applied=False)}, {100: Hint(run=1)}]
         applies, _ = place_applies(applier, [sent(100)], source_name="B", source_id=2, applier_id=1, hints=hints)
@@ -233,7 +233,7 @@ class TestRuns:
     """Starts of an applier."""
 
     def applies(self, *runs: int) -> list[bool]:
-        """Return which of the takes of epochs 100, 101, ... come first after a start."""
+        """Return which of epochs 100, 101, ... were the first to be applied after a restart."""
         epochs = range(100, 100 + len(runs))
         applier = [own(5, applied=tuple(enumerate(epochs)))]
         hints = [{epoch: Hint(run=run) for epoch, run in zip(epochs, runs, strict=True)}]
@@ -242,15 +242,15 @@ class TestRuns:
         return [apply.restarted for apply in applies]
 
     def test_one_run(self):
-        """The first take of all is no restart: nothing came before it that could be forgotten."""
+        """The first epoch apply of all is no restart: there was nothing to forget."""
         assert self.applies(0, 0, 0) == [False, False, False]
 
     def test_a_new_run(self):
-        """The first take of each later run is one."""
+        """The first epoch apply of each later run is one."""
         assert self.applies(0, 0, 1, 1, 3) == [False, False, True, False, True]
 
     def test_arrival(self):
-        """A take did not begin before the last own epoch that it carries news of, nor before what is known."""
+        """It did not begin before the last own epoch of which it carries news, nor before its hint."""
         applier = [own(5, 0), own(6, 0, applied=((1, 100), (2, 101)))]
         hints = [{101: Hint(earliest=(6, 0))}]
         source = [sent(100, 5), sent(101)]
@@ -262,7 +262,7 @@ class TestCut:
     """Binlogs that end before the other side's do."""
 
     def test_what_may_have_left_a_trace_later(self):
-        """Of what comes after the last trace of a binlog that was cut, nothing is assumed."""
+        """After the last trace of a binlog that was cut short, no untraced epoch is placed."""
         applier = [own(5, 0, applied=((1, 101),)), own(6, 0)]
         source = [sent(100), sent(101), sent(102), sent(103)]
         assert placed(applier, source, cut=True) == ([(100, 5, -1, False), (101, 5, 1, True)], 1)
@@ -274,22 +274,22 @@ class TestCut:
         return [summary.number for summary in kept["A"]], [summary.number for summary in kept["B"]]
 
     def test_nothing_missing(self):
-        """Binlogs of which each holds what the other one shows are kept whole."""
+        """Binlogs that hold all epochs that the other one shows are kept whole."""
         assert self.cut([own(5, 0), own(6, applied=((0, 100),))], [sent(100, 5), sent(101)]) == ([5, 6], [100, 101])
 
     def test_an_epoch_that_is_not_there(self):
-        """What shows an epoch later than all that the other binlog holds is left out, with all that follows."""
+        """An epoch that applied a missing one is left out, with all later ones."""
         a = [own(5, 0), own(6, applied=((0, 100),)), own(7, applied=((0, 101),)), own(8, 0)]
         assert self.cut(a, [sent(100)]) == ([5, 6], [100])
 
     def test_what_builds_on_what_was_left_out(self):
-        """Leaving out goes on from side to side until nothing is missing."""
+        """Epochs of both clusters are left out until nothing is missing."""
         a = [own(5, 0), own(6, applied=((0, 100),)), own(7, applied=((0, 102),)), own(8, 0)]
         assert self.cut(a, [sent(100, 5), sent(101, 8)]) == ([5, 6], [100])
         assert self.cut(a, [sent(100, 7), sent(101)]) == ([5], [])
 
     def test_one_binlog_is_empty(self):
-        """Without the other side's binlog nothing that was applied can be told."""
+        """Without the other binlog, only epochs before the first applied one are kept."""
         assert self.cut([own(5, 0), own(6, applied=((0, 100),))], []) == ([5], [])
 
     def test_an_epoch_from_before_the_beginning(self):
@@ -325,7 +325,7 @@ def test_summarize():
 
 
 def test_timeline():
-    """Transactions and takes by epoch and group; a take without a trace follows its group, in its own order."""
+    """By epoch and group; an untraced epoch apply follows its group, in its own order."""
     first, second, third = Transaction(5, 0, ()), Transaction(5, 2, ()), Transaction(6, 0, ())
     traced = EpochApply(5, 1, "B", 100)
     untraced = [EpochApply(5, 1, "B", epoch, traced=False) for epoch in (101, 102)]

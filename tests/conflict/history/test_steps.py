@@ -34,19 +34,19 @@ def test_no_steps():
 
 
 def test_both_sides_get_hints():
-    """Each side's applier takes the other's epochs."""
+    """Each cluster's applier applies the other's epochs."""
     summaries = {"A": [Summary(10, (0,), ())], "B": [Summary(100, (0,), ())]}
     found = hints_of_steps([commit("A", 10), commit("B", 100)], summaries)
     assert found == {"A": [{100: Hint((10, 0), None)}], "B": [{10: Hint((0, -1), None)}]}
 
 
 def test_not_before_it_was_made():
-    """Transactions that ran before the epoch was made came before it was taken."""
+    """Transactions that ran before the epoch was made came before it was applied."""
     assert hints([commit("A", 10), commit("B", 100), commit("A", 20)]) == {100: Hint((10, 0), None)}
 
 
-def test_a_stopped_applier_takes_nothing_until_it_starts():
-    """What ran while it stood still came first."""
+def test_a_stopped_applier_applies_nothing_until_it_starts():
+    """What ran while it was stopped came first."""
     steps = [
         commit("A", 10),
         action("stop", "A"),
@@ -59,17 +59,17 @@ def test_a_stopped_applier_takes_nothing_until_it_starts():
 
 
 def test_never_started_again():
-    """An epoch made after the last stop was not taken."""
+    """An epoch made after the last stop was not applied."""
     assert hints([action("stop", "A"), commit("B", 100)]) == {100: Hint(applied=False)}
 
 
 def test_made_before_the_stop():
-    """An epoch made before an applier stops may have been taken by then."""
+    """An epoch made before an applier stops may have been applied by then."""
     assert hints([commit("A", 10), commit("B", 100), action("stop", "A")]) == {100: Hint((10, 0), None)}
 
 
 def test_the_other_applier_does_not_matter():
-    """Stopping B's applier says nothing of A's."""
+    """A stop of B's applier is no hint on A's."""
     assert hints([action("stop", "B"), commit("A", 10), commit("B", 100)]) == {100: Hint((10, 0), None)}
 
 
@@ -79,7 +79,7 @@ def test_a_step_for_both():
 
 
 def test_wait():
-    """When a wait ends, everything has been taken."""
+    """When a wait ends, everything has been applied."""
     steps = [commit("A", 10), commit("B", 100), commit("A", 20), action("wait", "A"), commit("A", 30)]
     assert hints(steps) == {100: Hint((10, 0), (20, 0))}
 
@@ -94,14 +94,14 @@ def test_quiesce():
     assert hints([commit("B", 100), commit("A", 10), action("quiesce")]) == {100: Hint((0, -1), (10, 0))}
 
 
-def test_a_wait_that_gave_up():
-    """A wait with a result did not see everything taken."""
+def test_a_wait_that_timed_out():
+    """A wait with a result ended before everything was applied."""
     steps = [commit("B", 100), action("wait", "A", result="timeout")]
     assert hints(steps) == {100: Hint((0, -1), None)}
 
 
 def test_a_wait_of_a_stopped_applier():
-    """It says nothing."""
+    """It is no hint."""
     steps = [commit("B", 100), action("stop", "A"), action("wait", "A")]
     assert hints(steps) == {100: Hint((0, -1), None)}
 
@@ -165,7 +165,7 @@ def test_an_epoch_that_is_not_in_the_binlog():
 
 
 def test_rewind():
-    """A rewind stops the applier; after the next start it takes every epoch again, in a run of its own."""
+    """A rewind stops the applier; after the next start it applies every epoch again, in a run of its own."""
     steps = [
         commit("B", 100),
         action("wait", "A"),
@@ -183,7 +183,7 @@ def test_rewind():
 
 
 def test_a_rewind_without_a_start():
-    """Nothing is taken again, and what was made after it is not taken at all."""
+    """Nothing is applied again, and what was made after it is not applied at all."""
     steps = [commit("B", 100), action("rewind", "A"), commit("B", 101)]
     summaries = {"A": [Summary(10, (0,), ())], "B": [Summary(number, (0,), ()) for number in (100, 101)]}
     assert hints_of_steps(steps, summaries)["A"] == [

@@ -1,4 +1,4 @@
-"""A run in columns: the parts, epochs and faults that the scalar reader finds."""
+"""A segment read in columns: the parts, epochs and errors that the scalar reader finds."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ BUCKETS = 3
 
 
 def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers) -> bool:
-    """Read a run both ways and compare everything; return whether the columns could be read."""
+    """Read a segment both ways and compare everything; return whether it could be read in columns."""
     reader, builder = EpochReader(server_id, schema), PartBuilder(numbers, BUCKETS, [str(segment.file)])
     summaries, error = [], None
     try:
@@ -92,7 +92,7 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
 
 
 def check_case(folder: Path, segment_bytes: int) -> int:
-    """Compare every run of a recorded case; return how many there are."""
+    """Compare every segment of a recorded case; return how many there are."""
     configuration = ConflictCase.load(folder).configuration()
     numbers = table_numbers(configuration)
     segments = [
@@ -124,7 +124,7 @@ def test_the_whole_corpus():
 
 
 def event(raw: Raw) -> bytes:
-    """Return an event as it stands in a file."""
+    """Return the bytes of an event in a file."""
     code, server, body = raw
     data = struct.pack("<IBIIIH", 1_700_000_000, code, server, 19 + len(body) + 4, 0, 0) + body
     return data + zlib.crc32(data).to_bytes(4, "little")
@@ -218,7 +218,7 @@ FAULTS: dict[str, list[Raw]] = {
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_faults_are_left_to_the_scalar_reader(name: str):
-    """What is wrong is noticed, wherever it stands, and what is fine is not taken for it."""
+    """What is wrong is noticed, and what is right is read."""
     assert check_raws(epoch(1, insert(1)))
     found = check_raws(FAULTS[name])
     assert found == (name == "a broken payload")  # which the pass over the events already notices
@@ -241,7 +241,7 @@ def test_a_table_without_a_key():
         assert not check(Segment(0, file, 0, file.stat().st_size), OWN, SCHEMA, numbers)
 
 
-def test_a_damaged_run_keeps_what_comes_before(tmp_path: Path):
+def test_a_damaged_segment_keeps_what_comes_before(tmp_path: Path):
     """Its record says why, how many rows are left out, and where the last whole epoch ends."""
     file = tmp_path / "binlog.000001"
     head = MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1), insert(2))))
@@ -257,7 +257,7 @@ def test_a_damaged_run_keeps_what_comes_before(tmp_path: Path):
 
 
 def test_summaries_come_back(tmp_path: Path):
-    """What the schedule is worked out of survives the disk."""
+    """What the schedule is derived from survives the disk."""
     demo = Recording.copy(DEMO, tmp_path / "demo")
     history = Folder(str(tmp_path / "history"))
     ingested(demo, history)
@@ -271,7 +271,7 @@ def test_summaries_come_back(tmp_path: Path):
 
 
 def test_schema_without_the_table():
-    """Rows of tables that nobody asked for are passed over, and so is their epoch if nothing is left."""
+    """Rows of tables that are not read are ignored; the epoch stays."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "binlog.000001"
         file.write_bytes(MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1)))))

@@ -1,4 +1,4 @@
-"""Binlog files to runs."""
+"""Binlog files to segments."""
 
 from pathlib import Path
 
@@ -9,7 +9,7 @@ from ndb_formats.errors import CorruptError, TruncatedError
 from tests.ndb_formats.building import MAGIC, QUERY, description_event, event_bytes
 
 GTID, ANONYMOUS_GTID, TAGGED_GTID = 33, 34, 42
-# Headers are 19 bytes and checksums 4: a transaction is 40 + 60 bytes. What stands in the bodies is not read.
+# Headers are 19 bytes and checksums 4: a transaction is 40 + 60 bytes. Bodies are not read.
 START, REST = bytes(17), bytes(37)
 
 
@@ -30,13 +30,8 @@ def file(tmp_path: Path) -> Path:
     return path
 
 
-def test_the_file_is_as_described():
-    """The sizes that these tests count with are right."""
-    assert (len(THREE), len(transaction())) == (392, 100)
-
-
 def places(segments: tuple[Segment, ...]) -> list[tuple[int, int]]:
-    """Return from where to where runs go."""
+    """Return the bounds of segments."""
     return [(segment.start, segment.stop) for segment in segments]
 
 
@@ -51,8 +46,8 @@ def places(segments: tuple[Segment, ...]) -> list[tuple[int, int]]:
         (10**9, [(92, 392)]),
     ],
 )
-def test_runs_start_at_transactions(file: Path, segment_bytes: int, expected: list[tuple[int, int]]):
-    """A run ends where the first transaction after so many bytes starts."""
+def test_segments_start_at_transactions(file: Path, segment_bytes: int, expected: list[tuple[int, int]]):
+    """A segment ends where the first transaction after that many bytes starts."""
     plan = plan_segments([file], segment_bytes)
     assert (places(plan.segments), plan.error) == (expected, None)
 
@@ -64,14 +59,14 @@ def test_every_kind_of_gtid_starts_a_transaction(file: Path, kind: int):
     assert places(plan_segments([file], 1).segments) == [(92, 192), (192, 292)]
 
 
-def test_without_gtid_events_a_file_is_one_run(file: Path):
-    """There is no safe place to split."""
+def test_without_gtid_events_a_file_is_one_segment(file: Path):
+    """There is no safe place to divide it."""
     file.write_bytes(MAGIC + description_event() + event_bytes(QUERY, REST) * 3)
     assert places(plan_segments([file], 1).segments) == [(0, 272)]
 
 
 def test_several_files(file: Path, tmp_path: Path):
-    """Runs are numbered through, and none crosses a file."""
+    """Segments are numbered through, and none crosses a file."""
     other = tmp_path / "binlog.000002"
     other.write_bytes(MAGIC + description_event() + transaction())
     plan = plan_segments([file, other], 200)
@@ -79,7 +74,7 @@ def test_several_files(file: Path, tmp_path: Path):
 
 
 def test_a_file_without_events(file: Path):
-    """A server that was stopped at once leaves the magic alone: one run with nothing in it."""
+    """A server that was stopped at once leaves only the magic: one empty segment."""
     file.write_bytes(MAGIC)
     plan = plan_segments([file])
     assert (places(plan.segments), plan.error) == ([(0, 0)], None)
@@ -95,7 +90,7 @@ def test_a_file_without_events(file: Path):
     ],
 )
 def test_a_cut_file(file: Path, tmp_path: Path, size: int, expected: list[tuple[int, int]]):
-    """The last run reaches to the file's end, so that its reader meets the fault; no later file is read."""
+    """The last segment reaches to the file's end, so that its reader meets the error; no later file is read."""
     later = tmp_path / "binlog.000002"
     later.write_bytes(THREE)
     file.write_bytes(THREE[:size])
@@ -114,7 +109,7 @@ def test_a_cut_between_events_is_no_fault_of_headers(file: Path):
 
 
 def test_a_damaged_header(file: Path):
-    """Where sizes make no sense nothing after them is split."""
+    """Nothing is divided after a size that makes no sense."""
     damaged = bytearray(THREE)
     damaged[192 + 9 : 192 + 13] = bytes(4)  # the size of the second transaction's first event
     file.write_bytes(damaged)

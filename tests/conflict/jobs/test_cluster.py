@@ -103,8 +103,8 @@ def wait_for(find: Callable[[], Found | None], process: subprocess.Popen[bytes],
     return found
 
 
-def said(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
-    """Wait until a program has said something, and return the group of the pattern."""
+def printed(process: subprocess.Popen[bytes], log: Path, pattern: str) -> str:
+    """Wait until a program has printed something, and return the group of the pattern."""
     return wait_for(lambda: re.search(pattern, log.read_text("utf-8", "replace")), process, log).group(1)
 
 
@@ -130,7 +130,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         log = folder / "master.log"
         arguments = [SPARK_CLASS, f"{deploy}.master.Master", *place]
         process = stack.enter_context(running(arguments, log, daemons))
-        master = said(process, log, r"Starting Spark master at (spark://\S+)")
+        master = printed(process, log, r"Starting Spark master at (spark://\S+)")
         workers = []
         for name in ("first", "second"):
             own = folder / name
@@ -139,7 +139,7 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
             arguments = [SPARK_CLASS, f"{deploy}.worker.Worker", *place, *size, master]
             workers.append(Worker(stack.enter_context(running(arguments, own / "worker.log", daemons)), own))
         for worker in workers:
-            said(worker.process, worker.folder / "worker.log", r"(Successfully registered) with master")
+            printed(worker.process, worker.folder / "worker.log", r"(Successfully registered) with master")
         yield Cluster(master, tuple(workers), environment, folder)
 
 
@@ -202,7 +202,7 @@ def connect(cluster: Cluster) -> Iterator[Mapping[str, str]]:
     log = cluster.folder / "connect.log"
     line = command("spark-submit --class").replace("spark://HOST:7077", cluster.master)
     with running(shlex.split(line), log, cluster.configured("connect", "")) as process:
-        address = said(process, log, r"Spark Connect server started at: (\S+)")
+        address = printed(process, log, r"Spark Connect server started at: (\S+)")
         yield {**cluster.environment, "SPARK_REMOTE": f"sc://{address}"}
 
 
@@ -217,7 +217,7 @@ def test_spark_connect_finds_what_one_process_finds(
 
 
 def test_a_folder_that_is_not_shared_is_refused(connect: Mapping[str, str], tmp_path: Path) -> None:
-    """A relative path is another folder on the executors: they find nothing there, and that is said."""
+    """A relative path is another folder on the executors: they find nothing there, and the run is refused."""
     code = """
 from conflict.errors import ConfigurationError
 from conflict.rules.counters import zero_counters

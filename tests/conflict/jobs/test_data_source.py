@@ -55,7 +55,7 @@ def test_tables_can_be_chosen(spark: SparkSession) -> None:
 
 
 def test_flags_are_named(spark: SparkSession) -> None:
-    """Refresh operations say so."""
+    """Refresh operations have the flag REFRESH."""
     flags = [row.flags for row in _read(spark, DEMO / "A.binlog.000001").collect()]
     assert [] in flags
     assert flags.count(["REFRESH"]) == 18

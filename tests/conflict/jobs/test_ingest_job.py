@@ -84,16 +84,16 @@ class TestAppending:
     def test_split_at_transactions(self, name: str, tmp_path: Path, history: Folder):
         """What is there is never written again, and the whole is what one ingest gives."""
         original = RECORDINGS / "conflict" / name if name else DEMO
-        segment = Recording.copy(original, tmp_path / "segment")
-        ends = {cluster: commits(file) or [file.stat().st_size] for cluster, file in segment.files.items()}
+        recording = Recording.copy(original, tmp_path / "recording")
+        ends = {cluster: commits(file) or [file.stat().st_size] for cluster, file in recording.files.items()}
         whole = Folder(str(tmp_path / "whole"))
-        expected = ingested(segment, whole)
+        expected = ingested(recording, whole)
         before: dict[str, Any] = {}
         for share in (0, 1, 2, 3, 4):
-            segment.cut({cluster: places[(len(places) - 1) * share // 4] for cluster, places in ends.items()})
+            recording.cut({cluster: places[(len(places) - 1) * share // 4] for cluster, places in ends.items()})
             if share == 4:
-                shutil.copytree(original, segment.folder, dirs_exist_ok=True)
-            ingested(segment, history)
+                shutil.copytree(original, recording.folder, dirs_exist_ok=True)
+            ingested(recording, history)
             after = written(history)
             assert {path: after[path] for path in before} == before
             before = after
@@ -102,8 +102,8 @@ class TestAppending:
         assert manifest.batches > 1
         assert (manifest.changes, manifest.last_epochs) == (expected.manifest.changes, expected.manifest.last_epochs)
         assert rows_of(history) == rows_of(whole)
-        assert results(segment, history, Folder(str(tmp_path / "out"))) == results(
-            segment, whole, Folder(str(tmp_path / "o"))
+        assert results(recording, history, Folder(str(tmp_path / "out"))) == results(
+            recording, whole, Folder(str(tmp_path / "o"))
         )
 
     @given(sizes=st.lists(st.tuples(st.integers(0, WHOLE["A"]), st.integers(0, WHOLE["B"])), max_size=4))
@@ -151,7 +151,7 @@ class TestAppending:
         cluster.files[0].unlink()
         assert ingested(longer, history).read == 0
 
-    def test_unfinished_files_are_asked_again(self, demo: Recording, history: Folder):
+    def test_unfinished_files_are_read_again(self, demo: Recording, history: Folder):
         """Files that end inside an epoch, one after the other, add nothing however often they are looked at."""
         cluster, other = demo.configuration.clusters
         more = cluster.files[0].with_name("A.binlog.000002")
@@ -170,7 +170,7 @@ class TestAppending:
         assert (whole.errors, whole.changes, whole.batches) == ({}, 90, 2)
 
     def test_a_repaired_file(self, demo: Recording, history: Folder):
-        """Behind a damaged byte nothing is kept; when the file is whole again, it goes on there."""
+        """After a damaged byte nothing is kept; when the file is whole again, reading continues there."""
         content = bytearray(demo.files["B"].read_bytes())
         content[commits(demo.files["B"])[3] + 200] ^= 0x10
         demo.files["B"].write_bytes(content)
@@ -185,11 +185,11 @@ class TestAppending:
 class TestRefusals:
     """What does not go together."""
 
-    def refused(self, segment: Recording, history: Folder, **options: Any) -> str:
+    def refused(self, recording: Recording, history: Folder, **options: Any) -> str:
         """Return why an ingest is refused; the History stays as it was."""
         before = written(history), load_manifest(history)
         with pytest.raises(HistoryError) as refusal:
-            ingested(segment, history, **options)
+            ingested(recording, history, **options)
         assert (written(history), load_manifest(history)) == before
         return str(refusal.value)
 
@@ -223,20 +223,20 @@ class TestRefusals:
 
     def test_resolve_columns(self, tmp_path: Path, history: Folder):
         """A column that was kept then, and is not compared now: such rows can be resolved, but not added."""
-        segment = Recording.copy(RECORDINGS / "conflict/max/one_key_many_ops_type7", tmp_path / "segment")
-        kept = ingested(segment, history).manifest
+        recording = Recording.copy(RECORDINGS / "conflict/max/one_key_many_ops_type7", tmp_path / "recording")
+        kept = ingested(recording, history).manifest
         assert kept.resolve_columns["cft.t1"] == "x"
-        without = attrs.evolve(segment, configuration=attrs.evolve(segment.configuration, replication=()))
+        without = attrs.evolve(recording, configuration=attrs.evolve(recording.configuration, replication=()))
         assert "it keeps column x of cft.t1 for a conflict function, not no column" in self.refused(without, history)
         assert finished_history(history, without.configuration) == kept
         none = Folder(str(tmp_path / "none"))
         ingested(without, none)
-        assert "it keeps no column of cft.t1 for a conflict function, not column x" in self.refused(segment, none)
+        assert "it keeps no column of cft.t1 for a conflict function, not column x" in self.refused(recording, none)
         with pytest.raises(HistoryError, match="not column x"):
-            finished_history(none, segment.configuration)
+            finished_history(none, recording.configuration)
 
     def test_buckets(self, demo: Recording, history: Folder, made: Manifest):
-        """Their number stands fast."""
+        """Their number never changes."""
         assert made.changes == 90
         assert "2 buckets and cannot be continued with 5" in self.refused(demo, history, buckets=5)
 
@@ -261,7 +261,7 @@ class TestRefusals:
         demo.files["A"].write_bytes(content)
         assert ingested(demo, history).manifest == made
 
-    def test_files_that_do_not_go_on(self, demo: Recording, history: Folder, made: Manifest):
+    def test_files_that_do_not_continue_the_history(self, demo: Recording, history: Folder, made: Manifest):
         """The last file of the History must be given."""
         assert made.changes == 90
         first, second = demo.configuration.clusters
@@ -361,7 +361,7 @@ class TestKilled:
             number += 4
         assert number > 15
 
-    def test_runs_that_are_done_are_not_read_again(self, demo: Recording, history: Folder, tmp_path: Path):
+    def test_segments_that_are_done_are_not_read_again(self, demo: Recording, history: Folder, tmp_path: Path):
         """Their binlog may be gone by then."""
         expected = ingested(demo, Folder(str(tmp_path / "whole"))).manifest
 
@@ -378,7 +378,7 @@ class TestKilled:
         assert rows_of(history) == rows_of(Folder(str(tmp_path / "whole")))
 
     def test_a_process_that_dies(self, demo: Recording, history: Folder, tmp_path: Path):
-        """A real process, which the system takes away in the middle of a task."""
+        """A real process that dies in the middle of a task."""
         code = """
 import os, sys
 from pathlib import Path

@@ -17,7 +17,7 @@ def test_every_task_gets_its_own_description(spark_run: Runner, monkeypatch: pyt
 
 
 def test_an_error_of_a_task_is_raised_here(spark_run: Runner) -> None:
-    """With its class and what it says."""
+    """With its class and message."""
 
     def fail(task: str) -> None:
         raise ConfigurationError(task)
