@@ -18,6 +18,7 @@ from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_runner, spark_session
+from conflict.results.options import ResultOptions
 
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
@@ -35,8 +36,8 @@ def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
         configuration(request["function"], binlog_type),
         Folder(request["history"]),
         Folder(request["out"]),
+        ResultOptions(final_rows=request["final_rows"]),
         use_evidence=False,
-        final_rows=request["final_rows"],
         progress=progress,
     )
     seconds = time.perf_counter() - started

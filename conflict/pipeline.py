@@ -29,6 +29,7 @@ from conflict.reference.replay import resolve
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
 from conflict.results.layout import outcomes_note
 from conflict.results.model import Resolution
+from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -317,8 +318,8 @@ def _run_columnar(
         manifest = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
-    wanted = {"final_rows": options.final_rows, "all_outcomes": options.all_outcomes}
-    summary = resolve_history(runner, configuration, history, out, progress=progress, **wanted)
+    kept = ResultOptions(options.final_rows, options.all_outcomes)
+    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
     return Run(
         summary,
         manifest.changes,

@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from conflict.columnar.bucket_images import BucketImages
 from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
-from conflict.columnar.kernels.column_facts import facts_of_rows
+from conflict.columnar.kernels.column_scans import facts_of_rows
 from conflict.columnar.kernels.provenance import ColumnSets, ImageArrays
 from conflict.grid.columns import GridColumns
 from conflict.grid.event_shapes import parts_of
@@ -30,7 +30,7 @@ __all__ = ["Bucket", "load_bucket", "required_bits"]
 
 BITS = 64
 ABSENT_SET = -1
-# What is always needed to decide, and what only where a function compares a column.
+# The columns that always decide, and those that do only where a function compares a column.
 _DECIDING = ("key", "epoch", "group", "ordinal", "shape")
 _PLAIN = ("key", "epoch", "group", "ordinal")
 _VALUES = ("before_value", "after_value")
@@ -39,14 +39,14 @@ _VALUES = ("before_value", "after_value")
 @attrs.frozen
 class _Shapes:
     """
-    The different events of both clusters: their operation, and which columns their images carry.
+    The distinct event shapes of both clusters: their operation, and which columns their images carry.
 
     Attributes:
-        operation: Shape (shapes,).
-        before: Number of the before image's set of columns; -1 for no image. Shape (shapes,).
+        operation: `Operation`. Shape (shapes,).
+        before: Number of the before image's column set; `ABSENT_SET` for no image. Shape (shapes,).
         after: The same of the after image.
-        sets: The different sets of columns.
-        of_rows: Per cluster, number of each row's. Shape (rows,).
+        sets: The distinct column sets.
+        of_rows: Per cluster, the shape number of each row. Shape (rows,).
     """
 
     operation: Int8
@@ -67,10 +67,10 @@ class Bucket:
         numbers: The tables.
         layouts: Layout per table number; None for a table that no binlog mentions.
         changes: Per cluster, its `CHANGES` in order.
-        images: The images of the same rows; None if nobody may ask for them.
+        images: The images of the same rows; None if they are not loaded.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
-        kept: Its `rows`, if an earlier task left them.
+        kept: Its `rows`, if an earlier task kept them.
     """
 
     number: int
@@ -85,12 +85,12 @@ class Bucket:
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
-        """The narrow columns as arrays; where no function compares a column, its values are left at 0."""
+        """The columns that decide, as arrays; values of the resolve column are 0 where no function compares one."""
         if self.kept is not None:
             return self.kept
-        wanted = (*_DECIDING, *_VALUES) if self.numbers.resolve_columns else _DECIDING
+        names = (*_DECIDING, *_VALUES) if self.numbers.resolve_columns else _DECIDING
         for changes in self.changes:
-            changes.read(wanted)
+            changes.read(names)
         presence, lacks = self._presence(), self._lacking()
         return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
@@ -112,21 +112,21 @@ class Bucket:
         )
 
     def _by_shape(self, side: int, facts: np.ndarray) -> np.ndarray:
-        """Return what follows from each row's shape, by table and shape, or by shape alone. Shape (rows,)."""
+        """Return a fact about each row, given by table and event shape, or by shape alone. Shape (rows,)."""
         key = self.changes[side].array("key")
-        if not facts.size or (facts == facts.flat[0]).all():  # as a rule, where no function compares a column
+        if not facts.size or (facts == facts.flat[0]).all():  # usual where no function compares a column
             return np.broadcast_to(facts.flat[0] if facts.size else facts.dtype.type(0), len(key))
         return np.asarray(facts_of_rows(*each_read_only(facts, self.key_table, key, self._shapes.of_rows[side])))
 
     def _members(self) -> Iterator[tuple[int, set[int]]]:
-        """Yield the sets of columns by number."""
+        """Yield number and columns of each column set."""
         sets = self._shapes.sets
         for number, (start, stop) in enumerate(pairwise(sets.offsets.tolist())):
             yield number, set(sets.columns[start:stop].tolist())
 
     def _presence(self) -> Int8:
         """
-        Return the `Presence` of the resolve column in images that carry a set of columns; the last set is no image.
+        Return the `Presence` of the resolve column in images with each column set; the last one stands for no image.
 
         Shape (tables, sets + 1).
         """
@@ -143,7 +143,7 @@ class Bucket:
 
     def _lacking(self) -> UInt64:
         """
-        Return the required columns that each set of columns lacks, one bit each; the last set is no image.
+        Return the required columns that each column set lacks, one bit each; the last one stands for no image.
 
         Shape (tables, sets + 1).
         """
@@ -163,7 +163,7 @@ class Bucket:
 
     @cached_property
     def key_texts(self) -> pa.StringArray:
-        """Each key for people to read. Shape (keys,)."""
+        """Each key as text. Shape (keys,)."""
         return self.keys.column("text").combine_chunks()
 
     @cached_property
@@ -174,7 +174,7 @@ class Bucket:
 
     @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
-        """The different sets of columns, and which one each image has."""
+        """The distinct column sets, and per cluster the set of each image."""
         before, after = (each[None] for each in (self._shapes.before, self._shapes.after))
         first, second = (ImageArrays(self._by_shape(side, before), self._by_shape(side, after)) for side in (0, 1))
         return self._shapes.sets, (first, second)
@@ -202,9 +202,9 @@ class Bucket:
 
 def required_bits(table: Table) -> dict[int, int]:
     """
-    Return the columns that a new row must be given besides its key, each with its bit.
+    Return the columns besides the key that a new row must be given a value for, each with its bit.
 
-    All from the 64th on share the last bit; rows that lack some of those and not others are not told apart.
+    All from the 64th on share the last bit: rows that lack different ones of these are not distinguished.
     """
     required = [place for place, column in enumerate(table.columns) if column.must_be_given]
     required = [place for place in required if place not in table.key_ordinals]
@@ -241,7 +241,7 @@ def load_bucket(
         manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
-        images: Whether images may be asked for; they are read then.
+        images: Load images too, each column when it is first used.
     """
 
     def paths(kind: str, cluster: str) -> list[str]:

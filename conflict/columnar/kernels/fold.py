@@ -35,7 +35,7 @@ from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_st
 from conflict.columnar.kernels.passes import Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
 from conflict.columnar.kernels.records import Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
-from conflict.columnar.kernels.search import HIGHEST, LAST_EPOCH, open_start
+from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, open_start
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -193,7 +193,7 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
                 return FULL, 0, 0
             queue_up(number, schedule, entries, sent, work)
     for side in range(2):
-        catch_up(side, LAST_EPOCH, HIGHEST, changes, rules, work, False)
+        catch_up(side, LAST_EPOCH, PAST_ALL_GROUPS, changes, rules, work, False)
     return made, seen, sent
 
 
