@@ -131,7 +131,7 @@ def fold(
 @njit(cache=True, nogil=True)
 def _fold(schedule, changes, rules, conflicts, work, keeping):
     """
-    Decide all epoch applies; return the number of decisions, decisions of pass TRACK and log entries, or `NO_DECISIONS`.
+    Decide all epoch applies; return the number of decisions, those of pass TRACK and log entries, or `NO_DECISIONS`.
 
     Args:
         schedule: `Schedule`.

@@ -93,11 +93,8 @@ def test_circular():
     """Two epochs that each contain news of the other cannot be ordered."""
     with pytest.raises(HistoryError) as caught:
         planned("A:<11@1 A:i1=1@1 B:<1@11 B:i1=1@11")
-    assert (
-        str(caught.value)
-        == "the schedule is circular: cluster A applies epoch 11 before the other cluster can have made it"
-    )
-    )
+    message = "the schedule is circular: cluster A applies epoch 11 before the other cluster can have made it"
+    assert str(caught.value) == message
 
 
 def test_the_first_applied_epochs_alone():
