@@ -82,7 +82,7 @@ def outcomes_note(*, all_outcomes: bool) -> str:
     if all_outcomes:
         return "outcomes/ has one row for every operation that an applier received"
     return (
-        "outcomes/ has one row for every operation that was not applied as it stood; every other change of the epochs "
+        "outcomes/ has one row for every operation that was not simply applied; every other change of the epochs "
         "in applied_epochs/ was applied (resolve with --all-outcomes to have a row for each)"
     )
 
