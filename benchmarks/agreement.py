@@ -18,6 +18,7 @@ from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path
+from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary
 
 __all__ = ["by_job", "by_reference", "differences"]
@@ -56,7 +57,8 @@ def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
 def by_job(history: Folder, run: Configuration) -> dict[str, Any]:
     """Resolve with the job, in this process."""
     with tempfile.TemporaryDirectory() as folder:
-        summary = resolve_history(in_process, run, history, Folder(folder), use_evidence=False, all_outcomes=True)
+        options = ResultOptions(all_outcomes=True)
+        summary = resolve_history(in_process, run, history, Folder(folder), options, use_evidence=False)
         return contents(Folder(folder), run, summary)
 
 

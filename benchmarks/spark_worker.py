@@ -19,6 +19,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
+from conflict.results.options import ResultOptions
 
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
@@ -36,8 +37,8 @@ def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:
         configuration(request["function"], binlog_type),
         Folder(request["history"]),
         Folder(request["out"]),
+        ResultOptions(final_rows=request["final_rows"]),
         use_evidence=False,
-        final_rows=request["final_rows"],
         progress=progress,
     )
     seconds = time.perf_counter() - started

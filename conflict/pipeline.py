@@ -32,6 +32,7 @@ from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
 from conflict.results.model import Resolution
+from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
@@ -290,8 +291,8 @@ def _run_columnar(
         manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
-    wanted = {"final_rows": options.final_rows, "all_outcomes": options.all_outcomes}
-    summary = resolve_history(runner, configuration, history, out, progress=progress, **wanted)
+    kept = ResultOptions(options.final_rows, options.all_outcomes)
+    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
     return Run(
         summary,
         manifest.changes,

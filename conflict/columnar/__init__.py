@@ -1,3 +1,3 @@
 """
-The columnar engine: the same semantics as the reference engine, over arrays.
+The columnar engine: the semantics of the reference engine over arrays.
 """

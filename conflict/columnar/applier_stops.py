@@ -1,8 +1,8 @@
 """
-Operations that an applier cannot handle: its epoch is undone, and it takes no more.
+Operations that stop an applier: it rolls back the epoch, and applies no later one. Computes docs/functions.md, "Stops".
 
-Most can be told from the rows alone (`first_stopping`). What the other applier logs can be unusable too, and so can
-a transaction in conflict that touches blobs; that takes a fold (`stopping_decisions`).
+Most follow from the rows alone (`first_stopping`). An operation that the other applier logged can stop an applier too,
+and so can a rejected transaction that touches blobs; finding these takes a fold (`stopping_decisions`).
 """
 
 from __future__ import annotations
@@ -16,10 +16,21 @@ import pyarrow.compute as pc
 
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import ClusterSetup, judging_function
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int8, Int16, Int64, Logged, Presence, each_read_only
+from conflict.columnar.kernels.arrays import (
+    Bool,
+    EpochApplies,
+    Int8,
+    Int16,
+    Int64,
+    Logged,
+    Presence,
+    each_read_only,
+    read_only,
+)
+from conflict.columnar.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_STOPS, STOPS, CheckedRows, stopping_rows
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
-from conflict.columnar.kernels.operations import place_of, stopping_rows
+from conflict.columnar.operation_order import NO_CAUSE, OWN, operation_orders
 from conflict.rules.decision import Cause
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role
@@ -31,16 +42,16 @@ __all__ = [
     "StoppingOperation",
     "can_log_stopping",
     "first_stopping",
-    "stopping_decision",
     "stopping_decisions",
-    "stops_now",
+    "transactions_stop",
 ]
 
 BEFORE, AFTER = 0, 1
+NO_FILE = -1
 
 
 class Phase(IntEnum):
-    """When an operation stops its applier."""
+    """When an operation stops its applier, in the order of an epoch apply."""
 
     JUDGE = 0
     REJECT = 1
@@ -50,23 +61,23 @@ class Phase(IntEnum):
 @attrs.frozen(order=True)
 class StoppingOperation:
     """
-    An operation that stops an applier; the earliest comes first.
+    An operation that stops its applier. They compare by when they do.
 
     Attributes:
-        apply: Number of the take among those of the applier.
-        phase: When it does: all operations are judged before transactions are rejected.
-        place: Its place in the foreign epoch (see `place_of`).
+        apply: Number of the epoch apply among those of the applier.
+        phase: When it stops the applier: all operations are judged before transactions are rejected.
+        order: Its order in the foreign epoch (see `conflict.columnar.operation_order`).
         table: Number of its table.
         operation: `Operation`.
-        foreign_epoch: The epoch.
-        file: Number of its binlog file; -1 for what an applier logged, or what was made up.
+        foreign_epoch: The epoch that is not applied.
+        file: Number of its binlog file; `NO_FILE` for an operation that an applier logged, or that is in no binlog.
         position: Position of its event.
         row: Number of the row in the event.
     """
 
     apply: int
     phase: Phase
-    place: tuple[int, ...]
+    order: tuple[int, ...]
     table: int
     operation: int
     foreign_epoch: int
@@ -78,15 +89,15 @@ class StoppingOperation:
 @attrs.frozen
 class _Rules:
     """
-    What stops one applier, by table.
+    What stops one applier, by table. Shape (tables,), but for `needs`.
 
     Attributes:
-        refused: It does not have the table. Shape (tables,).
-        no_role: The function needs a role. Shape (tables,).
-        identified: The function needs transaction ids. Shape (tables,).
-        needs: The image must hold the resolve column. Shape (tables, operations, images).
-        column_in_key: The resolve column is part of the primary key, which every image holds. Shape (tables,).
-        blobs: The table has blobs. Shape (tables,).
+        refused: The cluster does not have the table.
+        no_role: The function needs a role, and the cluster has none.
+        identified: The function needs transaction ids.
+        needs: The image must carry the resolve column. Shape (tables, operations, images).
+        column_in_key: The resolve column is part of the primary key, which every image carries.
+        blobs: The table has blobs.
     """
 
     refused: Bool
@@ -98,22 +109,23 @@ class _Rules:
 
     @property
     def any_row(self) -> bool:
-        """Whether there are rows that it could not handle at all."""
+        """Whether a row change of the other cluster can stop the applier."""
         return bool((self.refused | self.no_role | self.identified).any() or self.needs.any())
 
     def stopping_kinds(self) -> Int8:
         """
-        Return which kinds of rows it could not handle: 2 if never, 1 if they are unidentified.
+        Return which kinds of rows stop the applier: `NEVER_STOPS`, `NEEDS_TRANSACTION_ID` or `STOPS`.
 
-        Shape (tables, operations, presences, presences): those of the resolve column in the before and after image.
+        Shape (tables, operations, presences, presences); the presences are those of the resolve column in the before
+        and the after image.
         """
         absent = np.array([each is not Presence.PRESENT for each in Presence])
         needs_before, needs_after = (self.needs[:, :, image, None, None] for image in (BEFORE, AFTER))
         lacking = (needs_before & absent[:, None]) | (needs_after & absent)
-        never = lacking | self.no_role[:, None, None, None]
-        kinds = np.where(never, 2, self.identified[:, None, None, None]).astype(np.int8)
-        kinds[:, Operation.UPDATE_ROW, :, Presence.NO_COLUMNS] = 0  # has no effect whatever
-        kinds[self.refused] = 2
+        identified = np.where(self.identified, NEEDS_TRANSACTION_ID, NEVER_STOPS)[:, None, None, None]
+        kinds = np.where(lacking | self.no_role[:, None, None, None], STOPS, identified).astype(np.int8)
+        kinds[:, Operation.UPDATE_ROW, :, Presence.NO_COLUMNS] = NEVER_STOPS  # an empty update has no effect
+        kinds[self.refused] = STOPS
         return kinds
 
 
@@ -137,11 +149,11 @@ def _rules(cluster: ClusterSetup) -> _Rules:
 
 
 def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
-    """Whether what an applier logs could stop the other one."""
-    for logging, taking in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
-        rules = _rules(taking)
-        every = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
-        logs = np.array([every or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
+    """Whether an operation that one applier logs can stop the other applier."""
+    for logging, applying in ((clusters[0], clusters[1]), (clusters[1], clusters[0])):
+        rules = _rules(applying)
+        all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
+        logs = np.array([all_tables or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
         if np.any(logs & (rules.refused | rules.no_role | rules.needs.any(axis=(1, 2)))):
             return True
     return False
@@ -152,7 +164,7 @@ def _logs(setup: TableSetup, role: Role) -> bool:
 
 
 def _stopping_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
-    """Return the numbers of those of the source's rows that an applier cannot handle."""
+    """Return the numbers of the source's rows that stop an applier. Shape (stopping,)."""
     if not rules.any_row:
         return np.zeros(0, np.int64)
     rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
@@ -160,15 +172,13 @@ def _stopping_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
         unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
     else:
         unidentified = np.zeros(len(rows), np.bool_)
-    arguments = [
-        *each_read_only(bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence),
-        *each_read_only(unidentified, rules.stopping_kinds()),
-    ]
-    return np.asarray(stopping_rows(*arguments))
+    columns = (bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence, unidentified)
+    checked, kinds = CheckedRows(*each_read_only(*columns)), read_only(rules.stopping_kinds())
+    return np.asarray(stopping_rows(checked, kinds))
 
 
 def _stopping_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
-    """Return which entries of the appliers' logs an applier could not handle. Shape (entries,)."""
+    """Return which operations that appliers logged would stop an applier. Shape (entries,)."""
     needs = rules.needs[table, logged.operation]
     lacks_before = needs[:, BEFORE] & ~rules.column_in_key[table]
     lacking = lacks_before | (needs[:, AFTER] & ~logged.given)
@@ -179,25 +189,25 @@ def first_stopping(
     bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies
 ) -> dict[str, StoppingOperation]:
     """
-    Return, per applying site, the first row operation of the other one that stops it.
+    Return, per cluster, the first own change of the other cluster that stops its applier.
 
     Args:
-        bucket: A bucket; its images are not needed.
-        clusters: Both sites.
-        applies: All takes.
+        bucket: A bucket; its images are not read.
+        clusters: Both clusters.
+        applies: All epoch applies.
     """
     found = {}
     for number, cluster in enumerate(clusters):
         rows = bucket.rows[1 - number]
-        bad = _stopping_rows(bucket, number, _rules(cluster))
-        if len(bad):
+        stopping = _stopping_rows(bucket, number, _rules(cluster))
+        if len(stopping):
             epochs, first = np.unique(applies.foreign_epoch[applies.applier == number], return_index=True)
-            bad = bad[np.isin(rows.epoch[bad], epochs)]
-        if len(bad):
-            apply = first[np.searchsorted(epochs, rows.epoch[bad])]
+            stopping = stopping[np.isin(rows.epoch[stopping], epochs)]
+        if len(stopping):
+            apply = first[np.searchsorted(epochs, rows.epoch[stopping])]
             earliest = apply == apply.min()
             found[cluster.name] = min(
-                _stopping_row(bucket, number, int(row), int(apply.min())) for row in bad[earliest].tolist()
+                _stopping_row(bucket, number, int(row), int(apply.min())) for row in stopping[earliest].tolist()
             )
     return found
 
@@ -207,7 +217,7 @@ def _stopping_row(bucket: Bucket, applier: int, row: int, apply: int) -> Stoppin
     return StoppingOperation(
         apply,
         phase=Phase.JUDGE,
-        place=(change["group"], 0, change["ordinal"]),
+        order=(change["group"], OWN, change["ordinal"], NO_CAUSE),
         table=change["table"],
         operation=change["operation"],
         foreign_epoch=change["epoch"],
@@ -220,7 +230,7 @@ def _stopping_row(bucket: Bucket, applier: int, row: int, apply: int) -> Stoppin
 def stopping_decisions(
     bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: Folded
 ) -> dict[str, StoppingOperation]:
-    """Return, per applying site, the first operation that stops it, if the transactions in conflict are right."""
+    """Return, per cluster, the first operation that stops its applier, given the transactions in conflict."""
     found = {}
     for number, cluster in enumerate(clusters):
         rules = _rules(cluster)
@@ -232,21 +242,23 @@ def stopping_decisions(
         )
         rejected = _on_blobs(number, rules, applies, folded, bucket.key_table)
         candidates = [
-            (int(folded.decisions.apply[places.min()]), phase, int(places.min()))
-            for phase, places in ((Phase.JUDGE, judged), (Phase.REJECT, rejected))
-            if len(places)
+            (int(folded.decisions.apply[stopping.min()]), phase, int(stopping.min()))
+            for phase, stopping in ((Phase.JUDGE, judged), (Phase.REJECT, rejected))
+            if len(stopping)
         ]
         if candidates:
             _, phase, decision = min(candidates)
-            found[cluster.name] = stopping_decision(bucket, applies, folded, decision, phase)
+            found[cluster.name] = _stopping_decision(bucket, applies, folded, decision, phase)
     return found
 
 
-def stops_now(clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: Folded, key_table: Int16) -> bool:
+def transactions_stop(
+    clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: Folded, key_table: Int16
+) -> bool:
     """
-    Return whether an operation stops an applier that the transactions in conflict alone could make unusable.
+    Whether an applier stops because of the transactions in conflict.
 
-    Rows that could not be handled anyway are not looked for: they do not depend on transactions.
+    Own changes that stop an applier do so whatever the transactions in conflict are; these are not considered.
     """
     for number, cluster in enumerate(clusters):
         rules = _rules(cluster)
@@ -258,7 +270,7 @@ def stops_now(clusters: Sequence[ClusterSetup], applies: EpochApplies, folded: F
 
 
 def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, folded: Folded) -> Int64:
-    """Return the decisions on rows that an applier cannot handle."""
+    """Return the decisions on own changes of the source that stop an applier."""
     rows = _stopping_rows(bucket, number, rules)
     if not len(rows):
         return rows
@@ -267,7 +279,7 @@ def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, 
 
 
 def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
-    """Return the decisions on what the other applier logged that an applier cannot handle."""
+    """Return the decisions on operations that the other applier logged and that stop an applier."""
     stopping = _stopping_entries(folded.logged, key_table[folded.logged.key], rules)
     if not stopping.any():
         return np.zeros(0, np.int64)
@@ -276,7 +288,7 @@ def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folde
 
 
 def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
-    """Return the decisions that reject rows with blobs together with their transaction."""
+    """Return the decisions that reject a row of a table with blobs together with its transaction."""
     if not rules.blobs.any():
         return np.zeros(0, np.int64)
     decisions = folded.decisions
@@ -285,10 +297,10 @@ def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded,
     return np.asarray(mine[rules.blobs[key_table[decisions.key[mine]]]])
 
 
-def stopping_decision(
+def _stopping_decision(
     bucket: Bucket, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
 ) -> StoppingOperation:
-    """Return a decision as the one that stops its applier."""
+    """Return the operation of a decision as the one that stops its applier."""
     decisions = folded.decisions
     apply, source = int(decisions.apply[decision]), int(decisions.source[decision])
     number = int(applies.number[apply])
@@ -298,11 +310,11 @@ def stopping_decision(
     return StoppingOperation(
         number,
         phase=phase,
-        place=place_of(decision, decisions, folded.logged, applies, bucket.rows),
+        order=tuple(operation_orders(np.array([decision]), decisions, folded.logged, applies, bucket.rows)[0].as_py()),
         table=int(bucket.key_table[decisions.key[decision]]),
         operation=int(decisions.operation[decision]),
         foreign_epoch=int(applies.foreign_epoch[apply]),
-        file=-1,
+        file=NO_FILE,
         position=0,
         row=0,
     )

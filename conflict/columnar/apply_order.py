@@ -1,8 +1,8 @@
 """
-The order of all takes, computed once for every bucket.
+The order of all epoch applies, computed once for all buckets. Computes docs/concepts.md, "Max replicated epoch".
 
-Max replicated epoch is a step function of this order alone: before a take it is the highest own epoch
-whose `ndb_apply_status` row came back in an epoch taken before.
+The max replicated epoch follows from this order alone: before an epoch apply it is the highest own epoch whose
+`ndb_apply_status` row came back in an epoch applied before.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.kernels.apply_order import known_before, order
+from conflict.columnar.kernels.apply_order import NO_CLUSTER, known_before, order
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, UInt64, read_only
 from conflict.errors import HistoryError
 from conflict.history.model import Cluster, EpochApply
@@ -39,7 +39,7 @@ _TYPES = {
 @attrs.frozen(eq=False)
 class ApplierEpochs:
     """
-    The takes of one applier in order; see `EpochApplies` for the columns. Shape (takes,).
+    The epoch applies of one applier in order; see `EpochApplies` for the columns. Shape (applies,).
     """
 
     foreign_epoch: UInt64
@@ -58,7 +58,7 @@ class ApplierEpochs:
 
     @classmethod
     def of_cluster(cls, cluster: Cluster) -> Self:
-        """Return the takes of a cluster of a History in memory."""
+        """Return the epoch applies of a cluster of a History in memory."""
         rows = [
             (
                 *(item.foreign_epoch, item.epoch, item.group, item.traced, item.restarted, *item.arrived),
@@ -72,21 +72,21 @@ class ApplierEpochs:
 
     @classmethod
     def of_table(cls, table: pa.Table, applier: str) -> Self:
-        """Return the takes of an applier out of `conflict.grid.folder.SCHEDULE`; none is judged before it commits."""
+        """Return the epoch applies of an applier in a table `SCHEDULE`; none is judged before it commits."""
         mine = table.filter(pc.equal(table.column("applier"), applier))
         count = len(mine)
         known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
-        nothing = {"judged": np.zeros(count), "judged_epoch": np.zeros(count), "judged_group": np.full(count, -1)}
-        return cls(**{name: np.asarray(column, _TYPES[name]) for name, column in (known | nothing).items()})
+        not_judged = {"judged": np.zeros(count), "judged_epoch": np.zeros(count), "judged_group": np.full(count, -1)}
+        return cls(**{name: np.asarray(column, _TYPES[name]) for name, column in (known | not_judged).items()})
 
     def first(self, kept: int | None) -> ApplierEpochs:
-        """Return the first `kept` takes alone; None is all of them."""
+        """Return the first `kept` epoch applies, or all if it is None."""
         return ApplierEpochs(*(getattr(self, name)[:kept] for name in _TYPES))
 
 
 def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
     """
-    Order the takes of two clusters of a History in memory.
+    Order the epoch applies of two clusters of a History in memory.
 
     Args:
         clusters: The two clusters, in the order of their numbers.
@@ -101,12 +101,12 @@ def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
 
 def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> EpochApplies:
     """
-    Order the takes of both appliers, causes before effects, each one's own order kept.
+    Order the epoch applies of both appliers, causes before effects; those of one applier stay in order.
 
-    An epoch can be taken once all takes that its cluster committed in it have been made.
+    An epoch can be applied only after everything that its own cluster's applier committed in it.
 
     Args:
-        applied: Per cluster, its takes.
+        applied: Per cluster, its epoch applies.
         names: Names of the clusters.
 
     Raises:
@@ -118,19 +118,19 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
             [each.epoch for each in applied],
             [each.foreign_epoch for each in applied],
             [each.traced for each in applied],
-            # What is judged before it commits stands in the way from then on.
+            # An epoch that is judged before it commits must have arrived by then.
             [np.where(each.judged, each.judged_epoch, each.epoch) for each in applied],
         )
     )
     applier, number, stuck = order(begins, foreign)
-    if stuck >= 0:
+    if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
         message = (
             f"the schedule is circular: cluster {names[stuck]} applies epoch "
-            f"{applied[stuck].foreign_epoch[at]} before it can have been made"
+            f"{applied[stuck].foreign_epoch[at]} before the other cluster can have made it"
         )
         raise HistoryError(message)
     known = known_before(applier, number, epochs, foreign, traced)
-    place = number + applier.astype(np.int64) * len(applied[0])
-    columns = {name: np.concatenate([getattr(each, name) for each in applied])[place] for name in _TYPES}
+    chosen = number + applier.astype(np.int64) * len(applied[0])
+    columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}
     return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, **columns)

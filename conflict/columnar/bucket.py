@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from conflict.columnar.bucket_images import BucketImages
 from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
-from conflict.columnar.kernels.column_facts import facts_of_rows
+from conflict.columnar.kernels.column_scans import facts_of_rows
 from conflict.columnar.kernels.provenance import ColumnSets, ImageArrays
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
@@ -45,10 +45,10 @@ class Bucket:
         numbers: The tables.
         layouts: Layout per table number; None for a table that no binlog mentions.
         changes: Per cluster, its `CHANGES` in order.
-        images: The images of the same rows; None if nobody may ask for them.
+        images: The images of the same rows; None if they are not loaded.
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
-        kept: Its `rows`, if an earlier task left them.
+        kept: Its `rows`, if an earlier task kept them.
     """
 
     number: int
@@ -63,12 +63,12 @@ class Bucket:
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
-        """The narrow columns as arrays; where no function compares a column, its values are left at 0."""
+        """The columns that decide, as arrays; values of the resolve column are 0 where no function compares one."""
         if self.kept is not None:
             return self.kept
-        wanted = (*_PLAIN, *_COLUMNS, *(_VALUES if self.numbers.resolve_columns else ()))
+        names = (*_PLAIN, *_COLUMNS, *(_VALUES if self.numbers.resolve_columns else ()))
         for changes in self.changes:
-            changes.read(wanted)
+            changes.read(names)
         presence, lacks = self._presence(), self._lacking()
         return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
@@ -89,8 +89,8 @@ class Bucket:
         )
 
     def _of_images(self, facts: np.ndarray, key: Int32, carried: Int32) -> np.ndarray:
-        """Return what follows from the table of each row and the columns that its image carries. Shape (rows,)."""
-        if not facts.size or (facts == facts.flat[0]).all():  # as a rule, where no function compares a column
+        """Return a fact about each row, by its table and the columns that its image carries. Shape (rows,)."""
+        if not facts.size or (facts == facts.flat[0]).all():  # usual where no function compares a column
             return np.broadcast_to(facts.flat[0] if facts.size else facts.dtype.type(0), len(key))
         return np.asarray(facts_of_rows(*each_read_only(facts, self.key_table, key, carried)))
 
@@ -122,7 +122,7 @@ class Bucket:
 
     @cached_property
     def key_texts(self) -> pa.StringArray:
-        """Each key for people to read. Shape (keys,)."""
+        """Each key as text. Shape (keys,)."""
         return self.keys.column("text").combine_chunks()
 
     @cached_property
@@ -159,9 +159,9 @@ class Bucket:
 
 def required_bits(table: Table) -> dict[int, int]:
     """
-    Return the columns that a new row must be given besides its key, each with its bit.
+    Return the columns besides the key that a new row must be given a value for, each with its bit.
 
-    All from the 64th on share the last bit; rows that lack some of those and not others are not told apart.
+    All from the 64th on share the last bit: rows that lack different ones of these are not distinguished.
     """
     required = [place for place, column in enumerate(table.columns) if column.must_be_given]
     required = [place for place in required if place not in table.key_ordinals]
@@ -198,7 +198,7 @@ def load_bucket(
         manifest: What the History holds.
         numbers: The tables.
         layouts: Layout per table number.
-        images: Whether images may be asked for; they are read then.
+        images: Load images too, each column when it is first used.
     """
 
     def paths(kind: str, cluster: str) -> list[str]:

@@ -1,5 +1,5 @@
 """
-The images of a bucket's rows, read when they are asked for.
+The images of a bucket's rows, read on first use.
 
 An image is numbered ``2 * row`` (before) or ``2 * row + 1`` (after), the second cluster's rows counted after the first
 one's.
@@ -29,11 +29,11 @@ class BucketImages:
     """
     The images of a bucket's rows.
 
-    Reading them costs more than deciding the bucket, so each column of each cluster is read when it is first wanted.
+    Reading them costs more than deciding the bucket. So each column of each cluster is read on first use.
 
     Attributes:
         history: Folder of the History.
-        parts: Per cluster, the paths of its parts below that, in order.
+        parts: Per cluster, the paths of its parts below that folder, in order.
     """
 
     history: Folder
@@ -57,7 +57,7 @@ class BucketImages:
             first: How many rows the first cluster has.
 
         Returns:
-            Their bytes, in that order, cut somewhere.
+            Their bytes in that order, in chunks.
         """
         picked = []
         row, after = numbers >> 1, numbers & 1
@@ -72,7 +72,7 @@ class BucketImages:
 
 
 def _take(chunks: Sequence[pa.Array], rows: Int64) -> list[pa.Array]:
-    """Return values by their rows, which ascend, chunk by chunk."""
+    """Return the values of some rows, whose numbers ascend, chunk by chunk."""
     ends = np.cumsum([len(chunk) for chunk in chunks])
     cuts = pairwise([0, *np.searchsorted(rows, ends).tolist()])
     return [

@@ -1,5 +1,5 @@
 """
-A bucket with all that the kernels found out about it.
+A decided bucket: what the kernels computed of it.
 """
 
 from __future__ import annotations
@@ -11,24 +11,21 @@ from conflict.columnar.cluster_setup import ClusterSetup, masks_of
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.provenance import FinalRows, trace_images
-from ndb_formats.events.rows_event import Operation
 
 __all__ = ["BucketResult"]
-
-WRITE, DELETE = int(Operation.WRITE_ROW), int(Operation.DELETE_ROW)
 
 
 class BucketResult:
     """
-    A bucket, decided.
+    A decided bucket.
 
     Attributes:
         bucket: The bucket.
-        clusters: Both sites, in the order of the clusters.
-        applies: All takes in order.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
         conflicts: The transactions in conflict.
-        folded: What was decided.
-        watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
+        folded: The decisions.
+        watched: Tables of whose rows every state is traced; None for none. Shape (tables,).
     """
 
     def __init__(
@@ -46,7 +43,7 @@ class BucketResult:
 
     @cached_property
     def final(self) -> FinalRows:
-        """Where the columns of rows and of logged events come from."""
+        """The image that each column of each row and of each logged event comes from, traced on first use."""
         bucket = self.bucket
         keys = (bucket.slots, bucket.key_table)
         return trace_images(

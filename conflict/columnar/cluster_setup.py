@@ -1,5 +1,5 @@
 """
-The two clusters as tasks need them: how each set up its tables, and what its applier makes of each.
+The setup of the two clusters, and what follows from it for the kernels. Computes docs/functions.md, "The functions".
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ __all__ = ["ClusterSetup", "judging_function", "masks_of", "rules_of", "transact
 @attrs.frozen
 class ClusterSetup:
     """
-    One cluster as a task needs it.
+    The setup of one cluster.
 
     Attributes:
         name: Its name.
         server_id: Its server id.
-        setups: How it set up each table, in the order of the table numbers.
-        role: What it is for the functions that have roles.
-        skip_missing: Leave out operations that lack a value to compare, instead of stopping.
+        setups: Setup of each table, in the order of the table numbers.
+        role: Its role, for the functions that use roles.
+        skip_missing: Skip operations that lack the value to compare, instead of stopping the applier.
     """
 
     name: str
@@ -42,18 +42,16 @@ class ClusterSetup:
 
 
 def judging_function(setup: TableSetup, role: Role) -> ConflictFunction | None:
-    """Return the function that an applier uses for a table: none under role PASS; without a role it stops anyway."""
+    """Return the function by which an applier judges a table, None under role PASS (without a role it stops)."""
     function = setup.function
     return None if function is not None and function.spec.uses_role and role is Role.PASS else function
 
 
 def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
-    """Return what each applier does with each table, as the kernels read it."""
+    """Return what each applier does with each table, in the form that the kernels read."""
     tables = len(clusters[0].setups)
-    records, cells = (
-        np.zeros((len(clusters), tables), RULE),
-        np.zeros((len(clusters), tables, len(Operation) + 1), np.int8),
-    )
+    records = np.zeros((len(clusters), tables), RULE)
+    cells = np.zeros((len(clusters), tables, len(Operation) + 1), np.int8)  # operations are numbered from 1
     for number, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
             rule, function = records[number, table], judging_function(setup, cluster.role)
@@ -64,18 +62,18 @@ def rules_of(clusters: Sequence[ClusterSetup]) -> Rules:
             rule["gci_bits"], rule["refreshes"] = function.gci_bits, function.spec.refreshes
             rule["reflects"] = reflects(setup, cluster.role)
             rule["secondary"] = function.spec.uses_role and cluster.role is Role.SECONDARY
-            if not rule["secondary"]:  # the secondary follows the primary: it judges nothing
+            if not rule["secondary"]:  # the secondary follows the primary: every cell is `Cell.APPLY`
                 cells[number, table, 1:] = [function.spec.cell(operation) for operation in Operation]
     return Rules(*each_read_only(records, cells))
 
 
 def masks_of(clusters: Sequence[ClusterSetup]) -> EventMasks:
-    """Return which columns the events carry that each site's applier logs."""
+    """Return which columns the events carry that each cluster's applier logs."""
     return event_masks([(cluster.role, cluster.setups) for cluster in clusters])
 
 
 def transactional_tables(clusters: Sequence[ClusterSetup]) -> Bool:
-    """Return whether a row conflict puts its transaction in conflict. Shape (clusters, tables)."""
+    """Return where a row conflict puts its transaction in conflict. Shape (clusters, tables)."""
     return np.array(
         [
             [setup.function is not None and setup.function.spec.transactional for setup in cluster.setups]

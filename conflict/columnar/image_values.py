@@ -1,5 +1,5 @@
 """
-Values by image number: the bytes of a bucket's images to Arrow columns, without Python per row.
+Values by image number: decodes the bytes of a bucket's images to Arrow columns, without Python code per row.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import pyarrow as pa
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_images import in_order_of_columns
 from conflict.columnar.kernels.arrays import Int32, Int64
-from conflict.columnar.kernels.distinct import distinct_numbers
+from conflict.columnar.kernels.column_scans import distinct_numbers
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE, ColumnSets
 from conflict.results.arrow_rows import arrow_array
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
@@ -30,8 +30,8 @@ from ndb_formats.types.values import Value
 
 __all__ = ["ImageColumn", "ImageReader", "ImageValues"]
 
-_ROWS = 1 << 17
-# So many bytes of images at a time leave room below Arrow's 2 GiB for text that grows when it is decoded.
+_ROWS = 1 << 17  # per batch
+# Bytes of images per batch: decoded text can be longer, and an Arrow column holds at most 2 GiB.
 _BYTES = 1 << 29
 
 
@@ -41,8 +41,8 @@ class ImageColumn:
     One column of some rows.
 
     Attributes:
-        values: Its different values; NULL also for images of which no row has this column.
-        indices: Which of them each row has; `absent` where no image holds one. Shape as asked for.
+        values: A value per image; NULL also for an image that no row has this column from. Shape (images,).
+        indices: The image that each row has the column from; `absent` where there is none. Shape of the numbers given.
         absent: The number of images.
     """
 
@@ -51,7 +51,7 @@ class ImageColumn:
     absent: int
 
     def extended(self, more: Sequence[Value]) -> ImageColumn:
-        """Return the same with more values; the first of them has the index `absent`, and the next the one after."""
+        """Return the column with more values; the first of them has the index `absent`."""
         values = pa.concat_arrays([self.values, arrow_array(more, self.values.type)])
         return ImageColumn(values, self.indices, self.absent)
 
@@ -66,14 +66,14 @@ class ImageColumn:
 
 @attrs.frozen(eq=False)
 class ImageValues:
-    """The images that some rows of one table are made of."""
+    """The images of some rows of one table."""
 
     _layout: RowLayout
     _images: pa.Array
-    _chosen: Int32  # the set of columns of each
+    _chosen: Int32  # the column set of each
     _sets: ColumnSets
     _cells: npt.NDArray[np.uint32]
-    _places: Int32  # of each image number among the images
+    _index: Int32  # index of each image number among the images
 
     def column(self, ordinal: int, numbers: Int64, kind: pa.DataType) -> ImageColumn:
         """
@@ -81,8 +81,8 @@ class ImageValues:
 
         Args:
             ordinal: Position of the column.
-            numbers: The image from which each row has it. `ABSENT_IMAGE` for none, which has the index `absent`; the
-                numbers below it have the indices after that.
+            numbers: Number of the image that each row has the column from. `ABSENT_IMAGE` becomes the index `absent`,
+                the next lower number the index after it, and so on.
             kind: Type of the values, that of `conflict.results.arrow_rows.row_schema`.
 
         Raises:
@@ -92,13 +92,13 @@ class ImageValues:
         return self._column(reader, ordinal, numbers, kind)
 
     def payloads(self, ordinal: int, numbers: Int64) -> ImageColumn:
-        """Return the bytes of one column, not decoded; arguments as for `column`."""
+        """Return the bytes of one column without decoding them; arguments as for `column`."""
         codec = self._layout.codecs[ordinal]
         reader = ColumnReader(codec, pa.binary(), bytes, bytes_reader(codec, 0))
         return self._column(reader, ordinal, numbers, pa.binary())
 
     def slices(self, ordinal: int, numbers: Int64) -> tuple[Slices, Int32]:
-        """Return the bytes of one column by image, and which image each row has it from; arguments as for `column`."""
+        """Return the bytes of one column by image, and the image of each row; arguments as for `column`."""
         indices, cells = self._cells_of(ordinal, numbers)
         return slices(self._layout.codecs[ordinal], _content(self._images), 0, cells), indices
 
@@ -107,39 +107,39 @@ class ImageValues:
         try:
             values = reader.array(_content(self._images), 0, cells)
         except ColumnFaultError as fault:
-            raise self._reason(reader, ordinal, fault.row) from None
+            raise self._fault(reader, ordinal, fault.row) from None
         return ImageColumn(values if values.type == kind else values.cast(kind), indices, len(values))
 
     def _cells_of(self, ordinal: int, numbers: Int64) -> tuple[Int32, npt.NDArray[np.uint32]]:
-        """Return the index of each row's image, and where the values of those images stand."""
-        indices = self._places[np.maximum(numbers, ABSENT_IMAGE)]
-        wanted = np.zeros(self._cells.shape[1] + 1, np.bool_)
-        wanted[indices] = True
-        # A value that was overwritten since disturbs nobody.
-        cells = np.where(wanted[:-1], self._cells[ordinal], np.uint32(NULL_CELL))
+        """Return the index of each row's image, and where the values of those images are."""
+        indices = self._index[np.maximum(numbers, ABSENT_IMAGE)]
+        used = np.zeros(self._cells.shape[1] + 1, np.bool_)
+        used[indices] = True
+        # A value that no row has may be damaged: it is not decoded.
+        cells = np.where(used[:-1], self._cells[ordinal], np.uint32(NULL_CELL))
         return indices + np.maximum(ABSENT_IMAGE - numbers, 0).astype(np.int32), cells
 
-    def _reason(self, reader: ColumnReader, ordinal: int, place: int) -> FormatError:
-        """Return why a value of an image has no place in Arrow."""
-        payload = self.image(place).raw(ordinal)
+    def _fault(self, reader: ColumnReader, ordinal: int, index: int) -> FormatError:
+        """Return why a value of an image cannot be decoded."""
+        payload = self.image(index).raw(ordinal)
         assert isinstance(payload, bytes)
         try:
             reader.check(payload)
         except FormatError as error:
             return error.located(table=self._layout.table, column=self._layout.names[ordinal])
-        message = f"{self._layout.table} has a value that can be read after all"
+        message = f"a value of {self._layout.table} could not be decoded, and now can"
         raise AssertionError(message)
 
-    def image(self, place: int) -> RowImage:
+    def image(self, index: int) -> RowImage:
         """
         Return one of the images.
 
         Raises:
             FormatError: It is cut off.
         """
-        first, last = self._sets.offsets[self._chosen[place] : self._chosen[place] + 2].tolist()
+        first, last = self._sets.offsets[self._chosen[index] : self._chosen[index] + 2].tolist()
         return take_image(
-            Cursor(self._images[place].as_py()), self._layout, tuple(self._sets.columns[first:last].tolist())
+            Cursor(self._images[index].as_py()), self._layout, tuple(self._sets.columns[first:last].tolist())
         )
 
 
@@ -156,7 +156,7 @@ class ImageReader:
 
     @cached_property
     def _sets(self) -> Int32:
-        """Which columns each image carries, by its number."""
+        """Number of each image's column set, by image number."""
         _, carried = self.bucket.column_sets
         return np.concatenate([np.stack([side.before, side.after], axis=1).ravel() for side in carried])
 
@@ -164,39 +164,39 @@ class ImageReader:
         self, table: int, count: int, numbers: Callable[[slice], Int64]
     ) -> Iterator[tuple[slice, ImageValues]]:
         """
-        Yield the images of rows, some rows at a time.
+        Yield the images of rows, a batch of rows at a time.
 
         Args:
             table: Number of the rows' table.
             count: How many rows there are.
-            numbers: Returns the numbers of all images that a stretch of rows is made of, in any shape.
+            numbers: Returns the numbers of all images of a batch of rows, in any shape.
 
         Raises:
             FormatError: An image is cut off.
         """
-        stretches = [slice(start, min(start + _ROWS, count)) for start in range(0, count, _ROWS)][::-1]
-        while stretches:
-            stretch = stretches.pop()
-            values = self._read(table, numbers(stretch).ravel(), whole=stretch.stop - stretch.start == 1)
+        batches = [slice(start, min(start + _ROWS, count)) for start in range(0, count, _ROWS)][::-1]
+        while batches:
+            batch = batches.pop()
+            values = self._read(table, numbers(batch).ravel(), indivisible=batch.stop - batch.start == 1)
             if values is None:
-                middle = (stretch.start + stretch.stop) // 2
-                stretches += [slice(middle, stretch.stop), slice(stretch.start, middle)]
+                middle = (batch.start + batch.stop) // 2
+                batches += [slice(middle, batch.stop), slice(batch.start, middle)]
             else:
-                yield stretch, values
+                yield batch, values
 
-    def _read(self, table: int, numbers: Int64, *, whole: bool) -> ImageValues | None:
-        """Find the values of images; None if they are too large to be looked at together, unless they have to be."""
+    def _read(self, table: int, numbers: Int64, *, indivisible: bool) -> ImageValues | None:
+        """Find the values in images; None if these are too large for one batch that can be divided."""
         layout, images = self.bucket.layouts[table], self.bucket.images
         assert layout is not None
         assert images is not None
         first = len(self.bucket.changes[0])
         seen = np.zeros(len(self._sets), np.bool_)
-        wanted = in_order_of_columns(np.sort(distinct_numbers(numbers, seen)), first)
-        picked = images.pick(wanted, first)
-        if not whole and sum(part.nbytes for part in picked) > _BYTES:
+        ordered = in_order_of_columns(np.sort(distinct_numbers(numbers, seen)), first)
+        picked = images.pick(ordered, first)
+        if not indivisible and sum(part.nbytes for part in picked) > _BYTES:
             return None
         joined = pa.concat_arrays([pa.array([], pa.binary()), *picked])
-        chosen, (sets, _) = self._sets[wanted], self.bucket.column_sets
+        chosen, (sets, _) = self._sets[ordered], self.bucket.column_sets
         widths = np.array([codec.width for codec in layout.codecs], np.int64)
         prefixed = np.array([codec.prefixed for codec in layout.codecs], np.bool_)
         cells, cut_off = find_cells(
@@ -208,15 +208,15 @@ class ImageReader:
             np.where(prefixed, widths, -1),
             widths,
         )
-        places = np.empty(len(self._sets) + 1, np.int32)
-        places[wanted] = np.arange(len(wanted), dtype=np.int32)
-        places[ABSENT_IMAGE] = len(wanted)
-        values = ImageValues(layout, joined, chosen, sets, cells, places)
+        index = np.empty(len(self._sets) + 1, np.int32)
+        index[ordered] = np.arange(len(ordered), dtype=np.int32)
+        index[ABSENT_IMAGE] = len(ordered)
+        values = ImageValues(layout, joined, chosen, sets, cells, index)
         if cut_off >= 0:
             values.image(cut_off)
         return values
 
 
 def _content(images: pa.Array) -> npt.NDArray[np.uint8]:
-    """Return what images stand in; the first one starts at 0."""
+    """Return the bytes of all images, the first of which starts at 0."""
     return np.frombuffer(images.buffers()[2] or b"", np.uint8)

@@ -1,5 +1,5 @@
 """
-From an operation that a bucket cannot use to the stop of its applier.
+The stop of an applier, as results report it, from the operation that stops it.
 """
 
 from __future__ import annotations
@@ -26,7 +26,14 @@ __all__ = ["stop_of"]
 
 
 def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[str]) -> Stop:
-    """Return the stop that an operation causes on a site."""
+    """
+    Return the stop that an operation causes.
+
+    Args:
+        stopping: The operation.
+        cluster: The cluster whose applier stops.
+        files: Binlog files of the other cluster by number.
+    """
     operation = Operation(stopping.operation)
     origin = Origin(files[stopping.file], stopping.position, stopping.row) if stopping.file >= 0 else None
     error, column, message = _reason(stopping, cluster, operation)
@@ -37,7 +44,7 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
 def _reason(
     stopping: StoppingOperation, cluster: ClusterSetup, operation: Operation
 ) -> tuple[StopError, str | None, str]:
-    """Return the error, the column whose value is missing if one is, and the words."""
+    """Return the server error, the column whose value is missing if one is, and the message."""
     setup = cluster.setups[stopping.table]
     name, function = setup.table.full_name, setup.function
     if stopping.phase is Phase.COMMIT:

@@ -1,14 +1,15 @@
 """
-A History on disk to a result on disk: the bucket-partitioned resolve job.
+A History on disk to a result on disk: the driver of the resolve job. Computes docs/jobs.md, "Resolve".
 
-1. The driver orders all takes once (see `conflict.columnar.apply_order`), and puts them where every task can read them.
-2. Where transactions can be in conflict, or what an applier logs can stop the other one, buckets are
-   folded in rounds until both are known (see `conflict.columnar.rounds.fixed_point`).
-3. One task per bucket folds it in one pass and writes its part of the result. If it meets an operation that stops an
-   applier, nothing after the first of them is taken, and the buckets are resolved again.
-4. The driver numbers the rows of the exceptions tables and adds up the summaries.
-5. If the binlogs show something else of the appliers' work, an order of takes that explains it is looked for (see
-   `conflict.history.reconcile`), and the result is written again.
+1. Order the epoch applies of both appliers once (see `conflict.columnar.apply_order`), and share them with all tasks.
+2. Where transactions can be in conflict, or what one applier logs can stop the other, fold the buckets in rounds until
+   both are known (see `conflict.columnar.rounds.fixed_point`).
+3. Run one task per bucket, which decides it in one pass and writes its part of the result (see
+   `conflict.jobs.bucket_tasks`). If a task meets an operation that stops an applier, leave out all that this applier
+   would have applied from there on, and resolve the buckets again.
+4. Number the rows of the exceptions tables, and add up the summaries.
+5. If the binlogs contradict the result, look for an order of epoch applies that agrees with them (see
+   `conflict.history.reconcile`), and write the result again.
 """
 
 from __future__ import annotations
@@ -21,23 +22,16 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping, first_stopping
-from conflict.columnar.apply_order import ApplierEpochs, order_applies, plan_applies
-from conflict.columnar.bucket import Bucket, load_bucket
-from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
+from conflict.columnar.applier_stops import StoppingOperation
+from conflict.columnar.apply_order import ApplierEpochs, plan_applies
+from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.kernels.fold import fold
-from conflict.columnar.output.effects import Difference, Differing, compare_effects
-from conflict.columnar.output.exceptions_numbering import TrackedRows, number_exceptions
-from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.bucket_round import Changed, Findings, fold_again, fold_round
-from conflict.columnar.rounds.entries import keep_entries, load_entries
-from conflict.columnar.rounds.fixed_point import FixedPoint, conflicts_of, find_fixed_point
-from conflict.columnar.rounds.kept_rows import keep_rows, load_rows
+from conflict.columnar.output.effects import Difference
+from conflict.columnar.output.exceptions_numbering import number_exceptions
+from conflict.columnar.rounds.bucket_round import Findings
+from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
-from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
@@ -45,60 +39,28 @@ from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history import reconcile
 from conflict.history.model import Cluster, EpochApply
+from conflict.jobs.bucket_tasks import (
+    BucketTask,
+    ResolvedBucket,
+    ResolveRun,
+    compare_bucket,
+    find_stops,
+    find_unique_states,
+    resolve_bucket,
+    run_round,
+)
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.results.layout import applied_epochs_path, applied_epochs_table
+from conflict.results.layout import BUCKET_PARTS, applied_epochs_path, applied_epochs_table
+from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
-# Changed transactions, and buckets, of a round that the driver runs itself.
-_FEW, _FEW_BUCKETS = 2_000, 32
-_RESULT_PARTS = ("outcomes", "exceptions", "staged_exceptions", "rows", "undecided")
-
-
-@attrs.frozen
-class _BucketTask:
-    """
-    One bucket to look at, to fold or to resolve.
-
-    `look` if nobody has looked yet for rows that stop an applier; `round` is the number of the round, and `whole`
-    whether all rows are folded in it: an operation that stops an applier is among them.
-    """
-
-    history: Folder
-    out: Folder
-    bucket: int
-    manifest: Manifest
-    numbers: TableNumbers
-    clusters: tuple[ClusterSetup, ...]
-    final_rows: bool
-    all_outcomes: bool
-    look: bool = False
-    applies: Shared[EpochApplies] | None = None
-    conflicts: Shared[Conflicts] | None = None
-    changed: Shared[Changed | None] | None = None
-    round: int = 0
-    whole: bool = False
-
-    def load(self, *, images: bool) -> Bucket:
-        """Read the bucket."""
-        layouts = self.manifest.layouts(self.numbers)
-        return load_bucket(self.history, self.bucket, self.manifest, self.numbers, layouts, images=images)
-
-    @property
-    def kept(self) -> Folder:
-        """Where the first round leaves the bucket's rows."""
-        return self.out.below(f"shared/rows/bucket={self.bucket:05d}")
-
-    @property
-    def settled(self) -> tuple[EpochApplies, Conflicts]:
-        """All takes, and the transactions in conflict as far as is known."""
-        assert self.applies is not None
-        assert self.conflicts is not None
-        return self.applies.load(), self.conflicts.load()
+# The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
+_FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
 
 
 def resolve_history(
@@ -106,10 +68,9 @@ def resolve_history(
     configuration: Configuration,
     history: Folder,
     out: Folder,
+    options: ResultOptions = DEFAULT_OPTIONS,
     *,
     use_evidence: bool = True,
-    final_rows: bool = True,
-    all_outcomes: bool = False,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -119,185 +80,145 @@ def resolve_history(
         runner: Runs the tasks.
         configuration: The run.
         history: A History that `ingest` made for that run.
-        out: Where the result goes.
-        use_evidence: Settle what the binlogs leave open by what they show (see `conflict.history.reconcile`).
-        final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
-        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
-            stood.
+        out: Folder of the result.
+        options: What the result holds.
+        use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
+            they show (see `conflict.history.reconcile`).
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
         HistoryError: The schedule is circular.
     """
-    manifest = read_manifest(history)
-    numbers = table_numbers(configuration)
-    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows, all_outcomes)
-    job = _Job(runner, base, progress)
-    table = history.read_table("schedule.parquet", SCHEDULE)
-    settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
+    manifest, numbers = read_manifest(history), table_numbers(configuration)
+    run = ResolveRun(history, out, manifest, numbers, _cluster_setups(configuration, numbers), options)
+    schedule = history.read_table("schedule.parquet", SCHEDULE)
+    job = _Job(runner, run, progress)
+    found, summaries = job.resolve([ApplierEpochs.of_table(schedule, name) for name in manifest.clusters])
     answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        timelines, answers = reconcile.infer(_timelines(history, manifest), job.contradictions)
+        timelines, answers = reconcile.infer(_timelines(schedule, manifest), job.contradictions)
         if answers:
             job.clear()
-            settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])
-    out.delete("shared")
-    clusters, applies, conflicts = job.base.clusters, settled.applies, settled.conflicts
-    _write_applied_epochs(out, clusters, applies)
+            found, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])
+    run.shared.delete()
+    _write_applied_epochs(out, run.clusters, found.applies)
     stops = {
-        cluster.name: stop_of(settled.stopping[cluster.name], cluster, manifest.files[clusters[1 - number].name])
-        for number, cluster in enumerate(clusters)
-        if cluster.name in settled.stopping
+        cluster.name: stop_of(found.stopping[cluster.name], cluster, manifest.files[run.clusters[1 - number].name])
+        for number, cluster in enumerate(run.clusters)
+        if cluster.name in found.stopping
     }
-    summary = add_summaries([*summaries, _transactions(clusters, applies, conflicts)], stops)
-    return attrs.evolve(summary, settled=tuple(answers), rounds=settled.rounds)
+    transactions = _count_transactions(run.clusters, found.applies, found.conflicts)
+    summary = add_summaries([*summaries, transactions], stops)
+    return attrs.evolve(summary, settled=tuple(answers), rounds=found.rounds)
 
 
 @attrs.define
 class _Job:
     """
-    The stages of the job over all buckets.
+    The stages of the job; each runs one task per bucket.
 
     Attributes:
         runner: Runs the tasks.
-        base: The task of any bucket.
+        run: What all tasks have in common.
         progress: Called with the name of the stage, tasks done, and their number.
     """
 
     runner: Runner
-    base: _BucketTask
+    run: ResolveRun
     progress: StageProgress
-    _last: tuple[list[Cluster], FixedPoint] | None = None
-    _shared: dict[str, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
+    _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
+
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[FixedPoint, list[BucketSummary]]:
+        """Write the result; return what the appliers applied, and what each bucket adds to the figures."""
+        found = self._find(applied)
+        resolved = self._resolve_buckets(found)
+        stops = _earliest([each.stopping for each in resolved])
+        if stops:
+            self.clear()
+            found = without_rounds(applied, self._names, stops)
+            resolved = self._resolve_buckets(found)
+        tracked = [each.tracked for each in resolved]
+        number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
+        return found, [each.summary for each in resolved]
+
+    def contradictions(self, timelines: Sequence[Cluster]) -> list[reconcile.Contradiction]:
+        """Return where the binlogs contradict the result of these schedules, causes first."""
+        found = self._find_with_stops(timelines)
+        differences: dict[tuple[int, int, int], Difference] = {}
+        for part in self._stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
+            for apply, difference in part.applies.items():
+                differences[apply] = differences.get(apply, Difference()) + difference
+        applies = plan_applies(timelines)
+        keys = zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
+        order = {key: number for number, key in enumerate(keys)}
+        return [
+            reconcile.Contradiction(timelines[key[0]].name, *key[1:], each.rows, tuple(sorted(each.changed_at)))
+            for key, each in sorted(differences.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
+        ]
+
+    def clear(self) -> None:
+        """Remove the parts of the result that buckets wrote."""
+        for part in BUCKET_PARTS:
+            self.run.out.delete(part)
+
+    @property
+    def _names(self) -> list[str]:
+        return [cluster.name for cluster in self.run.clusters]
+
+    def _find(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
+        """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
+        if not self.run.needs_rounds:
+            return without_rounds(applied, self._names, {})
+        check = self._check_unique_keys if self.run.checks_unique_keys else None
+        return find_fixed_point(applied, self._names, self.run.manifest.buckets, self._run_round, check)
+
+    def _find_with_stops(self, timelines: Sequence[Cluster]) -> FixedPoint:
+        """Return the same up to the operations that stop an applier, which rounds find and other runs look for."""
+        applied = [ApplierEpochs.of_cluster(cluster) for cluster in timelines]
+        found = self._find(applied)
+        if self.run.needs_rounds:
+            return found
+        stops = _earliest(self._stage("checking images", find_stops, self._tasks(found.applies, found.conflicts)))
+        return without_rounds(applied, self._names, stops)
+
+    def _run_round(self, this: Round) -> Sequence[Findings]:
+        changed = None if this.changed is None else self._share(this.changed)
+        few = this.changed is not None and len(this.changed) <= _FEW_TRANSACTIONS
+        tasks = [
+            attrs.evolve(task, round=this.number, changed=changed, whole=whole)
+            for task, whole in zip(self._tasks(this.applies, this.conflicts), this.whole, strict=True)
+        ]
+        runner = in_threads if few and len(tasks) <= _FEW_BUCKETS else self.runner
+        return self._stage(this.name, run_round, tasks, runner)
+
+    def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
+        return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
+
+    def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
+        return self._stage("resolving", resolve_bucket, self._tasks(found.applies, found.conflicts))
+
+    def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+        first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
+        return [attrs.evolve(first, bucket=bucket) for bucket in range(self.run.manifest.buckets)]
+
+    def _share(self, value: Result) -> Shared[Result]:
+        """Write a value where all tasks can read it, unless it is the last one of its type."""
+        known = self._shared.get(type(value))
+        if known is None or known[0] is not value:
+            known = self._shared[type(value)] = value, share(self.run.shared, value)
+        return known[1]
 
     def _stage(
         self,
         name: str,
-        function: Callable[[_BucketTask], Result],
+        function: Callable[[BucketTask], Result],
+        tasks: Sequence[BucketTask],
         runner: Runner | None = None,
-        number: int = 0,
-        whole: Sequence[bool] = (),
-        **shared: Any,
     ) -> list[Result]:
-        """
-        Run a function on every bucket, `shared` put where all can read it; `run` in place of the job's runner.
-
-        A round has a number, which is also that of the last one for what follows, and says of each bucket whether all
-        of it is folded.
-        """
-        folder = self.base.out.below("shared")
-        for each, value in shared.items():
-            known = self._shared.get(each)
-            if known is None or known[0] is not value:
-                self._shared[each] = value, share(folder, value)
-        written: dict[str, Any] = {each: self._shared[each][1] for each in shared}
-        common = attrs.evolve(self.base, look=not self._needs_rounds(), round=number, **written)
-        tasks = [
-            attrs.evolve(common, bucket=bucket, whole=bool(whole) and whole[bucket])
-            for bucket in range(self.base.manifest.buckets)
-        ]
         return (runner or self.runner)(function, tasks, partial(self.progress, name))
 
-    def clear(self) -> None:
-        """Remove what was written of the result."""
-        for part in _RESULT_PARTS:
-            self.base.out.delete(part)
 
-    def _needs_rounds(self) -> bool:
-        clusters = self.base.clusters
-        return bool(
-            has_unique_keys(clusters).any() or transactional_tables(clusters).any() or can_log_stopping(clusters)
-        )
-
-    def _settle(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
-        """Find out which takes are made and which transactions are in conflict."""
-        names = [cluster.name for cluster in self.base.clusters]
-        if self._needs_rounds():
-            check = self._check if has_unique_keys(self.base.clusters).any() else None
-            return find_fixed_point(applied, names, self.base.manifest.buckets, self._round, check)
-        return _without_rounds(applied, names, {})
-
-    def _round(
-        self,
-        number: int,
-        name: str,
-        applies: EpochApplies,
-        conflicts: Conflicts,
-        changed: Changed | None,
-        whole: Sequence[bool],
-    ) -> Sequence[Findings]:
-        # A task that folds a few rows takes less time than to hand it out.
-        few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
-        run = in_threads if few else None
-        return self._stage(name, _run_round, run, number, whole, applies=applies, conflicts=conflicts, changed=changed)
-
-    def _check(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
-        parts = self._stage("checking unique keys", _unique_states, applies=applies, conflicts=conflicts)
-        return find_duplicates(parts)
-
-    def contradictions(self, timelines: Sequence[Cluster]) -> list[reconcile.Contradiction]:
-        """Return where binlogs show something else than is found with these clusters, causes first."""
-        settled = self._settle_clusters(timelines)
-        parts = self._stage("comparing", _differing, applies=settled.applies, conflicts=settled.conflicts)
-        found: dict[tuple[int, int, int], Difference] = {}
-        for part in parts:
-            for place, difference in part.places.items():
-                found[place] = found.get(place, Difference()) + difference
-        applies = plan_applies(timelines)
-        places = zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
-        order = {place: number for number, place in enumerate(places)}
-        ordered = sorted(found, key=lambda place: (order.get(place, len(order)), place))
-        return [
-            reconcile.Contradiction(
-                timelines[place[0]].name, *place[1:], found[place].rows, tuple(sorted(found[place].changed_at))
-            )
-            for place in ordered
-        ]
-
-    def _settle_clusters(self, timelines: Sequence[Cluster]) -> FixedPoint:
-        """Find out which takes are made, stops considered, unless that was asked just before."""
-        if self._last is None or self._last[0] != list(timelines):
-            applied = [ApplierEpochs.of_cluster(cluster) for cluster in timelines]
-            settled = self._settle(applied)
-            if not self._needs_rounds():
-                stops = _first_of_each(self._stage("checking images", _first_stops, applies=settled.applies))
-                settled = _without_rounds(applied, [cluster.name for cluster in timelines], stops)
-            self._last = list(timelines), settled
-        return self._last[1]
-
-    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[FixedPoint, list[BucketSummary]]:
-        """Write the result; returns what was settled, and what each bucket adds to the whole."""
-        settled = self._settle(applied)
-        results = self._resolve_buckets(settled)
-        stops = _first_of_each([found for _, _, found in results])
-        if stops:
-            self.clear()
-            settled = _without_rounds(applied, [cluster.name for cluster in self.base.clusters], stops)
-            results = self._resolve_buckets(settled)
-        base = self.base
-        tracked = [each for _, each, _ in results]
-        number_exceptions(base.out, base.clusters, settled.applies, settled.conflicts, base.manifest.buckets, tracked)
-        return settled, [summary for summary, _, _ in results]
-
-    def _resolve_buckets(
-        self, settled: FixedPoint
-    ) -> list[tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]]:
-        applies, conflicts = settled.applies, settled.conflicts
-        return self._stage(
-            "resolving", _resolve_bucket, number=len(settled.rounds), applies=applies, conflicts=conflicts
-        )
-
-
-def _without_rounds(
-    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
-) -> FixedPoint:
-    """Return the takes that are made where no transaction can be in conflict."""
-    kept = [each.first(stops[name].apply if name in stops else None) for name, each in zip(names, applied, strict=True)]
-    applies = order_applies(kept, names)
-    return FixedPoint(applies, conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
-
-
-def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[ClusterSetup, ...]:
+def _cluster_setups(configuration: Configuration, numbers: TableNumbers) -> tuple[ClusterSetup, ...]:
     setups = configuration.setups()
     return tuple(
         ClusterSetup(
@@ -311,62 +232,17 @@ def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Cluster
     )
 
 
-def _timelines(history: Folder, manifest: Manifest) -> list[Cluster]:
-    """Return the clusters with their takes alone; transactions stay in the grid."""
+def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
+    """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
-    for row in history.read_table("schedule.parquet", SCHEDULE).to_pylist():
+    for row in schedule.to_pylist():
         arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
         applies[row.pop("applier")].append(EpochApply(**row, arrived=arrived))
     return [Cluster(name, server_id, tuple(applies[name])) for name, server_id in manifest.clusters.items()]
 
 
-def _first_stops(task: _BucketTask) -> dict[str, StoppingOperation]:
-    assert task.applies is not None
-    return first_stopping(task.load(images=False), task.clusters, task.applies.load())
-
-
-def _run_round(task: _BucketTask) -> Findings:
-    """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
-    assert task.changed is not None
-    changed = task.changed.load()
-    found = None
-    if changed is not None and not task.whole:
-        entries = load_entries(task.kept, task.round - 1)
-        found = fold_again(load_rows(task.kept), task.clusters, *task.settled, changed, entries)
-    if found is None:
-        bucket = task.load(images=False)
-        if changed is None:
-            keep_rows(bucket, task.kept)
-        found = fold_round(bucket, task.clusters, *task.settled)
-    keep_entries(found.entries, task.kept, task.round)
-    return found.findings
-
-
-def _unique_states(task: _BucketTask) -> pa.Table:
-    return unique_states(task.load(images=True), task.clusters, *task.settled)
-
-
-def _differing(task: _BucketTask) -> Differing:
-    applies, conflicts = task.settled
-    bucket = task.load(images=False)
-    folded = fold(applies, bucket.rows, rules_of(task.clusters), conflicts, bucket.key_table, candidates=False)
-    return compare_effects(BucketResult(bucket, task.clusters, applies, conflicts, folded), with_places=True)
-
-
-def _resolve_bucket(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]:
-    applies, conflicts = task.settled
-    bucket = task.load(images=True)
-    if not task.look:
-        bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
-    folded = fold(applies, bucket.rows, rules_of(task.clusters), conflicts, bucket.key_table, candidates=True)
-    folded = folded.tracking_conflicts_alone(conflicts)
-    result = BucketResult(bucket, task.clusters, applies, conflicts, folded)
-    wanted = {"final_rows": task.final_rows, "all_outcomes": task.all_outcomes}
-    summary, tracked = write_bucket(result, task.manifest.files, task.out, **wanted)
-    return summary, tracked, first_stopping(bucket, task.clusters, applies) if task.look else {}
-
-
-def _first_of_each(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:
+def _earliest(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first stopping operation of all buckets."""
     first: dict[str, StoppingOperation] = {}
     for part in found:
         for name, stopping in part.items():
@@ -381,13 +257,15 @@ def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies
         out.write_table(applied_epochs_path(cluster.name), applied)
 
 
-def _transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
-    """Count the transactions that were rejected, and the epochs that held some."""
+def _count_transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
+    """Count the rejected transactions, and the epochs that hold some. Computes docs/functions.md, "Counters"."""
     summary = BucketSummary()
     for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
-        rejected = int(np.diff(conflicts.offsets)[mine].sum())
-        # Every such epoch is looked at once for dependencies, and committed once.
-        counters = {TRANSACTION_ITERATIONS: len(mine), TRANSACTION_COMMITS: len(mine), TRANSACTION_REJECTS: rejected}
-        summary.counters[cluster.name] = counters
+        # The server detects dependencies once in each of these epochs, and commits it once.
+        summary.counters[cluster.name] = {
+            TRANSACTION_ITERATIONS: len(mine),
+            TRANSACTION_COMMITS: len(mine),
+            TRANSACTION_REJECTS: int(np.diff(conflicts.offsets)[mine].sum()),
+        }
     return summary

@@ -1,5 +1,5 @@
 """
-Rows of a table as Arrow, with a type per column that loses nothing.
+Rows of a table as Arrow, in types that lose nothing. Computes docs/formats.md, "Column types".
 
 Temporal values are text: zero dates and times beyond a day have no Arrow type. BIGINT UNSIGNED is
 uint64, which Spark reads as DECIMAL(20, 0). JSON is the text that MySQL prints. GEOMETRY is binary:
@@ -55,7 +55,7 @@ def row_schema(table: Table) -> pa.Schema:
 
 
 def _arrow_value(value: Value) -> object:
-    """Return what Arrow takes for a value."""
+    """Return a value in a form that Arrow accepts."""
     if isinstance(value, JsonDocument):
         return value.text
     return value.data if isinstance(value, Geometry | Vector) else value
@@ -63,7 +63,7 @@ def _arrow_value(value: Value) -> object:
 
 def arrow_array(values: Iterable[Value], kind: pa.DataType) -> pa.Array:
     """
-    Return values of a column as Arrow, in the type that the schema gives it.
+    Return values of a column as Arrow, in the type of the schema.
 
     Raises:
         FormatError: A JSON value is no document.
@@ -73,7 +73,7 @@ def arrow_array(values: Iterable[Value], kind: pa.DataType) -> pa.Array:
 
 def rows_to_arrow(table: Table, rows: Sequence[Sequence[Value]]) -> pa.Table:
     """
-    Return rows, values in the order of the columns, as Arrow.
+    Return rows, whose values are in column order, as Arrow.
 
     Raises:
         FormatError: A JSON value is no document.

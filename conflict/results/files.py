@@ -1,5 +1,5 @@
 """
-Results to and from their folder (see `conflict.results.layout` for how it looks).
+Writes the result of the reference engine, and reads results. `conflict.results.layout` has the files and folders.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ from conflict.results.layout import (
     applied_epochs_path,
     exceptions_path,
     outcomes_path,
+    rows_path,
+    undecided_path,
 )
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.summary import RunSummary
@@ -36,14 +38,23 @@ from ndb_formats.types.values import Value
 __all__ = ["Recorded", "read_rows", "rejected_examples", "summarize_resolution", "write_resolution"]
 
 Setups = Mapping[str, Mapping[str, TableSetup]]
-# Per cluster, what its binlog shows that its applier did: (epoch, group) -> row -> effect.
+# Per cluster, the effects of its applier as its binlog shows them: (epoch, group) -> row -> effect.
 Recorded = Mapping[str, Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]]
 
 
 def write_resolution(
     out: Folder, history: History, setups: Setups, resolution: Resolution, *, all_outcomes: bool = False
 ) -> None:
-    """Write what the reference engine found, as the Spark job would; `all_outcomes`: a row for every operation."""
+    """
+    Write a result of the reference engine; the files are those of the resolve job, with one bucket.
+
+    Args:
+        out: Folder of the result.
+        history: The History.
+        setups: Per cluster, the setup of each table.
+        resolution: The result.
+        all_outcomes: Write an outcome for every operation, not only for operations that were not simply applied.
+    """
     exceptions = {
         setup.exceptions.table.full_name: setup.exceptions.table
         for tables in setups.values()
@@ -61,14 +72,13 @@ def write_resolution(
             out.write_table(outcomes_path(cluster.name, 0), _outcome_table(outcomes, cluster.name, history, setups))
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
-            out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
+            out.write_table(undecided_path(cluster.name, 0), table)
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
         for name, values in result.rows.items():
             definition = setups[cluster.name][name].table
             if values:
-                rows = rows_to_arrow(definition, values)
-                out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
+                out.write_table(rows_path(cluster.name, name, 0), rows_to_arrow(definition, values))
 
 
 def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
@@ -128,9 +138,9 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
     Return the figures of a run of the reference engine.
 
     Args:
-        resolution: What it found.
-        setups: How each cluster set up each table.
-        recorded: What the binlogs show that appliers did.
+        resolution: Its result.
+        setups: Per cluster, the setup of each table.
+        recorded: The effects of appliers as the binlogs show them.
     """
     names = list(resolution.clusters)
     tables: dict[str, dict[str, Counter[str]]] = {
@@ -171,20 +181,21 @@ def _zero_counts() -> Counter[str]:
 
 
 def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
+    """Return the number of rows per epoch apply that the engine or the binlogs changed, and of those that differ."""
     compared = contradicted = 0
     for name, result in resolution.clusters.items():
         rows: dict[tuple[object, ...], list[Effect | None]] = defaultdict(lambda: [None, None])
         for side, effects in enumerate((result.effects, recorded[name])):
-            for place, touched in effects.items():
+            for applied, touched in effects.items():
                 for row, effect in touched.items():
-                    rows[*place, *row][side] = effect
+                    rows[*applied, *row][side] = effect
         compared += len(rows)
-        contradicted += sum(found != shown for found, shown in rows.values())
+        contradicted += sum(resolved != shown for resolved, shown in rows.values())
     return compared, contradicted
 
 
 def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:
-    """Return some rejected outcomes of each applier, the earliest that are found first, as dictionaries."""
+    """Return the first rejected outcomes in the files of each applier, at most `count`, as dictionaries."""
     examples = []
     for cluster in clusters:
         path = f"outcomes/applier={cluster}"
@@ -196,7 +207,7 @@ def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[
 
 
 def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
-    """Return the rows of a table, or of an exceptions table, that a result holds."""
+    """Return the rows of a table, or of an exceptions table, of a result; none if `path` does not exist."""
     if not out.exists(path):
         return []
     schema = row_schema(table)

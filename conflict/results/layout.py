@@ -1,11 +1,12 @@
 """
-How results look on disk.
+The files of a result. Computes docs/run-file.md, "The output folder".
 
-    applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier took
-    outcomes/applier=A/...parquet             one row per operation of these that was not applied as it stood; with
-                                              --all-outcomes, of every operation
+    applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier applied
+    outcomes/applier=A/...parquet             one row per operation of these that was not simply applied; with
+                                              --all-outcomes, per operation
+    undecided/applier=A/...parquet            one row per open decision
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
-    rows/<cluster>/<table>/...parquet         rows of the tables at the end
+    rows/<cluster>/<table>/...parquet         final rows of the tables
     counters.json                             status counters per cluster
     run.json                                  configuration, versions, summary
 """
@@ -20,7 +21,9 @@ import pyarrow as pa
 
 __all__ = [
     "APPLIED_EPOCHS",
+    "BUCKET_PARTS",
     "OUTCOMES",
+    "STAGED_EXCEPTIONS",
     "UNDECIDED",
     "applied_epochs_path",
     "applied_epochs_table",
@@ -28,8 +31,15 @@ __all__ = [
     "labelled",
     "outcomes_note",
     "outcomes_path",
+    "rows_path",
     "staged_exceptions_path",
+    "undecided_path",
 ]
+
+# Folder of exceptions rows without numbers, which is not part of a finished result.
+STAGED_EXCEPTIONS = "staged_exceptions"
+# The folders that hold a part per bucket.
+BUCKET_PARTS = ("outcomes", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided")
 
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
@@ -54,9 +64,7 @@ OUTCOMES = pa.schema(
         ("row", pa.int32()),
     ]
 )
-
-
-# Decisions that the binlogs leave open: what was decided, and what may have been, as cause or verdict.
+# Decisions that the binlogs leave open: the decision made here, and the candidates, each as its cause or verdict.
 UNDECIDED = pa.schema(
     [
         ("source_epoch", pa.uint64()),
@@ -70,41 +78,41 @@ UNDECIDED = pa.schema(
 
 
 def outcomes_note(*, all_outcomes: bool) -> str:
-    """Return what the rows of `outcomes/` are, for `run.json`."""
+    """Return what the rows of `outcomes/` are, for the reader of `run.json`."""
     if all_outcomes:
         return "outcomes/ has one row for every operation that an applier received"
     return (
-        "outcomes/ has one row for every operation that was not applied as it stood; every other change of the epochs "
+        "outcomes/ has one row for every operation that was not simply applied; every other change of the epochs "
         "in applied_epochs/ was applied (resolve with --all-outcomes to have a row for each)"
     )
 
 
 def applied_epochs_path(applier: str) -> str:
-    """Return where it stands which epochs an applier took."""
+    """Return the path of the epochs that an applier applied."""
     return f"applied_epochs/applier={applier}/epochs.parquet"
 
 
 def outcomes_path(applier: str, bucket: int) -> str:
-    """Return where it stands what became of the other operations of a bucket that an applier took."""
+    """Return the path of the outcomes of a bucket's operations on an applier."""
     return f"outcomes/applier={applier}/bucket={bucket:05d}.parquet"
 
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
-    """Return where a bucket's rows of an exceptions table wait for their numbers."""
-    return f"staged_exceptions/{cluster}/{table}/bucket={bucket:05d}.parquet"
+    """Return the path of a bucket's rows of an exceptions table, which have no numbers yet."""
+    return f"{STAGED_EXCEPTIONS}/{cluster}/{table}/bucket={bucket:05d}.parquet"
 
 
 def applied_epochs_table(
     source: str, source_epoch: npt.NDArray[np.uint64], epoch: npt.NDArray[np.uint64], group: npt.NDArray[np.int32]
 ) -> pa.Table:
     """
-    Return the epochs that an applier took, in order.
+    Return the epochs that an applier applied, in order.
 
     Args:
         source: Name of the other cluster.
-        source_epoch: Its epochs. Shape (takes,).
-        epoch: Own epoch of each take.
-        group: Group of that epoch.
+        source_epoch: Its epochs. Shape (applies,).
+        epoch: Own epoch in which each was applied. Shape (applies,).
+        group: Group of that epoch. Shape (applies,).
 
     Returns:
         `APPLIED_EPOCHS`, with a dictionary in place of strings.
@@ -114,12 +122,22 @@ def applied_epochs_table(
 
 
 def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
-    """Return the label of each number; none for a negative one."""
+    """Return the label of each number, NULL for a negative one. Shape (numbers,)."""
     missing = numbers < 0
     indices = pa.array(numbers, mask=missing if missing.any() else None)
     return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
 
 
 def exceptions_path(cluster: str, table: str) -> str:
-    """Return where the rows of an exceptions table stand."""
+    """Return the path of the rows of an exceptions table."""
     return f"exceptions/{cluster}/{table}.parquet"
+
+
+def undecided_path(applier: str, bucket: int) -> str:
+    """Return the path of an applier's open decisions on a bucket."""
+    return f"undecided/applier={applier}/bucket={bucket:05d}.parquet"
+
+
+def rows_path(cluster: str, table: str, bucket: int) -> str:
+    """Return the path of a bucket's final rows of a table."""
+    return f"rows/{cluster}/{table}/bucket={bucket:05d}.parquet"

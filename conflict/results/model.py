@@ -1,5 +1,5 @@
 """
-What resolving a History gives; the same whichever engine made it.
+The result of resolving a History, the same from either engine.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ __all__ = ["ClusterResult", "Outcome", "Resolution", "Stop", "Undecided"]
 @attrs.frozen
 class Stop:
     """
-    An applier stopped with an error; the epoch at hand was undone, earlier ones stay.
+    An applier stopped with an error. The epoch was rolled back; earlier ones stay. See docs/functions.md, "Stops".
 
     Attributes:
         error: Server error number.
         foreign_epoch: Epoch of the other cluster that it could not apply.
         table: ``database.table``.
         column: Column whose value is missing, if one is.
-        operation: Operation at fault.
-        origin: Where that operation stands in the other cluster's binlog.
-        message: What is wrong and what to do.
+        operation: The operation that stopped it.
+        origin: Where that operation is in the other cluster's binlog.
+        message: What is wrong, and what to do.
     """
 
     error: int
@@ -43,24 +43,24 @@ class Stop:
 @attrs.frozen
 class Outcome:
     """
-    What became of one row operation on the cluster that took it.
+    The outcome of one row operation on the cluster that applied its epoch.
 
     Attributes:
-        applier: Cluster that took it.
-        source: Cluster that made it.
+        applier: Cluster that applied the epoch.
+        source: Cluster that logged the operation.
         source_epoch: Its epoch there.
-        epoch: Own epoch in which it was taken.
-        group: Group of that epoch to which it belongs there.
+        epoch: Own epoch in which the applier applied it.
+        group: Group of the source epoch to which it belongs.
         ordinal: Its number among the row changes that the source itself made in that epoch; -1 for a refresh.
         table: ``database.table``.
         key: Identity of its row.
         operation: Write, update or delete.
-        refresh: Whether it is a refresh operation, made by the other applier.
-        verdict: Applied, rejected or ignored.
-        cause: Why, if rejected.
+        refresh: Whether it is a refresh operation of the other applier.
+        verdict: The verdict.
+        cause: Why it was rejected.
         incoming: Value of the operation that was compared, if any.
-        stored: What it was compared with, if anything.
-        origin: Where it stands in a binlog; None for a refresh.
+        stored: Value that it was compared with, if any.
+        origin: Where it is in a binlog; None for a refresh.
     """
 
     applier: str
@@ -83,17 +83,17 @@ class Outcome:
 @attrs.frozen
 class Undecided:
     """
-    A decision that the binlogs leave open, though what came of its transaction is known.
+    A decision that the binlogs leave open, on an operation of a transaction that was rejected in any case.
 
     Attributes:
-        applier: Cluster that took it.
+        applier: Cluster that made it.
         source_epoch: Epoch of the other cluster.
         table: ``database.table``.
         key: Identity of its row.
         operation: Write, update or delete.
-        decided: What was decided here, and is counted; None if the operation was not reached.
-        candidates: What may have been decided, that among it.
-        origin: Where it stands in the other cluster's binlog; None for what its applier made.
+        decided: The decision made here, which is counted; None if the applier did not come to the operation.
+        candidates: The decisions that are possible, this one among them.
+        origin: Where the operation is in the other cluster's binlog; None for one that its applier logged.
     """
 
     applier: str
@@ -109,18 +109,18 @@ class Undecided:
 @attrs.define
 class ClusterResult:
     """
-    What one cluster ends with.
+    The result on one cluster.
 
     Attributes:
-        rows: Per table, its rows; values of the columns that can be decoded, in column order.
+        rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
         counters: Status counters, as differences.
-        refreshes: Per table, how many rows this cluster's applier refreshed.
-        unexplained: Own updates and deletes of rows that should not be there. None in a complete History;
-            otherwise rows were there before it starts, or a function other than the recorded one is tried.
-        effects: Per own epoch and group of a take, what it did to each row (table, key).
-        versions: Epoch of the last change of every row, and whether it was made in this cluster, by the row.
-        applies: Epochs that its applier took, in order.
+        refreshes: Per table, the number of rows that this cluster's applier refreshed.
+        unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
+            a function other than the recorded one is tried.
+        effects: By own epoch and group of an epoch apply, its effect on each row (table, key).
+        versions: Per row, the epoch of its last change, and whether this cluster made it.
+        applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
     """
@@ -143,9 +143,9 @@ class Resolution:
     The result of a run.
 
     Attributes:
-        clusters: What each cluster ends with.
-        outcomes: What became of every operation that an applier took, in order per applier.
-        differing_rows: Per table, how many rows differ between the clusters; tables without any are not there.
+        clusters: The result on each cluster.
+        outcomes: The outcome of every operation that an applier received, in order per applier.
+        differing_rows: Per table, the number of rows that differ between the clusters; tables without any are left out.
     """
 
     clusters: dict[str, ClusterResult]

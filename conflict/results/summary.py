@@ -1,5 +1,5 @@
 """
-The figures of a run, added up over its buckets.
+The figures of a run, added up over its buckets. Computes docs/run-file.md, "run.json".
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class RoundFigures:
     The size of a round.
 
     Attributes:
-        rows: Row changes that were folded.
-        in_conflict: Transactions in conflict that were found.
-        changed: How many of them were not known before, or are not in conflict after all.
+        rows: Number of row changes that were folded.
+        in_conflict: Number of transactions in conflict after it.
+        changed: Number of transactions that it added to these or removed.
     """
 
     rows: int
@@ -37,19 +37,21 @@ class RoundFigures:
 @attrs.define
 class BucketSummary:
     """
-    What a bucket adds to the whole; small enough to go back to the driver.
+    What a bucket adds to the figures of a run; a task returns it to the driver.
+
+    The attributes that it shares with `RunSummary` mean the same, for the bucket.
 
     Attributes:
         counters: Per cluster, its status counters.
-        tables: Per cluster and table, how often each thing happened (see `TableSummary`).
-        rows: Per cluster and table, how many rows there are at the end.
-        differing_rows: Per table, how many keys differ between the clusters at the end; None where that is not known.
-        compared: Rows per epoch that an applier is known, or was found, to have touched.
-        contradicted: How many of those the engine and the binlog see differently.
-        unexplained: Per cluster, own changes of rows that should not be there.
-        undecided: Per cluster, how many decisions of its applier the binlogs leave open.
-        less: Per cluster, by how much each counter may be less than it is.
-        more: Per cluster, by how much it may be more.
+        tables: Per cluster and table, operations by verdict and cause, and refreshed rows.
+        rows: Per cluster and table, final rows.
+        differing_rows: Per table, final rows that differ.
+        compared: Rows per epoch apply that were compared with the binlogs.
+        contradicted: How many of those differ.
+        unexplained: Per cluster, own changes that do not fit their row.
+        undecided: Per cluster, open decisions of its applier.
+        less: Per cluster, by how much each counter may be lower.
+        more: Per cluster, by how much each counter may be higher.
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -67,23 +69,24 @@ class BucketSummary:
 @attrs.frozen
 class RunSummary:
     """
-    What a run came to.
+    The figures of a run.
 
     Attributes:
         counters: Per cluster, its status counters.
-        tables: Per applying cluster and table, how many operations were applied, ignored and
-            rejected (also by cause), and how many rows were refreshed.
-        rows: Per cluster and table, how many rows there are at the end.
-        differing_rows: Per table, how many rows differ between the clusters at the end; None where that is not known,
-            as without the values of the rows.
-        compared: Rows that the binlogs show, or the engine found, appliers to have touched, per epoch.
-        contradicted: How many of those the two see differently.
-        unexplained: Per cluster, own changes of rows that should not be there.
+        tables: Per applying cluster and table, the number of operations by verdict, those rejected also by cause, and
+            the number of refreshed rows.
+        rows: Per cluster and table, the number of final rows.
+        differing_rows: Per table, the number of final rows that differ between the clusters; None if only values can
+            tell, and they were not read.
+        compared: Number of rows, per epoch apply, that an applier changed in the binlogs or in the result.
+        contradicted: How many of those differ.
+        unexplained: Per cluster, updates and deletes of its own that found no row.
         stops: Per cluster, why its applier stopped.
-        undecided: Per cluster, how many decisions of its applier the binlogs leave open.
-        counter_ranges: Per cluster, least and greatest value of each counter that depends on those.
-        rounds: Rounds of folding until it was known which transactions are in conflict; the Spark job's alone.
-        settled: Questions that the binlogs leave open, as answered by what they show; the Spark job's alone.
+        undecided: Per cluster, the number of open decisions of its applier.
+        counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
+        rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
+        settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
+            the resolve job alone.
     """
 
     counters: dict[str, dict[str, int]]
@@ -101,7 +104,7 @@ class RunSummary:
 
     @property
     def converged(self) -> bool | None:
-        """Whether both clusters end with the same rows; None if that is not known."""
+        """Whether both clusters end with the same rows; None if this is not known."""
         differing = self.differing_rows.values()
         return False if any(differing) else None if None in differing else True
 
@@ -128,6 +131,7 @@ def stop_to_json(stop: Stop) -> dict[str, Any]:
 
 
 def _add(total: dict[str, Any], part: Mapping[str, Any]) -> None:
+    """Add the numbers of nested mappings to `total`; None, which is not known, stays None."""
     for name, value in part.items():
         if isinstance(value, Mapping):
             _add(total.setdefault(name, {}), value)

@@ -1,5 +1,5 @@
 """
-What decisions that the binlogs leave open mean for the counters: between which values each one lies.
+How far the decisions that the binlogs leave open can move the counters. Computes docs/run-file.md, "Open decisions".
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ __all__ = ["counter_ranges", "counts_differ", "decision_text", "moved_counters"]
 
 
 def decision_text(decision: Decision) -> str:
-    """Return a decision as results name it: its cause if it has one, else its verdict."""
+    """Return the name of a decision in results: its cause if it has one, else its verdict."""
     return decision.cause.name if decision.cause else decision.verdict.name
 
 
 def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:
-    """Return the counters that a decision on a row moves; none for one that was not made."""
+    """Return the counters that a decision on a row moves, and by how much; None moves none."""
     moved: Counter[str] = Counter()
     if decision is None or decision.verdict is not Verdict.REJECTED:
         return moved
@@ -37,7 +37,7 @@ def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision 
 
 
 def counts_differ(spec: FunctionSpec, operation: Operation, candidates: Iterable[Decision]) -> bool:
-    """Whether it matters to the counters which of several decisions was made."""
+    """Whether several decisions move the counters differently."""
     return len({frozenset(moved_counters(spec, operation, candidate)) for candidate in candidates}) > 1
 
 
@@ -45,12 +45,12 @@ def counter_ranges(
     undecided: Iterable[Undecided], counters: Mapping[str, int], setups: Mapping[str, TableSetup]
 ) -> dict[str, tuple[int, int]]:
     """
-    Return the least and greatest value of every counter that depends on open decisions.
+    Return the lowest and highest value of every counter that depends on open decisions.
 
     Args:
         undecided: Open decisions of one applier.
-        counters: Its counters with what was decided.
-        setups: How its server set up each table.
+        counters: Its counters with the decisions that were made.
+        setups: Its setup of each table.
     """
     least: Counter[str] = Counter()
     most: Counter[str] = Counter()

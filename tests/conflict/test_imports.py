@@ -52,3 +52,9 @@ def test_semantics_do_not_touch_the_world(folder: str):
     for path in [place] if place.is_file() else place.rglob("*.py"):
         if path.name != "user_policies.py":
             assert {name.split(".")[0] for name in imported(path)} & WORLD == set(), path
+
+
+def test_tests_do_not_import_benchmarks():
+    """Only tests of the benchmarks import them: what a benchmark measures must not decide what is right."""
+    found = [path for path in modules("tests") if any(name.split(".")[0] == "benchmarks" for name in imported(path))]
+    assert [path for path in found if not path.name.startswith("test_benchmark")] == []

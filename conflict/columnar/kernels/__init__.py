@@ -1,3 +1,3 @@
 """
-Compiled loops over the arrays of one bucket.
+The columnar engine's compiled loops over the arrays of one bucket.
 """

@@ -1,5 +1,7 @@
 """
-The order of two appliers' takes, and what had come back to each before each of them.
+The order of the epoch applies of two appliers, and the max replicated epoch before each.
+
+Computes docs/concepts.md, "Max replicated epoch".
 """
 
 from __future__ import annotations
@@ -7,37 +9,42 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["known_before", "order"]
+__all__ = ["NO_CLUSTER", "known_before", "order"]
+
+NO_CLUSTER = -1
 
 
 @njit(cache=True)
 def order(begins, foreign):
     """
-    Return applier and number of the takes in order, and the cluster that cannot go on, -1 if both are through.
+    Return applier and number of the epoch applies in order, and the cluster whose next one is never possible.
 
     Args:
-        begins: Per cluster, the own epoch in which each take begins.
-        foreign: Per cluster, the foreign epoch of each take.
+        begins: Per cluster, the own epoch in which each epoch apply begins. uint64, shape (applies of it,).
+        foreign: Per cluster, the foreign epoch of each epoch apply. uint64, shape (applies of it,).
+
+    Returns:
+        int8 and int64, shape (applies,); `NO_CLUSTER` if all are possible.
     """
     total = len(foreign[0]) + len(foreign[1])
     applier, number = np.empty(total, np.int8), np.empty(total, np.int64)
-    places = np.zeros(2, np.int64)
+    done = np.zeros(2, np.int64)
     count, moved = 0, True
     while moved:
         moved = False
         for side in range(2):
             mine, theirs = foreign[side], begins[1 - side]
-            place, other = places[side], places[1 - side]
-            while place < len(mine) and (other == len(theirs) or theirs[other] > mine[place]):
-                applier[count], number[count] = side, place
-                place += 1
+            following, other = done[side], done[1 - side]
+            while following < len(mine) and (other == len(theirs) or theirs[other] > mine[following]):
+                applier[count], number[count] = side, following
+                following += 1
                 count += 1
                 moved = True
-            places[side] = place
-    stuck = -1
-    if places[0] < len(foreign[0]):
+            done[side] = following
+    stuck = NO_CLUSTER
+    if done[0] < len(foreign[0]):
         stuck = 0
-    elif places[1] < len(foreign[1]):
+    elif done[1] < len(foreign[1]):
         stuck = 1
     return applier[:count], number[:count], stuck
 
@@ -45,14 +52,14 @@ def order(begins, foreign):
 @njit(cache=True)
 def known_before(applier, number, epochs, foreign, traced):
     """
-    Return the max replicated epoch before each take.
+    Return the max replicated epoch before each epoch apply. uint64, shape (applies,).
 
     Args:
-        applier: Of the takes in order.
-        number: Among those of the applier.
-        epochs: Per cluster, the own epoch in which each take commits.
-        foreign: Per cluster, the foreign epoch of each take.
-        traced: Per cluster, whether the binlog shows it; otherwise it never comes back.
+        applier: Applier of each, in order. int8, shape (applies,).
+        number: Its number among those of its applier. int64, shape (applies,).
+        epochs: Per cluster, the own epoch in which each epoch apply commits. uint64.
+        foreign: Per cluster, the foreign epoch of each epoch apply. uint64.
+        traced: Per cluster, whether its binlog shows it; an epoch apply without a trace never comes back. bool.
     """
     known = np.zeros(len(applier), np.uint64)
     now = np.zeros(2, np.uint64)
@@ -61,9 +68,9 @@ def known_before(applier, number, epochs, foreign, traced):
         known[apply] = now[side]
         epoch = foreign[side][number[apply]]
         theirs = epochs[1 - side]
-        place = np.searchsorted(theirs, epoch)
-        while place < len(theirs) and theirs[place] == epoch:
-            if traced[1 - side][place]:
-                now[side] = max(now[side], foreign[1 - side][place])
-            place += 1
+        other = np.searchsorted(theirs, epoch)
+        while other < len(theirs) and theirs[other] == epoch:
+            if traced[1 - side][other]:
+                now[side] = max(now[side], foreign[1 - side][other])
+            other += 1
     return known

@@ -1,8 +1,8 @@
 """
-What the kernels read and write, for Python: one bucket of a History as arrays.
+One bucket of a History as arrays: the input and the output of the kernels.
 
-Everything comes in pairs, one array per cluster, in the order of `History.clusters`. What compiled code is handed is in
-`conflict.columnar.kernels.records`.
+What exists once per cluster comes in pairs, in the order of `History.clusters`. `conflict.columnar.kernels.records` has
+the form in which compiled code receives it.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ UInt64 = npt.NDArray[np.uint64]
 
 
 def read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return a view that cannot be written to: compiled code has one version for one kind of array."""
+    """Return a view that cannot be written to: numba compiles a kernel once per kind of array."""
     view = np.ascontiguousarray(array).view()
     view.setflags(write=False)
     return view
@@ -48,12 +48,12 @@ def each_read_only(*arrays: npt.NDArray[Any]) -> list[Any]:
 
 
 def holds_anything(column: npt.NDArray[Any]) -> bool:
-    """Whether a column holds anything but 0; one number that stands for all need not be looked at again and again."""
+    """Whether a column has a number other than 0; of a broadcast column only the one number is read."""
     return bool(column[:1].any() if column.strides == (0,) else column.any())
 
 
 class Presence(IntEnum):
-    """Whether an image carries the resolve column; an image without any column says so."""
+    """Whether an image carries the resolve column; `NO_COLUMNS` is an image without any column."""
 
     ABSENT = 0
     PRESENT = 1
@@ -62,10 +62,10 @@ class Presence(IntEnum):
 
 class OperationKind(IntEnum):
     """
-    Where an operation that an applier took comes from.
+    Where an operation that an applier received comes from.
 
-    The other cluster changed the row itself (and wrote no column, which has no effect whatever, if `EMPTY`), or its
-    applier sent the row again after a conflict, or logged what it had applied.
+    `CHANGE` is an own change of the other cluster, `EMPTY` one that writes no column and so has no effect. The other
+    cluster's applier logged the rest: it refreshed the row after a conflict, or reflected what it had applied.
     """
 
     CHANGE = 0
@@ -77,7 +77,7 @@ class OperationKind(IntEnum):
 @attrs.frozen
 class BucketRows:
     """
-    What one cluster did itself to the keys of a bucket, in its own order.
+    The own changes of one cluster in a bucket, in its own order.
 
     All arrays have shape (rows,).
 
@@ -88,11 +88,11 @@ class BucketRows:
         group: Group within the epoch.
         ordinal: Number among the cluster's own changes of the epoch, over all buckets.
         before_presence: `Presence` of the resolve column in the before image.
-        before_value: Its value; NULL counts as 0.
+        before_value: Its value; 0 for NULL.
         after_presence: `Presence` of the resolve column in the after image.
-        after_value: Its value; NULL counts as 0.
-        before_lacks: Columns that a new row must be given and the before image does not carry, one bit each.
-        after_lacks: The same of the after image.
+        after_value: Its value; 0 for NULL.
+        before_lacks: Columns that a new row must be given and that the before image lacks, one bit each.
+        after_lacks: The same for the after image.
     """
 
     key: Int32
@@ -114,21 +114,21 @@ class BucketRows:
 @attrs.frozen(eq=False)
 class EpochApplies:
     """
-    All takes of both appliers, in an order that respects cause and effect. Shape (takes,).
+    All epoch applies of both appliers, causes before effects. Shape (applies,).
 
     Attributes:
-        applier: Number of the cluster that takes.
+        applier: Number of the applying cluster.
         foreign_epoch: Epoch of the other cluster.
         epoch: Own epoch in which it commits.
-        group: Its place in that epoch.
+        group: Group of that epoch.
         traced: Whether the binlog shows it.
-        max_replicated_epoch: Highest own epoch known to have come back before it.
-        number: Its number among the takes of its applier, from 0.
-        restarted: Whether the applier was started since the take before.
+        max_replicated_epoch: Max replicated epoch before it.
+        number: Its number among the epoch applies of its applier, from 0.
+        restarted: Whether the applier was restarted since the one before.
         arrived_epoch: Own epoch before which the applier cannot have begun with it.
         arrived_group: Group of that epoch.
-        judged: Whether it was judged at another place than where it commits.
-        judged_epoch: Own epoch of that place.
+        judged: Whether pass TRACK judged it before the moment of its commit.
+        judged_epoch: Own epoch after which it was judged.
         judged_group: Group of that epoch.
     """
 
@@ -152,7 +152,7 @@ class EpochApplies:
 
 class Conflicts(NamedTuple):
     """
-    Transactions that are in conflict, as far as is known. Compiled code takes it as it is.
+    Transactions in conflict, as far as they are known. Compiled code receives it in this form.
 
     Attributes:
         offsets: Those of apply n are ``groups[offsets[n]:offsets[n + 1]]``. Shape (applies + 1,), int64.
@@ -164,27 +164,27 @@ class Conflicts(NamedTuple):
 
     @property
     def applies(self) -> Int64:
-        """Numbers of the epoch applies that hold transactions in conflict."""
+        """Numbers of the epoch applies with transactions in conflict. Shape (applies with conflicts,)."""
         return np.flatnonzero(np.diff(self.offsets))
 
 
 @attrs.frozen
 class Decisions:
     """
-    One entry per row operation that an applier took, in the order in which they were taken. Shape (operations,).
+    One decision per row operation that an applier received, in the order of the appliers. Shape (operations,).
 
     Attributes:
-        apply: Number of the take.
+        apply: Number of the epoch apply.
         source: Row number in the source's `BucketRows`; -1 - n is entry n of `Logged`.
         key: Its row.
-        group: Group of the foreign epoch to which it belongs: its transaction.
+        group: Its transaction: the group of the foreign epoch.
         operation: `Operation`.
         kind: `OperationKind`.
         verdict: `Verdict`.
         cause: `Cause`.
-        existed: Whether the row was there before.
+        existed: Whether the row existed before.
         compared: The value of the operation that was compared, ``incoming``, and what it was compared with, ``stored``:
-            records of two uint64. Anything stands there where the cause is not `Cause.ROW_IN_CONFLICT`.
+            records of two uint64. Undefined where the cause is not `Cause.ROW_IN_CONFLICT`.
     """
 
     apply: Int32
@@ -205,20 +205,20 @@ class Decisions:
 @attrs.frozen
 class Logged:
     """
-    What appliers logged themselves, for the other side to apply, in the order in which it was made. Shape (entries,).
+    The operations that appliers logged for the other applier, in order. Shape (entries,).
 
-    Rows that were sent again after a conflict (refreshes), and rows that a primary changed for
-    the secondary (reflected): one entry per row and take.
+    Refreshes of rows in conflict, and changes that a primary reflects to the secondary: one entry per row and epoch
+    apply.
 
     Attributes:
-        cluster: Number of the cluster whose applier made it.
-        key: Row.
-        apply: Number of the take in which it was made.
+        cluster: Number of the cluster whose applier logged it.
+        key: Its row.
+        apply: Number of the epoch apply in which it was logged.
         operation: `Operation`.
-        refresh: Whether it is a refresh, else it is reflected.
+        refresh: Whether it is a refresh; else it is reflected.
         given: Whether its after image carries the resolve column.
-        value: Its resolve column.
-        lacks: Columns that a new row must be given and the after image does not carry.
+        value: Value of the resolve column.
+        lacks: Columns that a new row must be given and that the after image lacks, one bit each.
         decision: Number of the decision that caused it.
     """
 

@@ -1,5 +1,7 @@
 """
-What arrives with which epoch apply: changes of its foreign epoch, and what the other applier logged in that epoch.
+The operations that each epoch apply receives: own changes of its foreign epoch, and what the source's applier logged.
+
+Computes docs/concepts.md, "Refresh, reflect, read".
 """
 
 from __future__ import annotations
@@ -11,7 +13,14 @@ __all__ = ["queue_up", "start_arrivals"]
 
 @njit(cache=True, nogil=True)
 def start_arrivals(schedule, changes, arrivals):
-    """Fill in which changes belong to which epoch apply; `Schedule`, `Changes` and `Arrivals`."""
+    """
+    Fill in the own changes that each epoch apply receives.
+
+    Args:
+        schedule: `Schedule`.
+        changes: `Changes`.
+        arrivals: `Arrivals`; filled in.
+    """
     rows = changes.rows
     for side in range(2):
         place = schedule.second if side == 0 else 0
@@ -31,7 +40,16 @@ def start_arrivals(schedule, changes, arrivals):
 
 @njit(inline="always")
 def queue_up(number, schedule, first, stop, work):
-    """Put what an applier logged in an epoch apply, entries `first` to `stop`, where the other applier finds it."""
+    """
+    Queue what an applier logged in an epoch apply for the epoch applies of the other applier that receive it.
+
+    Args:
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        first: The first entry that it logged.
+        stop: One past the last.
+        work: `Work`; its log and arrivals move on.
+    """
     apply, arrivals, log = schedule.applies[number], work.arrivals, work.log
     here = apply["applier"]
     queued = log.tail[here]

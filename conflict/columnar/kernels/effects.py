@@ -1,7 +1,7 @@
 """
-What appliers did to rows, epoch apply by epoch apply, and where a binlog shows something else.
+The effect of each epoch apply on rows, and where a binlog shows other effects.
 
-Computes the comparison of docs/run-file.md, "The self-check".
+Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/run-file.md, "run.json".
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "in_order", "touched_rows"]
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
-CHANGED, DELETED = int(Effect.CHANGED), int(Effect.DELETED)
+NO_EFFECT, CHANGED, DELETED = 0, int(Effect.CHANGED), int(Effect.DELETED)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
 
@@ -34,7 +34,7 @@ class DecidedRows(NamedTuple):
 
 
 class SentRows(NamedTuple):
-    """Rows that one applier sent again: columns of `Logged`. Shape (entries,)."""
+    """Rows that one applier refreshed: columns of `Logged`. Shape (entries,)."""
 
     apply: Int64
     key: Int32
@@ -43,10 +43,10 @@ class SentRows(NamedTuple):
 
 class ShownRows(NamedTuple):
     """
-    Rows that one applier touched, in the order of epoch and group. Shape (rows,).
+    Effects of one applier, sorted by epoch and group. Shape (rows,).
 
     Attributes:
-        epoch: Own epoch in which it did. uint64.
+        epoch: Own epoch of the epoch apply. uint64.
         group: Group of that epoch. int32.
         key: The row. An integer.
         effect: `Effect`. int8.
@@ -61,7 +61,7 @@ class ShownRows(NamedTuple):
 @njit(cache=True, nogil=True)
 def touched_rows(side, applier, decided, sent, keys):
     """
-    Return epoch apply, row and effect of all that one applier did, in order, a row once per epoch apply.
+    Return epoch apply, row and effect of one applier, in order; an epoch apply has one effect on a row.
 
     Args:
         side: Number of the applier.
@@ -69,6 +69,9 @@ def touched_rows(side, applier, decided, sent, keys):
         decided: `DecidedRows` of both appliers.
         sent: `SentRows` of this one.
         keys: Number of rows.
+
+    Returns:
+        int64, int64 and int8, shape (effects,).
     """
     count = len(decided.apply) + len(sent.apply)
     applies, rows, effects = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
@@ -83,7 +86,7 @@ def touched_rows(side, applier, decided, sent, keys):
                 row = decided.key[decision]
                 if last[row] != now:
                     last[row], slot[row] = now, found
-                    applies[found], rows[found], effects[found] = now, row, 0
+                    applies[found], rows[found], effects[found] = now, row, NO_EFFECT
                     there[found] = decided.existed[decision]
                     found += 1
                 gone[slot[row]] = decided.operation[decision] == DELETE
@@ -99,9 +102,9 @@ def touched_rows(side, applier, decided, sent, keys):
         kept = start
         for place in range(start, found):
             effect = effects[place]
-            if effect == 0 and (there[place] or not gone[place]):
+            if effect == NO_EFFECT and (there[place] or not gone[place]):
                 effect = DELETED if gone[place] else CHANGED
-            if effect != 0:  # else it was not there before, and is not there now
+            if effect != NO_EFFECT:  # else the row did not exist before, and does not now
                 applies[kept], rows[kept], effects[kept] = applies[place], rows[place], effect
                 kept += 1
         found = kept
@@ -110,7 +113,7 @@ def touched_rows(side, applier, decided, sent, keys):
 
 @njit(cache=True, nogil=True)
 def in_order(epochs, groups):
-    """Whether rows are in the order of epoch and group."""
+    """Whether rows are sorted by epoch and group. Shape of both columns (rows,)."""
     for place in range(1, len(epochs)):
         before, after = epochs[place - 1], epochs[place]
         if after < before or (after == before and groups[place] < groups[place - 1]):
@@ -121,17 +124,18 @@ def in_order(epochs, groups):
 @njit(cache=True, nogil=True)
 def compare(mine, shown, keys):
     """
-    Compare what one applier was found to do with what its binlog shows.
+    Compare the effects of one applier with those that its binlog shows.
 
-    At one place the last thing done to a row counts; epoch applies without a trace can stand at one place.
+    Epoch applies without a trace can have the same epoch and group; the last effect on a row counts then.
 
     Args:
-        mine: `ShownRows` as they were found.
+        mine: `ShownRows` of the engine.
         shown: `ShownRows` of the binlog.
         keys: Number of rows.
 
     Returns:
-        How many rows, per place, either holds; and epoch, group and row where they are not the same.
+        Number of rows, per epoch and group, that either has; and epoch, group and row of those that differ, shape
+        (differing,).
     """
     count = len(mine.key) + len(shown.key)
     at_epoch, at_group, at_row = np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int64)
@@ -158,7 +162,7 @@ def compare(mine, shown, keys):
             own = start + number
             row = np.int64(mine.key[own] if own < first else shown.key[shown_start + own - first])
             if done[row] == 0 and seen[row] == 0:
-                continue  # a row that was met before
+                continue  # the row was compared before
             compared += 1
             if done[row] != seen[row]:
                 at_epoch[differing], at_group[differing], at_row[differing] = epoch, group, row

@@ -1,8 +1,8 @@
 """
-Which columns the event carries that an applier logs of a row: `ndb_formats.rules.update_format`, as arrays.
+The columns of the event that reflects a row: `ndb_formats.rules.update_format`, as arrays.
 
-An event of an update carries columns that are always in it, and those that count as written. What counts
-as written follows from the columns that the operations set.
+The event of an update always carries some columns, and others only if they count as written, which follows from the
+columns that the operations set. Computes docs/concepts.md, "Refresh, reflect, read".
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ NO_COLUMN = -1
 
 class EventMasks(NamedTuple):
     """
-    Columns of reflected events. Shape (clusters, tables, widest table) where nothing else is said.
+    Columns of reflected events. Shape (clusters, tables, widest table), unless another one is given.
 
     Attributes:
         reflects: Whether the cluster logs what its applier does to the table. Shape (clusters, tables).
         write_after: After image of a write.
         delete_before: Before image of a delete.
-        base_before: Columns that are always in the before image of an update.
-        all_before: Columns that are in it if they count as written.
-        base_after: Columns that are always in the after image of an update.
-        all_after: Columns that are in it if they count as written.
-        consequences: Which columns count as written when one is set. Shape (tables, widest, widest).
+        base_before: Columns that the before image of an update always carries.
+        all_before: Columns that it carries if they count as written.
+        base_after: Columns that the after image of an update always carries.
+        all_after: Columns that it carries if they count as written.
+        consequences: The columns that count as written when one is set. Shape (tables, widest, widest).
         first_virtual: First virtual column of each table; `NO_COLUMN` if there is none. Shape (tables,).
-        after_virtual: The column that is marked in its place (see `ndb_formats.rules.update_format`). Shape (tables,).
+        after_virtual: The column that is marked instead (see `ndb_formats.rules.update_format`). Shape (tables,).
     """
 
     reflects: Bool
@@ -56,7 +56,7 @@ class EventMasks(NamedTuple):
 
 
 def reflects(setup: TableSetup, role: Role) -> bool:
-    """Whether what a cluster's applier does to a table is logged for the secondary."""
+    """Whether a cluster's applier logs what it applies to a table for the secondary."""
     return setup.function is not None and setup.function.spec.reflects and role is Role.PRIMARY and setup.format.logged
 
 
@@ -65,7 +65,7 @@ def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventM
     Return the masks of the tables of both clusters.
 
     Args:
-        clusters: Per cluster its role, and how it set up each table, in the order of the table numbers.
+        clusters: Per cluster its role, and its setup of each table in the order of the table numbers.
     """
     tables = [setup.table for setup in clusters[0][1]]
     widest = max((len(table.columns) for table in tables), default=0)
@@ -104,6 +104,7 @@ def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventM
 
 
 def _virtual(table: Table) -> tuple[int, int]:
+    """Return the first virtual column, and the stored one after it that is marked instead; `NO_COLUMN` for none."""
     stored = stored_columns(table)
     first = min(set(range(len(table.columns))) - stored, default=NO_COLUMN)
     following = min((place for place in stored if place > first), default=NO_COLUMN)
@@ -115,14 +116,14 @@ def _virtual(table: Table) -> tuple[int, int]:
 @njit(cache=True, nogil=True)
 def mark_columns(masks, table, written, apply, marked):
     """
-    Find the columns of a row that count as written, virtual ones among them: no mask holds those.
+    Find the columns of a row that count as written, virtual ones included, which no mask has.
 
     Args:
         masks: `EventMasks`.
         table: Number of the table.
-        written: The epoch apply that set each column last. Shape (columns,).
-        apply: The epoch apply that counts.
-        marked: Filled in. Shape (at least columns,).
+        written: The last epoch apply that set each column. int64, shape (columns,).
+        apply: The epoch apply that is reflected.
+        marked: Filled in. bool, shape (at least columns,).
     """
     last = -1
     for column in range(len(written)):

@@ -1,13 +1,16 @@
 """
-The fold: decides every operation of a bucket in one walk over the epoch applies.
+The fold: decides every operation of a bucket in one pass over the epoch applies.
 
-Before an epoch apply, its applier's cluster catches up on what it did itself. Then the operations of the foreign epoch
-are decided, the source's own changes and what its applier logged merged in the order of the log. Then the rows that a
-primary changed are reflected, and the rows in conflict refreshed. Computes docs/functions.md, "One pass over an epoch".
+For each epoch apply, in order:
 
-An epoch apply that holds transactions in conflict is decided twice, as the server does it: as if there were none (pass
-TRACK), which is undone, then with their operations rejected (pass APPLY). Which transactions these are is an input;
-`conflict.columnar.rounds` finds them by folding until nothing changes.
+1. Make the own changes of the applier's cluster that come before it.
+2. Decide the operations of the foreign epoch in the order of its binlog: the source's own changes, and what its applier
+   logged.
+3. Log the rows that the applier reflects, then the rows that it refreshes.
+
+An epoch with transactions in conflict is decided twice, as the server does it: pass TRACK rejects no transaction and is
+undone, pass APPLY rejects those in conflict. These are an input; `conflict.columnar.rounds` finds them. Computes
+docs/functions.md, "NDB$EPOCH_TRANS".
 """
 
 from __future__ import annotations
@@ -32,10 +35,10 @@ from conflict.columnar.kernels.arrays import (
 )
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
-from conflict.columnar.kernels.passes import Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
+from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
 from conflict.columnar.kernels.records import Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
-from conflict.columnar.kernels.search import HIGHEST, LAST_EPOCH, open_start
+from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, open_start
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -43,26 +46,26 @@ __all__ = ["Folded", "fold"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
-FULL = -1  # in place of a number of decisions or entries: there was no room for all of them
+NO_DECISIONS = FULL, 0, 0
 
 
 @attrs.frozen
 class Folded:
     """
-    What `fold` returns.
+    A decided bucket.
 
     Attributes:
-        decisions: One per operation, as it was decided in the end.
-        tracked: One per operation of an epoch apply that holds transactions in conflict, or was judged before it
-            commits, as pass TRACK decided it. Which values it compared is not kept.
-        candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`): more than was decided
-            where the applier's own cluster changed the row meanwhile. Of transactions that are not in conflict, and
-            where it was not asked, it may be no more than was decided. Shape (tracked,).
-        logged: One per row that an applier sent again or reflected.
-        own_end: Own changes of the applier before this number come before each epoch apply; 0 for one that applies
-            nothing here. Shape (applies,).
-        unexplained: Own changes of each row that do not fit it (see `ClusterResult`). Shape (clusters, keys).
-        exists: Whether each row is there at the end. Shape (clusters, keys).
+        decisions: The final decision on each operation.
+        tracked: The decision of pass TRACK on each operation of an epoch with transactions in conflict, or judged
+            before its commit, without the values that it compared.
+        candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`); several where the
+            applier's own cluster changed the row meanwhile. Complete for transactions in conflict alone, and if `fold`
+            was to find them. Shape (tracked,).
+        logged: The rows that appliers refreshed or reflected.
+        own_end: Own changes of the applier's cluster below this number come before each epoch apply; 0 for one that
+            applies nothing in this bucket. Shape (applies,).
+        unexplained: Number of own changes of each row that found no row (see `ClusterResult`). Shape (clusters, keys).
+        exists: Whether each row exists at the end. Shape (clusters, keys).
     """
 
     decisions: Decisions
@@ -74,7 +77,7 @@ class Folded:
     exists: Bool
 
     def tracking_conflicts_alone(self, conflicts: Conflicts) -> Folded:
-        """Leave out pass TRACK over epoch applies that held no transaction in conflict: it was not rolled back."""
+        """Leave out pass TRACK of epochs without transactions in conflict: it was not rolled back."""
         kept = np.isin(self.tracked.apply, conflicts.applies)
         if kept.all():
             return self
@@ -96,16 +99,16 @@ def fold(
 
     Args:
         applies: All epoch applies, of every bucket alike.
-        rows: What each of the two clusters did itself.
+        rows: The own changes of both clusters.
         rules: What each applier does with each table.
         conflicts: Transactions in conflict, per epoch apply.
         key_table: Table number of each key in the bucket. Shape (keys,).
-        candidates: Whether it is asked what pass TRACK may have decided besides what it did.
+        candidates: Find what else pass TRACK may have decided.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
     keeping = candidates and len(conflicts.groups) > 0
-    # Rows that are sent again are few, as a rule; those that are reflected may be all.
+    # Few rows are refreshed, usually; all may be reflected.
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
         work = Work.of(key_table, changes, len(applies), capacity, keeping=keeping)
@@ -113,7 +116,7 @@ def fold(
         made, seen, sent = _fold(schedule, changes, rules, given, work, keeping)
         if made != FULL:
             break
-        capacity *= 2  # two primaries can refresh each other's refreshes any number of times
+        capacity *= 2  # two primaries can refresh each other's refreshes without end
     return Folded(
         work.decisions.first(made),
         work.tracked.first(seen),
@@ -128,7 +131,7 @@ def fold(
 @njit(cache=True, nogil=True)
 def _fold(schedule, changes, rules, conflicts, work, keeping):
     """
-    Walk the epoch applies; return how many decisions, decisions of pass TRACK and log entries there are, or `FULL`.
+    Decide all epoch applies; return the number of decisions, those of pass TRACK and log entries, or `NO_DECISIONS`.
 
     Args:
         schedule: `Schedule`.
@@ -136,7 +139,7 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
         rules: `Rules`.
         conflicts: `Conflicts`.
         work: `Work`; filled in.
-        keeping: Whether it is asked what pass TRACK may have decided.
+        keeping: Find what else pass TRACK may have decided.
     """
     made, seen, sent = 0, 0, 0
     arrivals, decisions, tracked = work.arrivals, work.decisions, work.tracked
@@ -149,10 +152,10 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
         rejected = Groups(conflicts.groups, conflicts.offsets[number], conflicts.offsets[number + 1])
         in_conflict = rejected.start < rejected.stop
         tracks = apply["judged"] or in_conflict
-        # An epoch without a trace follows its group, one with a trace is its group.
+        # An epoch apply with a trace is its group; one without follows its group.
         epoch, follows = apply["epoch"], np.int64(apply["group"]) + (not apply["traced"])
 
-        # 1. Pass TRACK, which is undone; other rows than those of transactions in conflict it decides as pass APPLY.
+        # 1. Pass TRACK on the rows of transactions in conflict, undone. On other rows it decides like pass APPLY.
         if tracks:
             tracks = mark_rows(number, schedule, changes, rejected, apply["judged"], work)
         tries = keeping and tracks and in_conflict
@@ -165,7 +168,7 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
                 catch_up(here, epoch, follows, changes, rules, work, tries)
             seen, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, True)
             if seen < 0:
-                return FULL, 0, 0
+                return NO_DECISIONS
             restore(here, saved, work)
             for place in range(tracked_start, seen):
                 if work.marks[tracked.key[place]]:
@@ -179,31 +182,31 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
         # 2. The pass that is committed.
         made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, False)
         if made < 0:
-            return FULL, 0, 0
+            return NO_DECISIONS
         if tracks or in_conflict:
             seen = _complete_track(decisions, started, made, work, tracked_start)
             if seen < 0:
-                return FULL, 0, 0
+                return NO_DECISIONS
 
-        # 3. What the other side receives of it.
+        # 3. What the other applier receives.
         if answers:
             entries = sent
             sent = _log_rows(number, schedule, rules, work, started, made, sent)
             if sent < 0:
-                return FULL, 0, 0
+                return NO_DECISIONS
             queue_up(number, schedule, entries, sent, work)
     for side in range(2):
-        catch_up(side, LAST_EPOCH, HIGHEST, changes, rules, work, False)
+        catch_up(side, LAST_EPOCH, PAST_ALL_GROUPS, changes, rules, work, False)
     return made, seen, sent
 
 
 @njit(cache=True, nogil=True)
 def _complete_track(decisions, started, made, work, start):
     """
-    Copy decisions on rows that are not marked to those of pass TRACK, and clear the marks.
+    Copy the final decisions on rows that are not marked to those of pass TRACK, and clear the marks.
 
     Args:
-        decisions: Those that were made in the end.
+        decisions: The final decisions.
         started: The first one of the epoch apply.
         made: One past the last.
         work: `Work`.
@@ -232,7 +235,7 @@ def _complete_track(decisions, started, made, work, start):
 @njit(cache=True, nogil=True)
 def _log_rows(number, schedule, rules, work, start, stop, sent):
     """
-    Log what the other side receives of an epoch apply: one entry per row, reflected ones first.
+    Log what the other applier receives of an epoch apply: one entry per row, reflected rows first.
 
     Args:
         number: Of the epoch apply.
@@ -241,7 +244,7 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
         work: `Work`; its log and state move on.
         start: Its first decision.
         stop: One past the last.
-        sent: How many entries there are.
+        sent: Number of entries so far.
 
     Returns:
         The number of entries, or `FULL`.
@@ -257,10 +260,10 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
             mine, note = work.state.rows[key, here], work.state.notes[key, here]
             rule = rules.tables[here, mine["table"]]
             if refreshing:
-                wanted = needs_refresh(rule["refreshes"], decisions.operation[place], decisions.cause[place])
+                logs = needs_refresh(rule["refreshes"], decisions.operation[place], decisions.cause[place])
             else:
-                wanted = rule["reflects"]
-            if not wanted or note["logged"] == number:
+                logs = rule["reflects"]
+            if not logs or note["logged"] == number:
                 continue
             note["logged"] = number
             existed, stays = decisions.existed[place], mine["exists"]
@@ -289,7 +292,7 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
 
 @njit(inline="always")
 def _put_entry(work, sent, number, here, place, operation, lacks):
-    """Log a row as it stands, as entry `sent`, reflected; `place` is the decision that caused it."""
+    """Log the present state of a row as entry `sent`, reflected; `place` is the decision that caused it."""
     entry, key = work.log.entries[sent], work.decisions.key[place]
     mine = work.state.rows[key, here]
     entry["cluster"], entry["key"], entry["apply"], entry["operation"] = here, key, number, operation

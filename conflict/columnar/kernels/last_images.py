@@ -1,9 +1,8 @@
 """
-Where every column of a row comes from at the end, for rows of which no applier logged anything itself.
+The image that each column of a final row comes from, for rows that no applier refreshed or reflected.
 
-Such a row is made of images of its own cluster's changes and of those that were applied to it, later ones over
-earlier ones. So the changes are walked from the end: most rows are whole after one image, and what is earlier is passed
-over.
+Such a row consists of images of own changes and of applied changes, later ones over earlier ones. So the changes are
+read from the end: one image completes most rows, and earlier changes of these are skipped.
 """
 
 from __future__ import annotations
@@ -17,12 +16,13 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["last_images"]
 
 ABSENT = -1
+BEFORE, AFTER = 0, 1  # added to twice the number of a change, the number of its image
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 
 
 @njit(cache=True, nogil=True)
 def _order_on(side, traced):
-    """Return the changes that were done on a cluster, its own and those that it applied, in order."""
+    """Return the numbers of the changes that a cluster made or applied, in order. int32."""
     base, end = traced.begin[side], traced.end[side]
     order = np.empty(end - base + len(traced.apply), np.int32)
     count, done, decision = 0, base, 0
@@ -48,7 +48,7 @@ def _order_on(side, traced):
 
 @njit(inline="always")
 def _fill(final, side, columns, key, chosen, image):
-    """Set the columns of a row that an image carries and no later image did; return how many are set now."""
+    """Set the columns of a row that an image carries and no later image did; return how many it set."""
     count, start = 0, columns.slots[key]
     if chosen >= 0:
         for place in range(columns.offsets[chosen], columns.offsets[chosen + 1]):
@@ -62,16 +62,16 @@ def _fill(final, side, columns, key, chosen, image):
 @njit(cache=True, nogil=True)
 def last_images(traced, columns, left_out):
     """
-    Return which rows there are at the end, and where their columns come from.
+    Return which rows exist at the end, and the image of each of their columns.
 
     Args:
         traced: `Traced` of `conflict.columnar.kernels.provenance`.
         columns: `Columns` of the same.
-        left_out: Rows that are not looked at: of them an applier logged something itself. Shape (keys,).
+        left_out: Rows to leave out, because an applier logged them. Shape (keys,).
 
     Returns:
-        Whether each row is there, shape (clusters, keys), and the image of each column, shape (clusters, slots); see
-        `FinalRows`.
+        Whether each row exists, bool, shape (clusters, keys); and the image of each column, int64, shape
+        (clusters, slots), numbered as in `FinalRows`.
     """
     slots = columns.slots
     keys = len(slots) - 1
@@ -90,10 +90,10 @@ def last_images(traced, columns, left_out):
                 known[key] = True
                 continue
             exists[side, key], made_by[key] = True, number
-            missing[key] -= _fill(final, side, columns, key, change["after"], 2 * number + 1)
+            missing[key] -= _fill(final, side, columns, key, change["after"], 2 * number + AFTER)
             known[key] = missing[key] == 0
-        # If nothing but a delete came before it, an operation made the row, and its before image counts too.
+        # The operation that made the row: the before image of an update counts too.
         for key in range(keys):
             if made_by[key] != ABSENT:
-                _fill(final, side, columns, key, traced.changes[made_by[key]]["before"], 2 * made_by[key])
+                _fill(final, side, columns, key, traced.changes[made_by[key]]["before"], 2 * made_by[key] + BEFORE)
     return exists, final

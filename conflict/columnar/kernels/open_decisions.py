@@ -1,7 +1,8 @@
 """
-What pass TRACK may have decided, where the applier's own cluster changed a row since the applier's last commit.
+What pass TRACK may have decided on a row that the applier's own cluster changed since the applier's last commit.
 
-The pass can have run at any time between, and the binlog does not tell (see `conflict.reference.open_decisions`).
+The pass ran at some time between the two, which no binlog shows (see `conflict.reference.open_decisions`). Computes
+docs/run-file.md, "Open decisions".
 """
 
 from __future__ import annotations
@@ -15,17 +16,23 @@ from conflict.rules.decision import Verdict
 __all__ = ["outcome_bit", "try_earlier_states"]
 
 REJECTED = int(Verdict.REJECTED)
+FIRST_VERDICT_BIT = 8  # causes have the bits below
+NO_CHANGE = -1
 
 
 @njit(cache=True, nogil=True)
 def outcome_bit(verdict, cause):
-    """Return the bit that stands for an outcome among candidates: its cause, if it is rejected, else its verdict."""
-    return np.int64(1) << np.int64(cause if verdict == REJECTED else 8 + verdict)
+    """Return the bit of an outcome in a set of candidates: that of its cause if it is rejected, else of its verdict."""
+    return np.int64(1) << np.int64(cause if verdict == REJECTED else FIRST_VERDICT_BIT + verdict)
 
 
 @njit(cache=True, nogil=True)
 def _choose(here, changes, work, first_open, start, stop):
-    """List the marked rows of an apply that their own cluster changed from `first_open` on; return how many."""
+    """
+    List the marked rows that their own cluster changed from `first_open` on in `Work.moved`; return how many.
+
+    `Work.earlier` links the own changes of each row, the last one first.
+    """
     notes, done = work.state.notes, work.state.done[here]
     for number in range(first_open, done):
         note = notes[changes.rows[number]["key"], here]
@@ -36,16 +43,16 @@ def _choose(here, changes, work, first_open, start, stop):
         note = notes[key, here]
         if work.marks[key] and note["last_own"] >= 0:
             work.moved[chosen]["key"], work.moved[chosen]["previous"] = key, note["last_own"]
-            note["last_own"] = -1
+            note["last_own"] = NO_CHANGE
             chosen += 1
     for number in range(first_open, done):
-        notes[changes.rows[number]["key"], here]["last_own"] = -1
+        notes[changes.rows[number]["key"], here]["last_own"] = NO_CHANGE
     return chosen
 
 
 @njit(cache=True, nogil=True)
 def _go_back(here, chosen, work):
-    """Set each chosen row back by one of its own changes, and keep how it is; return how many rows moved."""
+    """Undo one own change of each chosen row, and keep the row as it was; return how many rows changed."""
     count = 0
     for place in range(chosen):
         now = work.moved[place]
@@ -62,18 +69,18 @@ def _go_back(here, chosen, work):
 @njit(cache=True, nogil=True)
 def try_earlier_states(number, schedule, changes, rules, work, first_open, start, stop):
     """
-    Fill in what may have been decided on the marked rows of an epoch apply, besides what was.
+    Add the outcomes that pass TRACK may have decided on the marked rows of an epoch apply.
 
-    What is decided on one row does not depend on others, so all rows go back one change at a time.
+    The decisions on a row do not depend on other rows. So each trial undoes one own change of all rows at once.
 
     Args:
         number: Of the epoch apply.
         schedule: `Schedule`.
         changes: `Changes`.
         rules: `Rules`.
-        work: `Work`; its candidates are filled in.
+        work: `Work`; adds to its candidates.
         first_open: First own change of the applier's cluster that may have come after pass TRACK.
-        start: First decision of pass TRACK on this apply, in `Work.tracked`.
+        start: First decision of pass TRACK on this epoch apply, in `Work.tracked`.
         stop: One past the last.
     """
     apply = schedule.applies[number]

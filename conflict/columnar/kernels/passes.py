@@ -1,8 +1,8 @@
 """
-One pass of an applier over a foreign epoch, and what a cluster did itself, over the states of rows.
+One pass of an applier over a foreign epoch, and the own changes of a cluster, over the states of rows.
 
-Computes docs/functions.md, "One pass over an epoch". The functions are compiled into the loops that use them: they run
-once per row or epoch apply, and a call costs more than what they do.
+Computes a pass of docs/functions.md, "NDB$EPOCH_TRANS". The functions are inlined into the loops that use them: they
+run once per row or epoch apply, and a call would cost more than their work.
 """
 
 from __future__ import annotations
@@ -18,7 +18,17 @@ from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Groups", "are_rejected", "catch_up", "copy_version", "decide_pass", "mark_rows", "restore"]
+__all__ = [
+    "FULL",
+    "NOT_KEPT",
+    "Groups",
+    "are_rejected",
+    "catch_up",
+    "copy_version",
+    "decide_pass",
+    "mark_rows",
+    "restore",
+]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
@@ -26,6 +36,8 @@ NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
 CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in OperationKind)
 NOTHING = np.uint64(0)
+FULL = -1  # in place of a number of decisions or log entries that exceeds the capacity
+NOT_KEPT = -1
 
 
 class Groups(NamedTuple):
@@ -47,7 +59,7 @@ def contains(rejected, group):
 
 @njit(inline="always")
 def copy_version(target, source):
-    """Make one record what another is: exists, author, epoch, resolve column, lacking columns."""
+    """Copy the state of a row to another record: existence, author, epoch, resolve column, lacking columns."""
     target["epoch"], target["value"], target["lacks"] = source["epoch"], source["value"], source["lacks"]
     target["exists"], target["local"], target["given"] = source["exists"], source["local"], source["given"]
 
@@ -55,16 +67,16 @@ def copy_version(target, source):
 @njit(inline="always")
 def catch_up(side, epoch, group, changes, rules, work, keeping):
     """
-    Do what a cluster did itself before a group of an epoch.
+    Make the own changes of a cluster that come before a group of an epoch.
 
     Args:
-        side: The cluster.
-        epoch: Changes of this epoch and group, and later ones, are left.
-        group: See `epoch`.
+        side: Number of the cluster.
+        epoch: Epoch of the first change to leave.
+        group: Group of that change.
         changes: `Changes`.
         rules: `Rules`.
         work: `Work`; its state moves on.
-        keeping: Whether rows are kept in `Work.earlier` as they were before each change.
+        keeping: Keep rows in `Work.earlier` as they were before each change.
     """
     state = work.state
     number, end = state.done[side], changes.end[side]
@@ -102,28 +114,27 @@ def restore(side, count, work):
     for place in range(count):
         saved = work.saved[place]
         copy_version(work.state.rows[saved["key"], side], saved)
-        work.state.notes[saved["key"], side]["kept"] = -1
+        work.state.notes[saved["key"], side]["kept"] = NOT_KEPT
 
 
 def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, undoing):
     """
-    Decide the operations of one foreign epoch in the order of its log, and do those that are applied.
+    Decide the operations of one foreign epoch in the order of its binlog, and apply them.
 
     Args:
         number: Of the epoch apply.
         schedule: `Schedule`.
         changes: `Changes`.
         rules: `Rules`.
-        rejected: `Groups`: transactions that are rejected whole.
+        rejected: `Groups`: transactions in conflict.
         work: `Work`; its rows move on.
         decisions: `DecisionBuffers` to fill in.
-        made: How many decisions they hold.
-        undoing: Whether rows are saved as they were, so that the pass can be undone; only rows that are marked are
-            decided then, and of the others only key and source are written down.
+        made: Number of decisions in them.
+        undoing: Save rows, so that the pass can be undone. Then only marked rows are decided; decisions on other rows
+            have key and source alone.
 
     Returns:
-        The number of decisions, or -1 if there is no more room; how many rows were saved; whether the source may
-        receive anything because of it.
+        The number of decisions, or `FULL`; the number of saved rows; and whether the applier may have to log something.
     """
     apply, state, log = schedule.applies[number], work.state, work.log
     here = apply["applier"]
@@ -134,7 +145,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
     saved, answers = 0, False
     while made >= 0 and (place < last or queued < queue_end):
         if made >= len(decisions.apply):
-            made = -1
+            made = FULL
             break
         # 1. The next operation: an own change of the source, or what its applier logged.
         from_log, reflected, kind, before_given = False, False, CHANGE, False
@@ -145,7 +156,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             key, operation, group = entry["key"], entry["operation"], schedule.applies[entry["apply"]]["group"]
             reflected = not entry["refresh"]
             kind = REFLECTED if reflected else REFRESH
-            # The key is all that is known of the row before; a resolve column outside it stops the applier.
+            # Its before image is the key alone; an applier that needs a resolve column outside it stops.
             before = state.rows[key, here]["value"]
             given, after, lacks = entry["given"], entry["value"], entry["lacks"]
             decisions.source[made] = -1 - log.queue[there, queued]
@@ -188,7 +199,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
         answers |= verdict == REJECTED or rule["reflects"]
         if verdict != APPLIED:
             continue
-        # 3. What it does to the row.
+        # 3. Its effect on the row.
         if undoing and state.notes[key, here]["kept"] != number:
             state.notes[key, here]["kept"] = number
             work.saved[saved]["key"] = key
@@ -214,14 +225,14 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
 @njit(cache=True, nogil=True)
 def are_rejected(apply, group, offsets, groups, found):
     """
-    Mark operations of transactions in conflict.
+    Mark the operations of transactions in conflict.
 
     Args:
-        apply: Epoch apply of each operation.
-        group: Transaction of each operation.
+        apply: Epoch apply of each operation. int32, shape (operations,).
+        group: Transaction of each operation. int32, shape (operations,).
         offsets: See `conflict.columnar.kernels.arrays.Conflicts`.
         groups: See there.
-        found: What is marked. Shape (operations,).
+        found: Filled in. bool, shape (operations,).
     """
     for place in range(len(apply)):
         rejected = Groups(groups, offsets[apply[place]], offsets[apply[place] + 1])
@@ -233,8 +244,15 @@ def mark_rows(number, schedule, changes, rejected, every, work):
     """
     Mark the rows of an epoch apply that transactions in conflict touch; return whether there are any.
 
-    What is decided on one row does not depend on others, so on these alone pass TRACK decides otherwise than is decided
-    in the end. `every` marks all rows of the epoch apply.
+    The decisions on a row do not depend on other rows. So pass TRACK and pass APPLY differ on marked rows alone.
+
+    Args:
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        changes: `Changes`.
+        rejected: `Groups`: transactions in conflict.
+        every: Mark all rows of the epoch apply.
+        work: `Work`; its marks are set.
     """
     found = False
     arrivals, there = work.arrivals, 1 - schedule.applies[number]["applier"]
@@ -251,6 +269,6 @@ def mark_rows(number, schedule, changes, rejected, every, work):
     return found
 
 
-# The main loop has it compiled in; pass TRACK and its trials, which are few, call it.
+# Inlined into the main loop; pass TRACK and its trials, which are few, call it.
 decide_pass = njit(inline="always")(_decide_pass)
 call_decide_pass = njit(cache=True, nogil=True)(_decide_pass)

@@ -1,10 +1,10 @@
 """
-Which image each column of each final row comes from.
+The image that each column of each final row comes from.
 
-The same walk as the fold, with the decisions known. A row is kept as one image number per column, or one for all of
-them, so that no value is touched before the end: a write sets the numbers of the columns that it carries, a refresh
-copies the numbers of the whole row to the other cluster, a reflected change those of the columns that its event
-carries.
+Repeats the fold with the decisions known. A row is one image number per column, or one for all columns, so that no
+value is read before the end. A write sets the numbers of the columns that it carries; a refresh copies the numbers of
+the whole row to the other cluster, and a reflected change those of the columns that its event carries. See
+docs/concepts.md, "Before image and after image" and "Refresh, reflect, read".
 """
 
 from __future__ import annotations
@@ -40,20 +40,21 @@ __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "Traced", "
 ABSENT_IMAGE = -1
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED = int(Verdict.APPLIED)
+BEFORE, AFTER = 0, 1  # added to twice the number of a change, the number of its image
 # An own change of a cluster: its row, and the column sets of its images.
 CHANGE = np.dtype([("key", "i4"), ("before", "i4"), ("after", "i4"), ("operation", "i1")], align=True)
-# A row of a cluster: whether it is there, and the one image that all its columns come from, unless they were spread.
-HELD = np.dtype([("whole", "i8"), ("exists", "?"), ("spread", "?")], align=True)
+# A row of a cluster: whether it exists, and the one image that all its columns come from, unless they are `spread`.
+TRACED_ROW = np.dtype([("whole", "i8"), ("exists", "?"), ("spread", "?")], align=True)
 
 
 @attrs.frozen
 class ColumnSets:
     """
-    The different sets of columns that images carry, in one array.
+    The distinct sets of columns that images carry, in one array.
 
     Attributes:
         offsets: Set n is ``columns[offsets[n]:offsets[n + 1]]``. Shape (sets + 1,).
-        columns: Column positions.
+        columns: Column positions. Shape (columns of all sets,).
     """
 
     offsets: Int64
@@ -63,7 +64,7 @@ class ColumnSets:
 @attrs.frozen
 class ImageArrays:
     """
-    Per row of a `BucketRows`, which columns its images carry. Shape (rows,).
+    The column sets of the images of `BucketRows`. Shape (rows,).
 
     Attributes:
         before: Number of the before image's column set; -1 for no image.
@@ -77,16 +78,16 @@ class ImageArrays:
 @attrs.frozen
 class WatchedRows:
     """
-    Every state of the rows of some tables: after each own change, and after each take that changed them.
+    Every state of the rows of some tables: after each own change, and after each epoch apply that changed them.
 
     Shape (states,).
 
     Attributes:
         cluster: Number of the cluster.
         key: The row.
-        row: Own change after which it is; -1 after a take.
-        decision: One decision of the take that changed the row; -1 after an own change.
-        exists: Whether the row is there.
+        row: The own change before the state; -1 after an epoch apply.
+        decision: A decision of the epoch apply that changed the row; -1 after an own change.
+        exists: Whether the row exists.
         images: Image of each column. Shape (states, widest table).
     """
 
@@ -104,16 +105,16 @@ class WatchedRows:
 @attrs.frozen
 class FinalRows:
     """
-    What the rows of a bucket are made of.
+    The images that the rows of a bucket consist of.
 
-    An image is numbered ``2 * row`` (before) or ``2 * row + 1`` (after), the second cluster's rows
-    counted after the first one's.
+    The number of an image is ``2 * row`` (before image) or ``2 * row + 1`` (after image); rows of the second cluster
+    are numbered after those of the first.
 
     Attributes:
-        exists: Whether the row is there at the end. Shape (clusters, keys).
+        exists: Whether the row exists at the end. Shape (clusters, keys).
         images: Image of each column at the end. Shape (clusters, slots).
-        logged_before: Image of each column in the before image of what an applier logged; not filled in for
-            refreshes, which carry the key alone. Shape (entries, widest table).
+        logged_before: Image of each column in the before image that an applier logged; `ABSENT_IMAGE` for refreshes,
+            which carry the key alone. Shape (entries, widest table).
         logged_after: Image of each column in its after image. Shape (entries, widest table).
         watched: Every state of the rows of watched tables.
     """
@@ -127,7 +128,7 @@ class FinalRows:
 
 class Traced(NamedTuple):
     """
-    What is traced: the schedule, the changes and what was decided on them.
+    What is traced: the schedule, the changes and the decisions on them.
 
     Attributes:
         applier: Of each epoch apply. int8.
@@ -168,7 +169,7 @@ class Columns(NamedTuple):
 
 
 class Entries(NamedTuple):
-    """What appliers logged: columns of `Logged`, and the images to fill in. Shape (entries,) or (entries, columns)."""
+    """Columns of `Logged`, shape (entries,), and the images to fill in, shape (entries, widest table)."""
 
     key: Int32
     apply: Int64
@@ -180,21 +181,21 @@ class Entries(NamedTuple):
 
 class Trace(NamedTuple):
     """
-    The rows that are followed, and what is known of them.
+    The rows that are followed, and their present images.
 
     Attributes:
-        followed: Rows of which an applier logged something, or every state is asked. Shape (keys,).
+        followed: Rows that an applier logged, or of which every state is returned. Shape (keys,).
         final: Image of each column. Shape (clusters, slots).
-        held: `HELD`, shape (clusters, keys).
-        stamps: The last apply that touched a row, where rows are reflected. Shape (keys,) or (0,).
-        old: What each column held before that. Shape (slots,) or (0,).
-        written: The last apply that wrote it. Shape (slots,) or (0,).
+        rows: `TRACED_ROW`, shape (clusters, keys).
+        stamps: The last epoch apply that touched a row, where rows are reflected. Shape (keys,) or (0,).
+        old: Image of each column before it. Shape (slots,) or (0,).
+        written: The last epoch apply that wrote each column. Shape (slots,) or (0,).
         marked: Columns that count as written, of one row. Shape (columns,).
     """
 
     followed: Bool
     final: Int64
-    held: Records
+    rows: Records
     stamps: Int64
     old: Int64
     written: Int64
@@ -202,7 +203,7 @@ class Trace(NamedTuple):
 
 
 class States(NamedTuple):
-    """Every state of some rows, to be filled in; the columns of `WatchedRows`, and which rows. Shape (states,)."""
+    """Columns of `WatchedRows` to fill in, shape (states,), and which rows are watched, shape (keys,)."""
 
     watched: Bool
     cluster: Int8
@@ -223,17 +224,17 @@ def trace_images(
     watched: Bool | None = None,
 ) -> FinalRows:
     """
-    Return where every column of every final row comes from.
+    Return the image that every column of every final row comes from.
 
     Args:
         applies: As given to `fold`.
         rows: As given to `fold`.
-        images: The sets of columns, and those of the rows' images per cluster.
+        images: The column sets, and per cluster the sets of the rows' images.
         keys: First slot of each key, one slot per column of its table, and their total, shape (keys + 1,); table number
             of each key, shape (keys,).
         masks: Which columns a reflected event carries.
         folded: What `fold` returned.
-        watched: Tables of whose rows every state is asked; None for none. Shape (tables,).
+        watched: Tables of whose rows every state is returned; None for none. Shape (tables,).
     """
     decisions, logged, first = folded.decisions, folded.logged, len(rows[0])
     (sets, sides), (slots, key_table) = images, keys
@@ -257,7 +258,7 @@ def trace_images(
     mine, count = np.flatnonzero(followed), 0
     if len(mine):
         count = _trace(traced, columns, EventMasks(*each_read_only(*masks)), entries, trace, states)
-        exists[:, mine] = trace.held["exists"][:, mine]
+        exists[:, mine] = trace.rows["exists"][:, mine]
     found = {name: column[:count] for name, column in states._asdict().items() if name != "watched"}
     return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found))
 
@@ -280,18 +281,18 @@ def _changes(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> npt.N
 
 def _trace_of(followed: Bool, final: Int64, columns: Columns, widest: int, *, reflecting: bool) -> Trace:
     keys = len(columns.table)
-    held = np.zeros((2, keys), HELD)
-    held["whole"] = ABSENT_IMAGE
+    rows = np.zeros((2, keys), TRACED_ROW)
+    rows["whole"] = ABSENT_IMAGE
     slots = int(columns.slots[-1]) if reflecting else 0
     stamps = np.full(keys if reflecting else 0, -1, np.int64)
     old, written = np.full(slots, ABSENT_IMAGE, np.int64), np.full(slots, -1, np.int64)
-    return Trace(followed, final, held, stamps, old, written, np.empty(widest, np.bool_))
+    return Trace(followed, final, rows, stamps, old, written, np.empty(widest, np.bool_))
 
 
 @njit(inline="always")
 def _spread(trace, columns, side, key):
-    """Give a row one image number per column, if it has one for all of them."""
-    mine = trace.held[side, key]
+    """Give a row one image number per column instead of one for all."""
+    mine = trace.rows[side, key]
     if not mine["spread"]:
         for slot in range(columns.slots[key], columns.slots[key + 1]):
             trace.final[side, slot] = mine["whole"]
@@ -300,12 +301,12 @@ def _spread(trace, columns, side, key):
 
 @njit(inline="always")
 def _put(trace, columns, side, key, chosen, image):
-    """Set the columns that an image carries: those of a set."""
+    """Set the columns that an image carries, those of the column set `chosen`."""
     if chosen >= 0:
         start, stop = columns.slots[key], columns.slots[key + 1]
         first, last = columns.offsets[chosen], columns.offsets[chosen + 1]
         if last - first == stop - start:
-            mine = trace.held[side, key]
+            mine = trace.rows[side, key]
             mine["whole"], mine["spread"] = image, False
         else:
             _spread(trace, columns, side, key)
@@ -315,24 +316,24 @@ def _put(trace, columns, side, key, chosen, image):
 
 @njit(cache=True, nogil=True)
 def _write(trace, columns, side, number, change):
-    """Do a change to a row of a cluster; its images are `2 * number` and the one after."""
+    """Make a change to a row of a cluster; `number` is that of the change."""
     key = change["key"]
-    mine = trace.held[side, key]
+    mine = trace.rows[side, key]
     if change["operation"] == DELETE:
         mine["exists"] = False
     else:
         if not mine["exists"]:
             mine["exists"], mine["whole"], mine["spread"] = True, ABSENT_IMAGE, False
-            _put(trace, columns, side, key, change["before"], 2 * number)
-        _put(trace, columns, side, key, change["after"], 2 * number + 1)
+            _put(trace, columns, side, key, change["before"], 2 * number + BEFORE)
+        _put(trace, columns, side, key, change["after"], 2 * number + AFTER)
 
 
 @njit(cache=True, nogil=True)
 def _keep_state(trace, columns, states, count, side, key, row, decision):
-    """Write down a row as it is, as state `count`; return the number of the next."""
+    """Keep the present state of a row as state `count`; return the number of the next."""
     _spread(trace, columns, side, key)
     states.cluster[count], states.key[count], states.row[count], states.decision[count] = side, key, row, decision
-    states.exists[count] = trace.held[side, key]["exists"]
+    states.exists[count] = trace.rows[side, key]["exists"]
     start = columns.slots[key]
     for slot in range(start, columns.slots[key + 1]):
         states.images[count, slot - start] = trace.final[side, slot]
@@ -365,11 +366,11 @@ def _reflect(trace, columns, masks, entries, entry, side):
 
 @njit(cache=True, nogil=True)
 def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
-    """Do one operation that an applier applied; `reflecting`: what it wrote is to be logged."""
+    """Make one change that an applier applied; `reflecting`: mark the columns that it wrote."""
     if source < 0:
         entry = -1 - source
         key = entries.key[entry]
-        mine, start = trace.held[side, key], columns.slots[key]
+        mine, start = trace.rows[side, key], columns.slots[key]
         if not mine["exists"]:
             mine["whole"], mine["spread"] = ABSENT_IMAGE, False
         _spread(trace, columns, side, key)
@@ -391,7 +392,7 @@ def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
 
 @njit(inline="always")
 def _do_own(trace, columns, traced, states, count, side, first, last):
-    """Do own changes of a cluster to the rows that are followed; return how many states there are."""
+    """Make own changes of a cluster to the rows that are followed; return the number of states."""
     changes, followed = traced.changes, trace.followed
     for number in range(first, last):
         change = changes[number]
@@ -406,7 +407,7 @@ def _do_own(trace, columns, traced, states, count, side, first, last):
 @njit(cache=True, nogil=True)
 def _trace(traced, columns, masks, entries, trace, states):
     """
-    Follow rows through all epoch applies, and fill in their images; return how many states there are.
+    Follow rows through all epoch applies, and fill in their images; return the number of states.
 
     Args:
         traced: `Traced`.
@@ -417,7 +418,7 @@ def _trace(traced, columns, masks, entries, trace, states):
         states: `States`; filled in.
     """
     decision, entry, count, watching = 0, 0, 0, len(states.cluster) > 0
-    # Compiled code counts references to every array of a tuple that it hands on: what runs per row has them at hand.
+    # Compiled code counts references to every array of a tuple that it assigns or passes on; per row that is too slow.
     applies, sources, verdicts, followed = traced.apply, traced.source, traced.verdict, trace.followed
     changes, entry_keys = traced.changes, entries.key
     done = np.array([traced.begin[0], traced.begin[1]])

@@ -1,8 +1,8 @@
 """
-What compiled code is handed: named tuples of arrays of records.
+The form in which compiled code receives its input: named tuples of arrays of records.
 
-A fold goes to rows in no order, so all that is known of a row, a change or an epoch apply stands in one record, which
-is one trip to memory. A named tuple is one argument, however many arrays it holds.
+A fold accesses rows in no order. So all facts of a row, a change or an epoch apply are in one record, which costs one
+access to memory. A named tuple of many arrays is one argument.
 """
 
 from __future__ import annotations
@@ -50,9 +50,8 @@ Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
-# The columns of `EpochApplies` that count. `previous` is the apply before of the same applier, -1 for none; from
-# `received_start` to `received_stop` in `Schedule.by_epoch` stand the applies of the other applier that receive what
-# this one logs.
+# The columns of `EpochApplies` that decide. `previous` is the epoch apply before of the same applier, -1 for none;
+# `Schedule.by_epoch[received_start:received_stop]` are those of the other applier that receive what this one logs.
 EPOCH_APPLY = np.dtype(
     [
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
@@ -70,7 +69,7 @@ CHANGE = np.dtype(
     ],
     align=True,
 )
-# A number of its before image and one of its after image.
+# A number for the before image of a change, and one for its after image.
 BOTH = np.dtype([("before", "u8"), ("after", "u8")])
 # What an applier does with a table; see `Rules`.
 RULE = np.dtype(
@@ -82,15 +81,16 @@ RULE = np.dtype(
 )
 _VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
 # A row of a cluster: epoch and author of its last change, its resolve column, the required columns that it lacks.
+# See docs/concepts.md, "Author and row epoch".
 ROW_STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
-# What is seldom looked at of a row of a cluster. `wrote` is the last pass that wrote it, where its applier reflects
-# parts of rows, and `unwritten` the required columns that pass did not write; `logged` the last apply that logged it,
-# `kept` the last that saved it to undo a pass, `last_own` its own change.
+# Facts of a row of a cluster that are seldom read. Where the applier reflects parts of rows, `wrote` is the last pass
+# that wrote the row and `unwritten` the required columns that this pass did not write. `logged` is the last epoch apply
+# that logged the row, `kept` the last that saved it to undo a pass, `last_own` an own change. -1 is none.
 NOTE = np.dtype(
     [("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
     align=True,
 )
-# How a row was before: before a pass that is undone (`key`), or before an own change (`previous` is the one before).
+# An earlier state of a row: before a pass that is undone (`key`), or before an own change (`previous`: the one before).
 EARLIER = np.dtype([*_VERSION, ("key", "i4"), ("previous", "i4")], align=True)
 # The columns of `Logged`.
 ENTRY = np.dtype(
@@ -111,7 +111,7 @@ class Schedule(NamedTuple):
         applies: In order of cause and effect. `EPOCH_APPLY`, shape (applies,).
         by_epoch: Their numbers by foreign epoch, the first applier's before the second's. Shape (applies,), int32.
         epochs: The foreign epochs of `by_epoch`. Shape (applies,), uint64.
-        second: Where the second applier's begin in `by_epoch`.
+        second: Index in `by_epoch` of the second applier's first.
     """
 
     applies: Records
@@ -126,11 +126,10 @@ class Changes(NamedTuple):
 
     Attributes:
         rows: `CHANGE`, shape (changes,).
-        values: The resolve column in both images; one record stands for all where no function compares a column.
-            `BOTH`, shape (changes,) or (1,).
-        lacks: The required columns that both images lack, one bit each; one record may stand for all. `BOTH`.
-        value_step: 1, or 0 where one record of `values` stands for all.
-        lack_step: The same of `lacks`.
+        values: The resolve column in both images. `BOTH`, shape (changes,), or (1,) if all are 0.
+        lacks: The required columns that both images lack, one bit each. `BOTH`, shape (changes,), or (1,) if all are 0.
+        value_step: 1, or 0 where `values` has one record.
+        lack_step: The same for `lacks`.
         begin: First change of each cluster.
         end: One past the last.
     """
@@ -146,13 +145,13 @@ class Changes(NamedTuple):
 
 class Rules(NamedTuple):
     """
-    What each applier does with each table, its role considered.
+    What each applier does with each table in its role.
 
     Attributes:
-        tables: `RULE`, shape (clusters, tables). `required` are the columns that a new row must be given, one bit each;
-            `refreshes`: rejected operations make the row be sent again; `secondary`: the role is SECONDARY, and the
-            function heeds it; `reflects`: what is applied is logged for the secondary; `whole_rows`: an update is
-            logged with all columns; `skips`: operations that lack the value to compare are left out.
+        tables: `RULE`, shape (clusters, tables). `required`: columns that a new row must be given, one bit each;
+            `refreshes`: a rejected operation refreshes its row; `secondary`: the role is SECONDARY, and the function
+            uses roles; `reflects`: applied operations are logged for the secondary; `whole_rows`: an update is logged
+            with all columns; `skips`: operations that lack the value to compare are skipped.
         cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
     """
 
@@ -165,10 +164,10 @@ class State(NamedTuple):
     The rows of a bucket on both clusters.
 
     Attributes:
-        rows: `ROW_STATE`, shape (keys, clusters): what one cluster changes the other soon applies.
+        rows: `ROW_STATE`, shape (keys, clusters): a row's two states are used close to each other.
         notes: `NOTE`, shape (keys, clusters).
-        unexplained: Own changes that do not fit their row (see `ClusterResult`). Shape (clusters, keys), int32.
-        done: Per cluster, the first own change that is not done yet. Shape (clusters,), int64.
+        unexplained: Own changes that found no row (see `ClusterResult`). Shape (clusters, keys), int32.
+        done: Per cluster, the first own change that was not done yet. Shape (clusters,), int64.
     """
 
     rows: Records
@@ -189,15 +188,15 @@ class State(NamedTuple):
 
 class Arrivals(NamedTuple):
     """
-    What each epoch apply applies in this bucket. Shape (applies,).
+    The operations that each epoch apply receives in this bucket. Shape (applies,).
 
     Attributes:
-        active: Whether it applies anything. bool.
-        first: First of the source's changes that belong to its foreign epoch. int32.
+        active: Whether it receives any. bool.
+        first: First own change of the source in the foreign epoch. int32.
         last: One past the last. int32.
-        queue_start: Where in `Log.queue` of the source begins what its applier logged in that epoch. int32.
+        queue_start: In the source's `Log.queue`, the first entry that its applier logged in that epoch. int32.
         queue_stop: One past the last. int32.
-        own_end: The applier's own changes before this number come before it. int32.
+        own_end: Own changes of the applier's cluster below this number come before it. int32.
     """
 
     active: Bool
@@ -209,18 +208,18 @@ class Arrivals(NamedTuple):
 
     @classmethod
     def of(cls, applies: int) -> Arrivals:
-        """Return the same where nothing arrives."""
+        """Return arrivals of which there are none yet."""
         return cls(np.zeros(applies, np.bool_), *(np.zeros(applies, np.int32) for _ in range(5)))
 
 
 class Log(NamedTuple):
     """
-    What appliers logged themselves, in order.
+    The operations that appliers logged, in order.
 
     Attributes:
         entries: `ENTRY`, shape (capacity,).
-        queue: Per cluster, which entries it logged. Shape (clusters, capacity), int64.
-        tail: Per cluster, how many. Shape (clusters,), int64.
+        queue: Per cluster, the numbers of the entries that it logged. Shape (clusters, capacity), int64.
+        tail: Per cluster, how many there are. Shape (clusters,), int64.
     """
 
     entries: Records
@@ -244,7 +243,7 @@ class DecisionBuffers(NamedTuple):
 
     @classmethod
     def of(cls, capacity: int) -> DecisionBuffers:
-        """Return buffers; memory that is not written to is not used."""
+        """Return empty buffers; the system provides their memory as they fill."""
         kinds: list[npt.DTypeLike] = [*[np.int32] * 4, *[np.int8] * 4, np.bool_, COMPARED]
         return cls._make(np.empty(capacity, kind) for kind in kinds)
 
@@ -268,8 +267,8 @@ class Work(NamedTuple):
         marks: Rows that pass TRACK decides otherwise than the last pass. Shape (keys,), bool.
         pending: Decisions whose rows are sent again, of one apply. Shape (capacity,), int64.
         saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
-        earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if nobody asks.
-        moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if nobody asks.
+        earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if not kept.
+        moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if not kept.
     """
 
     state: State
@@ -293,10 +292,10 @@ class Work(NamedTuple):
         Args:
             key_table: Table number of each key. Shape (keys,).
             changes: The own changes of both clusters.
-            applies: How many epoch applies there are.
-            capacity: For how many decisions and log entries there is room.
-            keeping: Whether it is asked what pass TRACK may have decided; then rows are kept as they were before
-                their cluster's own changes.
+            applies: Number of epoch applies.
+            capacity: Largest number of decisions, and of log entries.
+            keeping: Keep rows as they were before their cluster's own changes, to find what else pass TRACK may have
+                decided.
         """
         keys = len(key_table)
         return cls(
@@ -315,9 +314,9 @@ class Work(NamedTuple):
         )
 
 
-@lru_cache(maxsize=2)  # the schedule of the bucket before is that of the next one
+@lru_cache(maxsize=2)  # the schedule is the same for all buckets of a worker process
 def packed_schedule(applies: EpochApplies) -> Schedule:
-    """Return the epoch applies as the fold reads them."""
+    """Return the epoch applies in the form that the fold reads."""
     records = np.zeros(len(applies), EPOCH_APPLY)
     for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
         records[name] = getattr(applies, name)
@@ -336,7 +335,7 @@ def packed_schedule(applies: EpochApplies) -> Schedule:
 
 
 def packed_changes(rows: Sequence[BucketRows]) -> Changes:
-    """Return the own changes of both clusters as the fold reads them."""
+    """Return the own changes of both clusters in the form that the fold reads."""
     first, total = len(rows[0]), sum(len(side) for side in rows)
     records = np.empty(total, CHANGE)
     for part, side in zip((records[:first], records[first:]), rows, strict=True):
@@ -349,7 +348,7 @@ def packed_changes(rows: Sequence[BucketRows]) -> Changes:
 
 
 def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
-    """Return a number of the before images and one of the after images; one record for all if all are 0."""
+    """Return a number for each before and after image, as `BOTH`; one record if all are 0."""
     if not any(holds_anything(column) for side in sides for column in side):
         return np.zeros(1, BOTH)
     records = np.empty(sum(len(before) for before, _ in sides), BOTH)
@@ -360,6 +359,7 @@ def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
 
 @njit(cache=True, nogil=True)
 def _pack_changes(records, key, operation, epoch, group, before_presence, after_presence):
+    """Fill in `CHANGE` records from columns of `BucketRows`. Shape (changes,)."""
     for place in range(len(key)):
         row = records[place]
         row["key"], row["epoch"], row["group"] = key[place], epoch[place], group[place]

@@ -1,7 +1,8 @@
 """
-How one operation is judged: `conflict.rules.functions.judge` and the roles, over numbers.
+The decision on one operation: `conflict.rules.functions.judge` and the roles, compiled.
 
-Computes the tables of docs/functions.md, "The table". Property tests hold it to the scalar rules.
+Computes docs/functions.md, "NDB$OLD and NDB$MAX", "NDB$EPOCH" and "NDB$EPOCH2 and NDB$EPOCH2_TRANS". Property tests
+compare it with the scalar rules.
 """
 
 from __future__ import annotations
@@ -24,21 +25,22 @@ TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
 APPLY, REJECT_IF_PRESENT, REJECT_IF_MISSING = int(Cell.APPLY), int(Cell.REJECT_IF_PRESENT), int(Cell.REJECT_IF_MISSING)
 EQUAL, GREATER, AT_LEAST = int(Cell.EQUAL), int(Cell.GREATER), int(Cell.AT_LEAST)
 LESS, BY_EPOCH = int(Cell.LESS), int(Cell.BY_EPOCH)
-NOTHING = np.uint64(0)
+NOTHING = np.uint64(0)  # for a value that is not compared
+LOW_WORD = np.uint64(0xFFFFFFFF)
 
 
 @njit(inline="always")
 def _stored_precision(epoch, bits):
-    """See `conflict.rules.decision.stored_precision`."""
-    low = epoch & np.uint64(0xFFFFFFFF)
+    """Return an epoch as a row stores it; see `conflict.rules.decision.stored_precision`."""
+    low = epoch & LOW_WORD
     if low >= (np.uint64(1) << np.uint64(bits)) - np.uint64(1):
-        return epoch | np.uint64(0xFFFFFFFF)
+        return epoch | LOW_WORD
     return epoch
 
 
 @njit(inline="always")
 def _wins(cell, brought, stored):
-    """Return what a comparing cell says."""
+    """Whether the brought value wins against the stored one in a comparing cell."""
     if cell == EQUAL:
         return brought == stored
     if cell == GREATER:
@@ -60,7 +62,7 @@ def _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
             return REJECTED, MISSING, NOTHING, NOTHING
         if complete or cell == REJECT_IF_PRESENT:
             return APPLIED, NO_CAUSE, NOTHING, NOTHING
-        # The data node refuses a row that lacks a column; the applier takes that for a row that is there already.
+        # The data node refuses a row that lacks a column, which the applier reports like a row that exists already.
         return REJECTED, EXISTS, NOTHING, NOTHING
     if cell == REJECT_IF_PRESENT:
         return REJECTED, EXISTS, NOTHING, NOTHING
@@ -83,12 +85,12 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
     Return (verdict, cause, incoming, stored) of one operation that is not rejected with its transaction.
 
     Args:
-        cell: `Cell` of the operation, the role considered.
+        cell: `Cell` of the operation in the applier's role.
         rule: Of the table; `RULE` of `conflict.columnar.kernels.records`.
         mine: The row as the applier finds it; `ROW_STATE`.
         incoming: Operation; whether it is reflected; whether its before image carries the resolve column, and its
             value; the same of the after image; whether the after image carries all that a new row must be given.
-        max_replicated: Highest own epoch known to have come back.
+        max_replicated: Max replicated epoch before the epoch apply.
     """
     operation, reflected, before_given, before, after_given, after, complete = incoming
     if rule["secondary"] and reflected:
@@ -106,5 +108,5 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
 
 @njit(inline="always")
 def needs_refresh(refreshes, operation, cause):
-    """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
+    """Whether a rejected operation refreshes its row; a delete-delete does not."""
     return cause == TRANSACTION or (refreshes and not (operation == DELETE and cause == MISSING))

@@ -1,5 +1,5 @@
 """
-Binary searches: which of a cluster's changes come before an epoch apply, and stretches of equal numbers.
+Binary searches in sorted columns: which changes of a cluster come before an epoch apply, where each epoch begins.
 """
 
 from __future__ import annotations
@@ -7,20 +7,24 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["HIGHEST", "LAST_EPOCH", "boundaries_of", "first_at_least", "open_start", "reaches"]
+__all__ = ["LAST_EPOCH", "PAST_ALL_GROUPS", "boundaries_of", "first_at_least", "open_start", "reaches"]
 
-# No group of an epoch is as high, and no epoch is later.
-HIGHEST = np.int64(2**40)
+# Higher than the group of any epoch, and the highest epoch.
+PAST_ALL_GROUPS = np.int64(2**40)
 LAST_EPOCH = np.uint64(2**64 - 1)
 
 
 @njit(cache=True, nogil=True)
 def boundaries_of(numbers):
     """
-    Return the numbers that stand in an array, each once, and where each begins; last, the length of the array.
+    Return the distinct numbers of an array, and where each begins.
 
     Args:
-        numbers: Integers, of which equal ones stand together. Shape (rows,).
+        numbers: Integers, equal ones next to each other. Shape (rows,).
+
+    Returns:
+        The distinct numbers, shape (distinct,); and the first row of each and the number of rows, int32, shape
+        (distinct + 1,).
     """
     starts = np.empty(len(numbers) + 1, np.int32)
     found = 0
@@ -34,13 +38,13 @@ def boundaries_of(numbers):
 
 @njit(inline="always")
 def reaches(row, epoch, group):
-    """Whether a change stands at or after (epoch, group)."""
+    """Whether a change (`CHANGE`) belongs to a group of an epoch, or to a later one."""
     return row["epoch"] > epoch or (row["epoch"] == epoch and row["group"] >= group)
 
 
 @njit(inline="always")
 def first_at_least(numbers, low, high, number):
-    """Return the first place from `low` to `high` that holds no lower number; `high` if there is none."""
+    """Return the first index from `low` to `high` of an element that is not lower than `number`; `high` for none."""
     while low < high:
         middle = (low + high) // 2
         if numbers[middle] < number:
@@ -52,7 +56,7 @@ def first_at_least(numbers, low, high, number):
 
 @njit(cache=True, nogil=True)
 def _seek(rows, low, high, epoch, group):
-    """Return the first change from `low` to `high` at or after (epoch, group); `high` if there is none."""
+    """Return the first change from `low` to `high` of (epoch, group) or later; `high` if there is none."""
     while low < high:
         middle = (low + high) // 2
         if reaches(rows[middle], epoch, group):
@@ -64,7 +68,16 @@ def _seek(rows, low, high, epoch, group):
 
 @njit(cache=True, nogil=True)
 def open_start(number, schedule, changes):
-    """Return the first own change from which on an applier may have begun with an epoch."""
+    """
+    Return the first own change that may have come after the applier began with an epoch.
+
+    Computes docs/concepts.md, "What cannot be told".
+
+    Args:
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        changes: `Changes`.
+    """
     apply = schedule.applies[number]
     low, high = changes.begin[apply["applier"]], changes.end[apply["applier"]]
     start = _seek(changes.rows, low, high, apply["arrived_epoch"], np.int64(apply["arrived_group"]) + 1)

@@ -1,3 +1,3 @@
 """
-What a decided bucket adds to the result.
+What a decided bucket writes of the result, and adds to the figures.
 """

@@ -1,5 +1,5 @@
 """
-How often each thing happened in a bucket: what the status counters and the summary of a run are made of.
+The status counters of a bucket, and the figures of each table. Computes docs/functions.md, "Counters".
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import numpy as np
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
-from conflict.columnar.kernels.outcome_counts import count_outcomes
+from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -29,9 +29,9 @@ DELETE = int(Operation.DELETE_ROW)
 
 
 def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[str, dict[str, dict[str, int]]]]:
-    """Return, per cluster, how far the bucket moves its status counters, and what happened to each table."""
+    """Return, per cluster, what the bucket adds to its status counters, and to the figures of each table."""
     counted = _count(result, result.folded.decisions)
-    # Passes TRACK and APPLY over an epoch both count.
+    # Both passes over an epoch count, TRACK and APPLY.
     passes = (counted, _count(result, result.folded.tracked))
     counters, tables = {}, {}
     for number, cluster in enumerate(result.clusters):
@@ -47,20 +47,18 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
 
 
 def _count(result: BucketResult, decisions: Decisions) -> Int64:
-    """Return how often each thing was decided; see `count_outcomes` for the shape."""
+    """Count decisions; see `count_outcomes` for the shape."""
     tables = len(result.bucket.numbers.tables)
     shape = (len(result.clusters), tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
     counts = np.zeros(shape, np.int64)
-    count_outcomes(
-        *each_read_only(result.applies.applier, result.bucket.key_table),
-        *each_read_only(decisions.apply, decisions.key, decisions.operation, decisions.kind),
-        *(*each_read_only(decisions.verdict, decisions.cause), counts),
-    )
+    columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
+    given = CountedDecisions(*each_read_only(result.applies.applier, result.bucket.key_table, *columns))
+    count_outcomes(given, counts)
     return counts
 
 
 def _table(counts: Int64) -> dict[str, int]:
-    """Return what happened to a table's rows. Shape of `counts` (operations, kinds, verdicts, causes)."""
+    """Return the figures of a table. Shape of `counts` (operations, kinds, verdicts, causes)."""
     verdicts = {each.name.lower(): int(counts[:, :, each].sum()) for each in Verdict}
     causes = {each.name: int(counts[:, :, Verdict.REJECTED, each].sum()) for each in Cause if each}
     return {**verdicts, **causes}

@@ -1,5 +1,7 @@
 """
-What appliers were found to do to a bucket's rows, against what their binlogs show.
+Compares what appliers do to a bucket's rows with what their binlogs show.
+
+Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/run-file.md, "run.json".
 """
 
 from __future__ import annotations
@@ -18,19 +20,19 @@ from conflict.history.reconcile import MAX_CONTRADICTIONS
 
 __all__ = ["Difference", "Differing", "compare_effects"]
 
-# Cluster by number, own epoch and group of a take.
-Place = tuple[int, int, int]
+# Number of the applier, own epoch and group of an epoch apply.
+Applied = tuple[int, int, int]
 
 
 @attrs.frozen
 class Difference:
     """
-    A take of which the binlog shows something else.
+    An epoch apply of which the binlog shows other effects.
 
     Attributes:
-        rows: On how many rows of the bucket the two differ.
-        changed_at: Where the cluster itself changed one of them while its applier may have been at work on the take,
-            as (epoch, group).
+        rows: Number of rows of the bucket that differ.
+        changed_at: Epoch and group of the cluster's own changes of these rows while its applier may have been applying
+            the epoch.
     """
 
     rows: int = 0
@@ -43,40 +45,41 @@ class Difference:
 @attrs.frozen
 class Differing:
     """
-    How an applier's work compares with what its binlog shows.
+    How the effects of both appliers compare with what their binlogs show.
 
     Attributes:
-        compared: How many rows, per take, either holds.
-        contradicted: How many of those are not the same.
-        places: Where, as far as the first `MAX_CONTRADICTIONS` + 1 places of each applier: more are never explained.
+        compared: Number of rows, per epoch apply, that either has.
+        contradicted: Number of those that differ.
+        applies: The epoch applies that differ, the first `MAX_CONTRADICTIONS` + 1 of each applier: with more, nothing
+            is explained.
     """
 
     compared: int
     contradicted: int
-    places: Mapping[Place, Difference]
+    applies: Mapping[Applied, Difference]
 
 
-def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
+def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
     """
-    Return how the binlogs and what was found agree.
+    Compare the effects of both appliers with what their binlogs show.
 
     Args:
-        result: A bucket, decided.
-        with_places: Whether it is wanted where they differ.
+        result: A decided bucket.
+        with_applies: Return which epoch applies differ too.
     """
     compared = contradicted = 0
-    places: dict[Place, Difference] = {}
+    applies: dict[Applied, Difference] = {}
     for number in range(len(result.clusters)):
         rows, epochs, groups, keys = _compare(result, number)
         compared += rows
         contradicted += len(keys)
-        if with_places:
-            places.update(_places(result, number, epochs, groups, keys))
-    return Differing(compared, contradicted, places)
+        if with_applies:
+            applies.update(_differing_applies(result, number, epochs, groups, keys))
+    return Differing(compared, contradicted, applies)
 
 
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
-    """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
+    """Return the number of an applier's rows that were compared, and epoch, group and key of those that differ."""
     decisions, logged, applies = result.folded.decisions, result.folded.logged, result.applies
     keys = len(result.bucket.key_table)
     mine = np.flatnonzero(logged.refresh & (logged.cluster == number))
@@ -89,7 +92,7 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
 
 
 def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
-    """Return epoch, group, key and effect of the rows that the binlog shows that an applier touched, in order."""
+    """Return epoch, group, key and effect of the rows that an applier touched by its binlog, in order."""
     names = ("epoch", "group", "key", "effect")
     result.bucket.consequences[number].read(names)
     shown = [result.bucket.consequences[number].array(name) for name in names]
@@ -99,27 +102,29 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     return [column[order] for column in shown]
 
 
-def _places(result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64) -> dict[Place, Difference]:
-    """Return the first places where an applier's work differs; rows of one place stand together."""
-    places: dict[Place, Difference] = {}
+def _differing_applies(
+    result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64
+) -> dict[Applied, Difference]:
+    """Return the first epoch applies of an applier that differ, given epoch, group and key of differing rows."""
+    found: dict[Applied, Difference] = {}
     for epoch, group, key in zip(epochs.tolist(), groups.tolist(), keys.tolist(), strict=True):
-        place = (number, epoch, group)
-        if place not in places and len(places) > MAX_CONTRADICTIONS:
+        applied = (number, epoch, group)
+        if applied not in found and len(found) > MAX_CONTRADICTIONS:
             break
-        places[place] = places.get(place, Difference()) + Difference(1, _changed_at(result, place, key))
-    return places
+        found[applied] = found.get(applied, Difference()) + Difference(1, _changed_at(result, applied, key))
+    return found
 
 
-def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple[int, int]]:
-    """Return where a cluster changed a row while its applier may have been at work on the take at a place."""
-    number, epoch, group = place
+def _changed_at(result: BucketResult, applied: Applied, key: int) -> frozenset[tuple[int, int]]:
+    """Return epoch and group of a cluster's own changes of a row while its applier may have applied an epoch."""
+    number, epoch, group = applied
     applies, rows = result.applies, result.bucket.rows[number]
     here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
     schedule, changes = packed_schedule(applies), packed_changes(result.bucket.rows)
     changed: set[tuple[int, int]] = set()
     for apply in np.flatnonzero(here).tolist():
         first = open_start(apply, schedule, changes) - changes.begin[number]
-        stretch = slice(int(first), int(result.folded.own_end[apply]))
-        mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
+        meanwhile = slice(int(first), int(result.folded.own_end[apply]))
+        mine = np.flatnonzero(rows.key[meanwhile] == key) + meanwhile.start
         changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
     return frozenset(changed)

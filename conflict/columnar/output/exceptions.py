@@ -1,5 +1,7 @@
 """
-A bucket's rows of exceptions tables, which get their numbers later.
+Writes a bucket's rows of exceptions tables, which get their numbers later.
+
+See `conflict.columnar.output.exceptions_numbering` for the numbers.
 """
 
 from __future__ import annotations
@@ -10,8 +12,8 @@ import pyarrow as pa
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
-from conflict.columnar.operation_order import places_of
-from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OWN_CAUSE, PLACE, TrackedRows
+from conflict.columnar.operation_order import operation_orders
+from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
 from conflict.columnar.output.exceptions_rows import exceptions_rows
 from conflict.grid.folder import Folder
 from conflict.results.layout import staged_exceptions_path
@@ -23,7 +25,7 @@ REJECTED = int(Verdict.REJECTED)
 
 
 def write_exceptions(result: BucketResult, out: Folder) -> None:
-    """Write the rows of exceptions tables, not numbered yet, each with what its place in the order depends on."""
+    """Write the rows of exceptions tables without their numbers, each with the columns that they are sorted by."""
     decisions = result.folded.decisions
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
@@ -37,7 +39,9 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
             order = {
                 EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
                 OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
-                PLACE: places_of(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
+                OPERATION_ORDER: operation_orders(
+                    chosen, decisions, result.folded.logged, result.applies, result.bucket.rows
+                ),
             }
             for field, column in order.items():
                 rows = rows.append_column(field, column)
@@ -46,7 +50,7 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
 
 
 def tracked_rows(result: BucketResult) -> TrackedRows:
-    """Return how many exceptions rows pass TRACK made, per site and table, and take."""
+    """Return how many exceptions rows pass TRACK made, by cluster and table, and by epoch apply."""
     decisions = result.folded.tracked
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
@@ -55,11 +59,12 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
         for table, setup in enumerate(cluster.setups):
             if setup.exceptions is not None:
                 here = rejected[(appliers == number) & (tables == table)]
-                place = (cluster.name, setup.exceptions.table.full_name)
-                found[place] = np.unique(decisions.apply[here], return_counts=True)
+                found[cluster.name, setup.exceptions.table.full_name] = np.unique(
+                    decisions.apply[here], return_counts=True
+                )
     return found
 
 
 def _appliers_and_tables(result: BucketResult, decisions: Decisions, chosen: Int64) -> tuple[Int8, Int16]:
-    """Return who made some decisions, and the tables that they are about."""
+    """Return the applier and the table of some decisions. Shape (chosen,)."""
     return result.applies.applier[decisions.apply[chosen]], result.bucket.key_table[decisions.key[chosen]]

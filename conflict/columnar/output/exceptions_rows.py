@@ -1,5 +1,7 @@
 """
-Rows of an exceptions table as columns; what each holds is told by `ExceptionsTable`, row by row.
+The rows of an exceptions table, column by column. Computes docs/functions.md, "Exceptions tables".
+
+`conflict.rules.exceptions_table.ExceptionsTable` computes the same row by row.
 """
 
 from __future__ import annotations
@@ -23,23 +25,26 @@ from ndb_formats.schema.tables import Column
 
 __all__ = ["exceptions_rows"]
 
-# Instead of the number of an image, where none holds a value.
+# Image numbers that stand for a value of no image.
 _NULL, _DEFAULT, _ZERO = ABSENT_IMAGE, ABSENT_IMAGE - 1, ABSENT_IMAGE - 2
+# The first columns of every exceptions table; the fourth is the number.
+_SERVER, _SOURCE_SERVER, _SOURCE_EPOCH = range(3)
+_NOT_NUMBERED = 0
 
 
 def exceptions_rows(
     result: BucketResult, reader: ImageReader, exceptions: ExceptionsTable, applier: int, table: int, chosen: Int64
 ) -> pa.Table:
     """
-    Return the rows of an exceptions table, each with the number 0.
+    Return the rows of an exceptions table, without their numbers.
 
     Args:
         result: The bucket.
         reader: Of its images.
         exceptions: The exceptions table.
-        applier: Number of the cluster that took the operations.
+        applier: Number of the cluster that rejected the operations.
         table: Number of their table.
-        chosen: The decisions by which they were rejected. Shape (rows,).
+        chosen: Numbers of the decisions that rejected them. Shape (rows,).
 
     Raises:
         FormatError: A value cannot be decoded.
@@ -47,14 +52,14 @@ def exceptions_rows(
     schema = row_schema(exceptions.table)
     shown = {place: role for place, role in enumerate(exceptions.roles) if role.source >= 0}
 
-    def images(stretch: slice) -> Int64:
-        operations = OperationImages(result, applier, table, chosen[stretch])
+    def images(batch: slice) -> Int64:
+        operations = OperationImages(result, applier, table, chosen[batch])
         numbers = [_numbers(operations, exceptions, role) for role in shown.values()]
         return np.stack(numbers) if numbers else np.zeros(0, np.int64)
 
     parts = [schema.empty_table()]
-    for stretch, values in reader.in_batches(table, len(chosen), images):
-        operations = OperationImages(result, applier, table, chosen[stretch])
+    for batch, values in reader.in_batches(table, len(chosen), images):
+        operations = OperationImages(result, applier, table, chosen[batch])
         columns = [
             _of_images(operations, exceptions, place, values, field.type)
             if place in shown
@@ -66,7 +71,7 @@ def exceptions_rows(
 
 
 def _plain(operations: OperationImages, exceptions: ExceptionsTable, place: int, kind: pa.DataType) -> pa.Array:
-    """Return a column that shows no column of the main table."""
+    """Return a column that shows no column of the main table. `place` is its position."""
     column, role = exceptions.table.columns[place], exceptions.roles[place]
     match role.kind:
         case RoleKind.FIXED:
@@ -82,12 +87,12 @@ def _plain(operations: OperationImages, exceptions: ExceptionsTable, place: int,
 
 
 def _fixed(operations: OperationImages, place: int) -> np.ndarray:
-    """Return one of the first four columns: both servers, the epoch, and the number, which is not known yet."""
+    """Return one of the first four columns; rows have no number yet."""
     result, applier = operations.result, operations.applier
-    if place == 2:
+    if place == _SOURCE_EPOCH:
         return result.applies.foreign_epoch[operations.apply]
-    number = (result.clusters[applier].server_id, result.clusters[1 - applier].server_id, None, 0)[place]
-    return np.full(len(operations), number, np.uint64)
+    servers = {_SERVER: result.clusters[applier].server_id, _SOURCE_SERVER: result.clusters[1 - applier].server_id}
+    return np.full(len(operations), servers.get(place, _NOT_NUMBERED), np.uint64)
 
 
 def _by_number(column: Column, numbers: np.ndarray, kind: pa.DataType) -> pa.Array:
@@ -97,7 +102,7 @@ def _by_number(column: Column, numbers: np.ndarray, kind: pa.DataType) -> pa.Arr
 
 
 def _operation_types(operations: OperationImages) -> np.ndarray:
-    """Return the numbers in ``NDB$OP_TYPE``: reads are told apart in transactions in conflict alone."""
+    """Return the numbers of ``NDB$OP_TYPE``; reads show only in rejected transactions."""
     kinds, (with_transaction, rows) = operations.operation.copy(), operations.with_transaction
     flags = operations.result.bucket.changes[1 - operations.applier].array("flags")[rows]
     kinds[with_transaction[flags & ConflictFlag.READ != 0]] = READ_ROW
@@ -105,10 +110,10 @@ def _operation_types(operations: OperationImages) -> np.ndarray:
 
 
 def _transaction_ids(operations: OperationImages) -> np.ndarray:
-    """Return the ids of transactions in conflict, as far as they are logged."""
+    """Return the ids of rejected transactions, `UNKNOWN_TRANSACTION_ID` where none is logged. Shape (operations,)."""
     ids, (with_transaction, rows) = (
         np.full(len(operations), UNKNOWN_TRANSACTION_ID, np.uint64),
-        (operations.with_transaction),
+        operations.with_transaction,
     )
     logged = operations.result.bucket.changes[1 - operations.applier].column("transaction_id").take(pa.array(rows))
     ids[with_transaction] = pc.fill_null(logged, UNKNOWN_TRANSACTION_ID).to_numpy()
@@ -126,7 +131,7 @@ def _of_images(
 
 
 def _numbers(operations: OperationImages, exceptions: ExceptionsTable, role: ColumnRole) -> Int64:
-    """Return from which image each row has a column, or what it has without one."""
+    """Return the image that each row has a column from; `_NULL`, `_DEFAULT` or `_ZERO` where there is none."""
     before, after = (operations.column(which, role.source) for which in (BEFORE, AFTER))
     if role.kind is RoleKind.KEY:
         return np.where(after == ABSENT_IMAGE, before, after)

@@ -1,8 +1,8 @@
 """
-The rows of a bucket at the end, and where the two clusters differ.
+The final rows of a bucket, and where the two clusters differ.
 
-The kernels tell from which image each column of each row comes. Rows whose columns come from the same images are the
-same; of the others the values are compared.
+The kernels trace the image that each column of each row comes from. Rows whose columns come from the same images are
+equal; of other rows the values are compared.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ __all__ = ["FinalTable", "count_differing", "final_table"]
 @attrs.frozen(eq=False)
 class FinalTable:
     """
-    What one table holds at the end.
+    The final rows of one table.
 
     Attributes:
-        rows: Per cluster, its rows in the order of their keys.
-        differing: How many keys differ between the clusters.
+        rows: Per cluster, its rows in the order of their key numbers.
+        differing: Number of keys that differ between the clusters.
     """
 
     rows: tuple[pa.Table, pa.Table]
@@ -45,8 +45,8 @@ class _Keys:
     Some keys of one table.
 
     Attributes:
-        exists: Whether the row is there. Shape (clusters, keys).
-        images: Image of each column; `ABSENT_IMAGE` also where the row is not there. Shape (clusters, keys, columns).
+        exists: Whether the row exists. Shape (clusters, keys).
+        images: Image of each column; `ABSENT_IMAGE` too where the row does not exist. Shape (clusters, keys, columns).
     """
 
     exists: Bool
@@ -54,7 +54,7 @@ class _Keys:
 
     @classmethod
     def of(cls, result: BucketResult, table: int, keys: Int64) -> _Keys:
-        """Look up what the kernels found of keys of a table."""
+        """Return some keys of a table."""
         widths, slots = [len(each.columns) for each in result.bucket.numbers.tables], result.bucket.slots
         width = widths[table]
         exists = result.final.exists[:, keys]
@@ -65,30 +65,30 @@ class _Keys:
         images[~exists] = ABSENT_IMAGE
         return cls(exists, images)
 
-    def part(self, stretch: slice) -> _Keys:
+    def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        return _Keys(self.exists[:, stretch], self.images[:, stretch])
+        return _Keys(self.exists[:, batch], self.images[:, batch])
 
     @property
     def unlike(self) -> Bool:
-        """Which rows are there on both sides, and come from different images. Shape (keys,)."""
+        """Which rows exist on both clusters, and come from different images. Shape (keys,)."""
         return np.asarray(self.exists.all(axis=0) & (self.images[0] != self.images[1]).any(axis=1))
 
     @property
     def alone(self) -> int:
-        """How many rows are there on one side alone."""
+        """Number of rows that exist on one cluster alone."""
         return int((self.exists[0] != self.exists[1]).sum())
 
 
 def count_differing(result: BucketResult, table: int) -> int | None:
-    """Return how many keys of a table differ between the clusters; None if their values have a say."""
+    """Return how many keys of a table differ between the clusters; None if only values can tell."""
     first, second = result.folded.exists & (result.bucket.key_table == table)
     return None if (first & second).any() else int((first ^ second).sum())
 
 
 def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
     """
-    Return the rows of a table at the end.
+    Return the final rows of a table.
 
     Raises:
         FormatError: A value cannot be decoded.
@@ -98,39 +98,39 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     parts: tuple[list[pa.Table], ...] = ([schema.empty_table()], [schema.empty_table()])
     differing = 0
     everything = _Keys.of(result, table, numbers)
-    for stretch, images in reader.in_batches(table, len(numbers), lambda stretch: everything.images[:, stretch]):
-        keys = everything.part(stretch)
+    for batch, images in reader.in_batches(table, len(numbers), lambda batch: everything.images[:, batch]):
+        keys = everything.part(batch)
         columns = [
             _with_default(images.column(place, keys.images[:, :, place], field.type), column)
             for place, (field, column) in enumerate(zip(schema, definition.columns, strict=True))
         ]
         differing += keys.alone + int(_differing(images, keys, definition, columns).sum())
-        for side, there in enumerate(keys.exists):
-            arrays = [column.take(column.indices[side, there]) for column in columns]
+        for side, exists in enumerate(keys.exists):
+            arrays = [column.take(column.indices[side, exists]) for column in columns]
             parts[side].append(pa.table(arrays, schema=schema))
     first, second = (pa.concat_tables(part) for part in parts)
     return FinalTable((first, second), differing)
 
 
 def _present_keys(result: BucketResult, table: int) -> Int64:
-    """Return the keys of a table that either cluster has at the end."""
+    """Return the keys of a table that exist on either cluster at the end. Shape (present,)."""
     return np.flatnonzero((result.bucket.key_table == table) & result.final.exists.any(axis=0))
 
 
 def _with_default(found: ImageColumn, column: Column) -> ImageColumn:
-    """Let what no image holds be the column's default."""
+    """Return the column with its default where no image has a value."""
     return found.extended([default_value(column)]) if (found.indices == found.absent).any() else found
 
 
 def _differing(images: ImageValues, keys: _Keys, table: Table, columns: Sequence[ImageColumn]) -> Bool:
-    """Return which keys have unlike images, and values that are not the same. Shape (keys,)."""
+    """Return which keys have different values in different images. Shape (keys,)."""
     differing, unlike = np.zeros(len(keys.unlike), np.bool_), np.flatnonzero(keys.unlike)
     for place, column in enumerate(columns):
         compared = unlike[(keys.images[0, unlike, place] != keys.images[1, unlike, place]) & ~differing[unlike]]
         if len(compared) == 0:
             continue
         if table.columns[place].type == "json":
-            # Documents are the same if their bytes are.
+            # Documents are equal if their bytes are.
             numbers = keys.images[:, :, place]
             found = _with_default(images.payloads(place, numbers), table.columns[place])
         else:

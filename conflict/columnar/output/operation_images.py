@@ -1,5 +1,5 @@
 """
-Which images the operations that an applier took carry, column by column.
+The images of the operations that an applier received, column by column.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["AFTER", "BEFORE", "OperationImages"]
 
 BEFORE, AFTER = 0, 1
-# Which operation has no such image.
+# The operation without a before image, and the one without an after image.
 _WITHOUT = (Operation.WRITE_ROW, Operation.DELETE_ROW)
 
 
 class OperationImages:
     """
-    The images of some operations of one table that one applier took.
+    The images of some operations of one table that one applier received.
 
     Attributes:
         result: The bucket.
-        applier: Number of the cluster that took them.
+        applier: Number of the cluster that received them.
         table: Number of the table.
-        apply: Number of the take of each. Shape (operations,).
+        apply: Number of the epoch apply of each. Shape (operations,).
         operation: `Operation`. Shape (operations,).
         cause: `Cause` of the decision on it. Shape (operations,).
     """
 
     def __init__(self, result: BucketResult, applier: int, table: int, chosen: Int64) -> None:
-        """Take the decisions on those operations by their numbers."""
+        """Look up operations by the numbers of the decisions on them, `chosen`. Shape (operations,)."""
         self.result, self.applier, self.table = result, applier, table
         decisions = result.folded.decisions
         self.apply, self.cause = decisions.apply[chosen], decisions.cause[chosen]
@@ -50,7 +50,7 @@ class OperationImages:
 
     @property
     def with_transaction(self) -> tuple[Int64, Int64]:
-        """Which of them the source logged and was rejected because of their transaction, and their rows there."""
+        """Numbers of the source's own operations that were rejected with their transaction, and their rows there."""
         rejected = self.cause == Cause.TRANS_IN_CONFLICT
         return np.flatnonzero(rejected & self._own), self._row[rejected[self._own]]
 
@@ -62,7 +62,7 @@ class OperationImages:
         return given
 
     def column(self, which: int, ordinal: int) -> Int64:
-        """Return the image that holds a column of the before or after image; `ABSENT_IMAGE` if it lacks the column."""
+        """Return the image that a column of the before or after image comes from; `ABSENT_IMAGE` if it has none."""
         numbers = np.full(len(self._own), ABSENT_IMAGE, np.int64)
         bucket = self.result.bucket
         first = 0 if self.applier else len(bucket.changes[0])
@@ -73,20 +73,20 @@ class OperationImages:
         return numbers
 
     def _sets(self, which: int) -> np.ndarray:
-        """Return which columns the images of rows carry."""
+        """Return the column set of the source's before or after images. Shape (own operations,)."""
         _, images = self.result.bucket.column_sets
         side = images[1 - self.applier]
         return (side.before, side.after)[which][self._row]
 
     def _carrying(self, ordinal: int) -> Bool:
-        """Return which sets of columns hold a column; the last one is no image. Shape (sets + 1,)."""
+        """Return which column sets have a column; the last one stands for no image. Shape (sets + 1,)."""
         sets, _ = self.result.bucket.column_sets
         carrying = np.zeros(len(sets.offsets), np.bool_)
         carrying[np.repeat(np.arange(len(sets.offsets) - 1), np.diff(sets.offsets))[sets.columns == ordinal]] = True
         return carrying
 
     def _logged(self, which: int, ordinal: int) -> Int64:
-        """Return the images of what the other applier logged; the before image of a refresh is the key alone."""
+        """Return the same for operations that the other applier logged; a refresh's before image is the key alone."""
         logged, final = self.result.folded.logged, self.result.final
         numbers = (final.logged_before, final.logged_after)[which][self._entry, ordinal]
         if which == BEFORE:
@@ -97,7 +97,7 @@ class OperationImages:
 
     @cached_property
     def _image_of_key(self) -> Int64:
-        """An image out of the first change of each key, the first cluster's if it has one. Shape (keys,)."""
+        """An image of the first change of each key, the first cluster's if it changed the key. Shape (keys,)."""
         bucket = self.result.bucket
         _, images = bucket.column_sets
         found = np.full(len(bucket.key_table), ABSENT_IMAGE, np.int64)

@@ -1,5 +1,5 @@
 """
-What became of the operations of a bucket.
+The outcomes of a bucket's operations. Computes docs/run-file.md, "Outcomes".
 """
 
 from __future__ import annotations
@@ -19,10 +19,11 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["chosen_decisions", "outcome_table"]
 
 _ORIGIN = ("ordinal", "file", "position", "row")
+_NO_ORIGIN = -1
 
 
 def chosen_decisions(result: BucketResult, *, every: bool) -> list[Int64]:
-    """Return, per applier, the numbers of its decisions: `every` one, or all but changes applied as they stood."""
+    """Return, per applier, the numbers of its decisions: `every` one, or all but changes that were simply applied."""
     decisions = result.folded.decisions
     chosen = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0) | every)
     applier = result.applies.applier[decisions.apply[chosen]]
@@ -31,12 +32,12 @@ def chosen_decisions(result: BucketResult, *, every: bool) -> list[Int64]:
 
 def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str, files: Sequence[str]) -> pa.Table:
     """
-    Return what became of operations.
+    Return the outcomes of operations.
 
     Args:
-        result: A bucket, decided.
+        result: A decided bucket.
         applier: Number of the applying cluster.
-        chosen: Numbers of the decisions on them.
+        chosen: Numbers of the decisions on the operations. Shape (operations,).
         source: Name of the other cluster.
         files: Binlog files of the other cluster by number.
 
@@ -48,7 +49,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
     cause = decisions.cause[chosen]
     compared, count = cause == Cause.ROW_IN_CONFLICT, len(chosen)
     origin = _origins(bucket.changes[1 - applier], row)
-    unknown = origin["file"] < 0
+    unknown = origin["file"] == _NO_ORIGIN
     values = decisions.compared[chosen]
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
@@ -74,13 +75,13 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
 
 def _origins(changes: GridColumns, row: Int32) -> dict[str, np.ndarray]:
     """
-    Return where operations stand among a cluster's own changes and in its binlogs.
+    Return the ordinals of operations, and where they are in the binlogs. Shape (operations,).
 
-    What its applier logged has the ordinal and the file -1.
+    An operation that the source's applier logged has ordinal and file `_NO_ORIGIN`.
     """
     changes.read(_ORIGIN)
     own = row >= 0
     found = {name: changes.of_rows(name, np.where(own, row, 0)) for name in _ORIGIN}
     for name in ("ordinal", "file"):
-        found[name][~own] = -1
+        found[name][~own] = _NO_ORIGIN
     return found

@@ -1,7 +1,7 @@
 """
-Decisions of a bucket that the binlogs leave open: how many, what they mean for the counters, and what may have been.
+Open decisions of a bucket: counts them, and writes what pass TRACK may have decided instead.
 
-See `conflict.reference.open_decisions`, which the kernels follow.
+Computes docs/run-file.md, "Open decisions"; `conflict.reference.open_decisions` has the rule.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from conflict.columnar.kernels.arrays import Int64, each_read_only
 from conflict.columnar.kernels.open_decisions import outcome_bit
 from conflict.columnar.kernels.passes import are_rejected
 from conflict.grid.folder import Folder
-from conflict.results.layout import UNDECIDED
+from conflict.results.layout import UNDECIDED, undecided_path
 from conflict.results.undecided import counts_differ, decision_text, moved_counters
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
@@ -35,12 +35,12 @@ _OUTCOMES = {
 @attrs.define
 class Slack:
     """
-    What the open decisions of one applier mean.
+    How far the open decisions of one applier can move its counters.
 
     Attributes:
-        undecided: How many there are.
-        less: By how much each counter may be less than it is.
-        more: By how much it may be more.
+        undecided: Number of open decisions.
+        less: By how much each counter may be lower.
+        more: By how much each counter may be higher.
     """
 
     undecided: int = 0
@@ -49,17 +49,17 @@ class Slack:
 
 
 @attrs.frozen
-class _Meaning:
+class _Kind:
     """
-    What open decisions of one kind mean.
+    Open decisions that differ in their row alone.
 
     Attributes:
         table: Full name of the table.
         operation: The operation.
         decided: What pass TRACK decided.
         candidates: What it may have decided.
-        less: By how much one such decision makes each counter less.
-        more: By how much it makes it more.
+        less: By how much one such decision may lower each counter.
+        more: By how much it may raise each counter.
     """
 
     table: str
@@ -71,31 +71,31 @@ class _Meaning:
 
 
 def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
-    """Write the open decisions of a bucket, and return per applier what they mean."""
+    """Write the open decisions of a bucket, and return per cluster how far they can move its counters."""
     slacks = {}
     for number, cluster in enumerate(result.clusters):
         slacks[cluster.name] = slack = Slack()
-        places = _several(result, number)
+        chosen = _open_decisions(result, number)
         tracked = result.folded.tracked
         columns = (tracked.operation, tracked.verdict, tracked.cause, result.folded.candidates)
-        found = [result.bucket.key_table[tracked.key[places]], *(column[places] for column in columns)]
+        found = [result.bucket.key_table[tracked.key[chosen]], *(column[chosen] for column in columns)]
         kinds, kind = np.unique(np.stack(found, axis=1), axis=0, return_inverse=True)
-        meanings = [_meaning(result, number, *each) for each in kinds.tolist()]
-        for meaning, count in zip(meanings, np.bincount(kind.ravel(), minlength=len(kinds)).tolist(), strict=True):
-            if meaning is not None:
+        described = [_kind(result, number, *each) for each in kinds.tolist()]
+        for each, count in zip(described, np.bincount(kind.ravel(), minlength=len(kinds)).tolist(), strict=True):
+            if each is not None:
                 slack.undecided += count
-                slack.less.update({name: by * count for name, by in meaning.less.items()})
-                slack.more.update({name: by * count for name, by in meaning.more.items()})
+                slack.less.update({name: by * count for name, by in each.less.items()})
+                slack.more.update({name: by * count for name, by in each.more.items()})
         if slack.undecided:
-            path = f"undecided/applier={cluster.name}/bucket={result.bucket.number:05d}.parquet"
-            out.write_table(path, _table(result, places, kind.ravel(), meanings))
+            path = undecided_path(cluster.name, result.bucket.number)
+            out.write_table(path, _table(result, chosen, kind.ravel(), described))
     return slacks
 
 
-def _several(result: BucketResult, number: int) -> Int64:
-    """Return decisions of pass TRACK of one applier that may have been others, of transactions in conflict."""
+def _open_decisions(result: BucketResult, number: int) -> Int64:
+    """Return the decisions of an applier's pass TRACK with several candidates, on transactions in conflict."""
     candidates, tracked, conflicts = result.folded.candidates, result.folded.tracked, result.conflicts
-    several = np.flatnonzero(candidates & (candidates - 1))
+    several = np.flatnonzero(candidates & (candidates - 1))  # more than one bit
     several = several[result.applies.applier[tracked.apply[several]] == number]
     mine = tracked.apply[several], tracked.group[several]
     rejected = np.zeros(len(several), np.bool_)
@@ -103,10 +103,10 @@ def _several(result: BucketResult, number: int) -> Int64:
     return np.asarray(several[rejected])
 
 
-def _meaning(
+def _kind(
     result: BucketResult, number: int, table: int, operation: int, verdict: int, cause: int, bits: int
-) -> _Meaning | None:
-    """Return what open decisions of one kind mean; None if it does not matter which was made."""
+) -> _Kind | None:
+    """Return one kind of open decisions; None if all candidates move the counters alike."""
     setup, kind = result.clusters[number].setups[table], Operation(operation)
     decided = Decision(Verdict(verdict), Cause(cause))
     candidates = tuple(outcome for bit, outcome in _OUTCOMES.items() if bits & bit)
@@ -117,20 +117,27 @@ def _meaning(
     names = {*now, *(name for each in moved for name in each)}
     less = Counter({name: now[name] - min(each[name] for each in moved) for name in names})
     more = Counter({name: max(each[name] for each in moved) - now[name] for name in names})
-    return _Meaning(setup.table.full_name, kind, decided, candidates, less, more)
+    return _Kind(setup.table.full_name, kind, decided, candidates, less, more)
 
 
-def _table(result: BucketResult, places: Int64, kind: Int64, meanings: Sequence[_Meaning | None]) -> pa.Table:
-    """Return open decisions that matter as `UNDECIDED`."""
-    matters = np.array([meaning is not None for meaning in meanings], np.bool_)[kind]
-    chosen, known = places[matters], [meaning for meaning in meanings if meaning is not None]
-    number = np.cumsum([meaning is not None for meaning in meanings]) - 1
-    of_each = pa.array(number[kind[matters]])
+def _table(result: BucketResult, decisions: Int64, kind: Int64, kinds: Sequence[_Kind | None]) -> pa.Table:
+    """
+    Return open decisions as `UNDECIDED`.
+
+    Args:
+        result: The bucket.
+        decisions: Numbers of decisions of pass TRACK. Shape (decisions,).
+        kind: Number of the kind of each. Shape (decisions,).
+        kinds: The kinds; decisions of None are left out.
+    """
+    is_open = np.array([each is not None for each in kinds], np.bool_)
+    chosen, known = decisions[is_open[kind]], [each for each in kinds if each is not None]
+    of_each = pa.array((np.cumsum(is_open) - 1)[kind[is_open[kind]]])
     by_kind = {
-        "table": [meaning.table for meaning in known],
-        "operation": [meaning.operation.name for meaning in known],
-        "decided": [decision_text(meaning.decided) for meaning in known],
-        "candidates": [sorted({decision_text(each) for each in meaning.candidates}) for meaning in known],
+        "table": [each.table for each in known],
+        "operation": [each.operation.name for each in known],
+        "decided": [decision_text(each.decided) for each in known],
+        "candidates": [sorted({decision_text(candidate) for candidate in each.candidates}) for each in known],
     }
     arrays = {name: pa.array(values, UNDECIDED.field(name).type).take(of_each) for name, values in by_kind.items()}
     arrays["source_epoch"] = pa.array(result.applies.foreign_epoch[result.folded.tracked.apply[chosen]])

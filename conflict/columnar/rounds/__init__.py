@@ -1,3 +1,3 @@
 """
-Which transactions are in conflict: folding in rounds until nothing changes.
+Which transactions are in conflict: the fixed point of folding all buckets and closing over dependencies.
 """

@@ -1,13 +1,9 @@
 """
-Which transactions are in conflict: found by folding until nothing changes.
+One round of one bucket: folds its rows, and reports which transactions conflict and which depend on which.
 
-A round folds with the transactions that are known to be in conflict rejected. Each bucket tells which transactions
-had a conflict of their own, and which touched a row after which; from that the driver closes the set over
-dependencies, per take. What is decided in a take depends on takes before it and on that take alone, so every round
-makes at least one more take right, and the set that reproduces itself is the one sequential answer.
-
-What is decided on one row does not depend on other rows, once it is known which transactions are rejected. So after the
-first round only those rows are folded again that a transaction touches about which the last round changed its mind.
+The decisions on a row do not depend on other rows, once it is known which transactions are rejected. So after a first
+round a bucket folds only the rows of transactions that the round before added to those in conflict, or removed (see
+`conflict.columnar.rounds.fixed_point`).
 """
 
 from __future__ import annotations
@@ -18,12 +14,11 @@ from functools import lru_cache
 import attrs
 import numpy as np
 
-from conflict.columnar.applier_stops import StoppingOperation, stopping_decisions, stops_now
+from conflict.columnar.applier_stops import StoppingOperation, stopping_decisions, transactions_stop
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
 from conflict.columnar.kernels.arrays import (
     Bool,
-    BucketRows,
     Conflicts,
     Decisions,
     EpochApplies,
@@ -34,29 +29,30 @@ from conflict.columnar.kernels.arrays import (
     each_read_only,
     read_only,
 )
+from conflict.columnar.kernels.column_scans import mark_keys
+from conflict.columnar.kernels.dependencies import dependent_groups
 from conflict.columnar.kernels.fold import Folded, fold
-from conflict.columnar.kernels.links import linked, mark_keys
 from conflict.columnar.kernels.search import boundaries_of
-from conflict.columnar.rounds.entries import LoggedRows
-from conflict.columnar.rounds.kept_rows import RoundRows
+from conflict.columnar.rounds.kept_rows import LoggedRows, RoundRows
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundResult", "changed_places", "fold_again", "fold_round"]
+__all__ = ["Changed", "Findings", "RoundResult", "changed_transactions", "fold_again", "fold_round"]
 
 
 @attrs.frozen(eq=False)
 class Findings:
     """
-    What a bucket finds in a round about the rows that it folded.
+    What a bucket reports of the rows that it folded.
 
     Attributes:
         keys: Those rows; None for all.
-        conflicting: Transactions with a conflict of their own: key, take and group. Shape (transactions, 3).
-        dependencies: Transactions that touched a row one right after the other: key, take, and both groups. Shape
-            (pairs, 4).
-        stopping: Per site, the first operation that stops its applier.
-        rows: How many row changes were folded.
+        conflicting: Transactions with a conflict of their own: key, epoch apply and group. int32, shape
+            (transactions, 3).
+        dependencies: Transactions that touched a row one right after the other: key, epoch apply, and both groups.
+            int32, shape (pairs, 4).
+        stopping: Per cluster, the first operation that stops its applier.
+        rows: Number of row changes that were folded.
     """
 
     keys: Int32 | None
@@ -69,25 +65,25 @@ class Findings:
 @attrs.frozen(eq=False)
 class RoundResult:
     """
-    What a bucket finds in a round, and what stays with it.
+    The result of a round of a bucket.
 
     Attributes:
-        findings: What the driver needs to know.
-        entries: What appliers logged in the bucket, as far as is known then.
+        findings: What the driver receives.
+        logged: Rows of the bucket that appliers logged, as far as they are known; they stay with the bucket.
     """
 
     findings: Findings
-    entries: LoggedRows
+    logged: LoggedRows
 
 
 @attrs.frozen(eq=False)
 class Changed:
     """
-    Transactions about which the last round changed its mind, in the order of cluster, epoch and group.
+    Transactions that a round added to those in conflict, or removed, sorted by cluster, epoch and group.
 
     Attributes:
-        source: Cluster that made them. Shape (transactions,).
-        epoch: Epoch in which it did.
+        source: Number of the cluster that made them. Shape (transactions,).
+        epoch: Its epoch.
         group: Group of that epoch.
     """
 
@@ -104,8 +100,8 @@ class Changed:
         return self.epoch[start:stop], self.group[start:stop]
 
 
-def changed_places(applies: EpochApplies, pairs: Int64) -> Changed:
-    """Return transactions, given as take and group, by where they were made. Shape of `pairs` (transactions, 2)."""
+def changed_transactions(applies: EpochApplies, pairs: Int64) -> Changed:
+    """Return transactions by epoch, given as epoch apply and group. Shape of `pairs` (transactions, 2)."""
     source, epoch = 1 - applies.applier[pairs[:, 0]].astype(np.int64), applies.foreign_epoch[pairs[:, 0]]
     order = np.lexsort((pairs[:, 1], epoch, source))
     return Changed(source[order], epoch[order], pairs[order, 1])
@@ -115,18 +111,23 @@ def fold_round(
     bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
 ) -> RoundResult:
     """
-    Fold a bucket.
+    Fold all rows of a bucket.
 
     Args:
-        bucket: The bucket; its images are not needed.
-        clusters: Both sites.
-        applies: All takes in order.
-        conflicts: Transactions in conflict, as far as is known.
+        bucket: The bucket; its images are not read.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        conflicts: Transactions in conflict, as far as they are known.
     """
     folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True)
-    stopping = stopping_decisions(bucket, clusters, applies, folded)
-    found = _find(bucket.rows, bucket.key_table, clusters, applies, conflicts, folded)
-    return RoundResult(attrs.evolve(found, stopping=stopping), LoggedRows.of(folded))
+    findings = Findings(
+        None,
+        _conflicting(clusters, applies, conflicts, folded, bucket.key_table),
+        _dependencies(folded.decisions, len(bucket.key_table)),
+        stopping_decisions(bucket, clusters, applies, folded),
+        sum(map(len, bucket.rows)),
+    )
+    return RoundResult(findings, LoggedRows.of(folded))
 
 
 def fold_again(
@@ -135,87 +136,70 @@ def fold_again(
     applies: EpochApplies,
     conflicts: Conflicts,
     changed: Changed,
-    entries: LoggedRows,
+    logged: LoggedRows,
 ) -> RoundResult | None:
     """
-    Fold those rows of a bucket that a transaction touches about which the last round changed its mind.
+    Fold the rows of a bucket that changed transactions touch.
 
     Args:
         rows: The rows of the bucket.
-        clusters: Both sites.
-        applies: All takes in order.
-        conflicts: Transactions in conflict, as far as is known.
-        changed: Those that the last round added or took out.
-        entries: What appliers logged in the bucket, as far as was known after the last round.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
+        conflicts: Transactions in conflict, as far as they are known.
+        changed: Those that the round before added or removed.
+        logged: Rows that appliers logged, as the round before left them.
 
     Returns:
-        None if an operation now stops an applier, for which all rows count.
+        None if an operation now stops an applier: then all rows must be folded.
     """
-    affected = _affected(rows, applies, changed, entries)
-    chosen = rows.of_keys(affected)
+    touched = _touched_rows(rows, applies, changed, logged)
+    chosen = rows.of_keys(touched)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
     folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True)
-    if stops_now(clusters, applies, folded, key_table):
+    if transactions_stop(clusters, applies, folded, key_table):
         return None
-    found = _find(chosen.rows, key_table, clusters, applies, conflicts, folded)
-    for columns in (found.conflicting, found.dependencies):
+    conflicting = _conflicting(clusters, applies, conflicts, folded, key_table)
+    dependencies = _dependencies(folded.decisions, len(key_table))
+    for columns in (conflicting, dependencies):
         columns[:, 0] = keys[columns[:, 0]]
-    entries = entries.with_others(affected, keys, LoggedRows.of(folded))
-    return RoundResult(attrs.evolve(found, keys=keys), entries)
+    findings = Findings(keys, conflicting, dependencies, {}, sum(map(len, chosen.rows)))
+    return RoundResult(findings, logged.replaced(touched, keys, LoggedRows.of(folded)))
 
 
-def _affected(rows: RoundRows, applies: EpochApplies, changed: Changed, entries: LoggedRows) -> Bool:
-    """Return which rows a changed transaction touches. Shape (keys,)."""
-    affected = np.zeros(len(rows.key_table), np.bool_)
+def _touched_rows(rows: RoundRows, applies: EpochApplies, changed: Changed, logged: LoggedRows) -> Bool:
+    """Return which rows changed transactions touch. Shape (keys,)."""
+    touched = np.zeros(len(rows.key_table), np.bool_)
     for side, kept in enumerate(rows.sides):
-        kept.mark(*changed.of(side), affected)
-    affected[entries.key[_changed_applies(applies, changed)[entries.apply]]] = True
-    return affected
+        kept.mark(*changed.of(side), touched)
+    touched[logged.key[_changed_applies(applies, changed)[logged.apply]]] = True
+    return touched
 
 
-@lru_cache(maxsize=2)  # of what every bucket of a task's process has
+@lru_cache(maxsize=2)  # the same for every bucket that a worker process folds in a round
 def _changed_applies(applies: EpochApplies, changed: Changed) -> Bool:
-    """Return which takes are a changed transaction in the log of their applier. Shape (takes,)."""
+    """Return which epoch applies are a changed transaction in the binlog of their applier. Shape (applies,)."""
     found = np.zeros(len(applies), np.bool_)
-    for side, own_places in enumerate(_own_places(applies)):
-        mark_keys(*(*own_places, *each_read_only(*changed.of(side)), found))
+    for side, own_groups in enumerate(_own_groups(applies)):
+        mark_keys(*(*own_groups, *each_read_only(*changed.of(side)), found))
     return found
 
 
 @lru_cache(maxsize=2)  # as above
-def _own_places(applies: EpochApplies) -> list[list[np.ndarray]]:
-    """Return where the takes of each applier stand in its log, as `mark_keys` wants it, the takes in place of keys."""
+def _own_groups(applies: EpochApplies) -> list[list[np.ndarray]]:
+    """Return the own epoch and group of each applier's epoch applies for `mark_keys`, with their numbers as keys."""
     found = []
     for side in (0, 1):
         mine = np.flatnonzero(applies.applier == side)
         mine = mine[np.lexsort((applies.group[mine], applies.epoch[mine]))]
-        stretches = boundaries_of(read_only(applies.epoch[mine]))
-        found.append(each_read_only(*stretches, applies.group[mine], mine.astype(np.int32)))
+        epochs = boundaries_of(read_only(applies.epoch[mine]))
+        found.append(each_read_only(*epochs, applies.group[mine], mine.astype(np.int32)))
     return found
-
-
-def _find(
-    rows: Sequence[BucketRows],
-    key_table: Int16,
-    clusters: Sequence[ClusterSetup],
-    applies: EpochApplies,
-    conflicts: Conflicts,
-    folded: Folded,
-) -> Findings:
-    """Return what was found of rows, but for operations that stop appliers."""
-    return Findings(
-        None,
-        _conflicting(clusters, applies, conflicts, folded, key_table),
-        _dependencies(folded.decisions, len(key_table)),
-        {},
-        sum(len(side) for side in rows),
-    )
 
 
 def _row_conflicts(
     decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
 ) -> Int64:
-    """Return the numbers of the decisions that put their transaction in conflict."""
+    """Return the numbers of the decisions that put their transaction in conflict. Shape (conflicts,)."""
     delete_deletes = np.array(
         [
             [setup.function is not None and setup.function.spec.delete_delete_conflicts for setup in cluster.setups]
@@ -238,7 +222,7 @@ def _conflicting(
     folded: Folded,
     key_table: Int16,
 ) -> Int32:
-    """Return the transactions with a conflict of their own, as pass TRACK sees them."""
+    """Return key, epoch apply and group of transactions with a conflict of their own in pass TRACK. Shape (n, 3)."""
     twice = applies.judged | (np.diff(conflicts.offsets) > 0)
     parts = []
     for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(applies), np.bool_))):
@@ -249,5 +233,5 @@ def _conflicting(
 
 
 def _dependencies(decisions: Decisions, keys: int) -> Int32:
-    """Return which transactions touched a row right after which, in the same take."""
-    return linked(decisions.apply, decisions.key, decisions.group, decisions.kind, keys)
+    """Return the transactions of one epoch apply that touched a row one right after the other. Shape (pairs, 4)."""
+    return dependent_groups(decisions.apply, decisions.key, decisions.group, decisions.kind, keys)

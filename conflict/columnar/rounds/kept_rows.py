@@ -1,9 +1,10 @@
 """
-The rows of a bucket between two rounds: those of some keys are found without reading the others.
+What a bucket keeps between rounds, so that a later round reads only the rows of some keys.
 
-The first round has to go over all rows. Later ones fold only few, and would spend their time on reading the grid.
-So the first round leaves the columns that decide in plain files. Where the folder is local, a task maps them into
-memory: it goes over the keys, and of the rest only what it looks at is ever read.
+A first round reads all rows from the grid. Later rounds fold few rows, and would spend their time on reading the grid
+again. So the first round writes the columns that decide to plain files. In a local folder a task maps these into
+memory: it reads the keys, and the other columns only at the rows that it folds. Every round also writes which rows the
+appliers logged.
 """
 
 from __future__ import annotations
@@ -25,14 +26,24 @@ from conflict.columnar.kernels.arrays import (
     holds_anything,
     read_only,
 )
-from conflict.columnar.kernels.links import epoch_of_rows, mark_keys, rows_of_keys
+from conflict.columnar.kernels.column_scans import epoch_of_rows, mark_keys, rows_of_keys
+from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.search import boundaries_of
 from conflict.grid.folder import Folder
 
-__all__ = ["ChosenRows", "KeptRows", "RoundRows", "keep_rows", "load_rows"]
+__all__ = [
+    "ChosenRows",
+    "KeptRows",
+    "LoggedRows",
+    "RoundRows",
+    "keep_logged",
+    "keep_rows",
+    "load_logged",
+    "load_rows",
+]
 
 _TABLES = "tables.arrow"
-# Columns of `BucketRows` that rounds need, besides the key and the epoch.
+# Columns of `BucketRows` that rounds read, besides the key and the epoch.
 _DECIDING = {
     "operation": np.int8,
     "group": np.int32,
@@ -51,10 +62,10 @@ class KeptRows:
     The rows of one cluster in a bucket.
 
     Attributes:
-        key: Of each row. Shape (rows,).
-        epochs: The different epochs. Shape (epochs,).
-        starts: The first row of each, and the number of rows. Shape (epochs + 1,).
-        columns: The other columns that decide, as far as they hold anything but 0. Shape (rows,).
+        key: Key of each row. Shape (rows,).
+        epochs: The distinct epochs, ascending. Shape (epochs,).
+        starts: First row of each epoch, and the number of rows. Shape (epochs + 1,).
+        columns: The other columns that decide; one that is 0 everywhere is left out. Shape (rows,).
     """
 
     key: Int32
@@ -62,34 +73,36 @@ class KeptRows:
     starts: Int32
     columns: Mapping[str, np.ndarray]
 
-    def mark(self, epochs: UInt64, groups: Int64, affected: Bool) -> None:
-        """Mark the keys that were changed in some groups, given in order. Shape of `affected` (keys,)."""
+    def mark(self, epochs: UInt64, groups: Int64, marked: Bool) -> None:
+        """Mark the keys that some groups changed; groups are sorted by epoch and group. Shape of `marked` (keys,)."""
         group = self.columns.get("group", np.zeros(len(self.key), np.int32))
-        mark_keys(*(*each_read_only(self.epochs, self.starts, group, self.key, epochs, groups), affected))
+        mark_keys(*(*each_read_only(self.epochs, self.starts, group, self.key, epochs, groups), marked))
 
     def all(self, ordinal: Int32) -> BucketRows:
-        """Return all rows, with a column that is not kept."""
+        """Return all rows; `ordinal` is the one column that is not kept."""
         plain = {name: self.columns.get(name, _zeros(name, len(self.key))) for name in _DECIDING}
         epoch = np.repeat(self.epochs, np.diff(self.starts))
         return BucketRows(key=self.key, epoch=epoch, ordinal=ordinal, **plain)
 
-    def of_keys(self, wanted: Bool, number: Int32) -> tuple[BucketRows, Int32]:
+    def of_keys(self, chosen: Bool, number: Int32) -> BucketRows:
         """
-        Return the rows of some keys, and their numbers; ordinals are 0.
+        Return the rows of some keys; ordinals are 0.
 
-        `number` holds the new number of each key. Shape (keys,).
+        Args:
+            chosen: Whether a key is one of them. Shape (keys,).
+            number: The new number of each chosen key. Shape (keys,).
         """
-        rows = rows_of_keys(*each_read_only(self.key, wanted))
+        rows = rows_of_keys(*each_read_only(self.key, chosen))
         plain = {
             name: self.columns[name][rows] if name in self.columns else _zeros(name, len(rows)) for name in _DECIDING
         }
         epoch = epoch_of_rows(*each_read_only(self.epochs, self.starts, rows))
         ordinal = np.broadcast_to(np.zeros((), np.int32), len(rows))
-        return BucketRows(key=number[self.key[rows]], epoch=epoch, ordinal=ordinal, **plain), rows
+        return BucketRows(key=number[self.key[rows]], epoch=epoch, ordinal=ordinal, **plain)
 
 
 def _zeros(name: str, count: int) -> np.ndarray:
-    """Return a column of zeros, which takes no room."""
+    """Return a column of zeros that takes no memory."""
     return np.broadcast_to(np.zeros((), _DECIDING[name]), count)
 
 
@@ -99,14 +112,12 @@ class ChosenRows:
     The rows of some keys of a bucket.
 
     Attributes:
-        keys: Those keys.
-        rows: Their rows of both clusters, with keys that are numbered from 0; ordinals are 0.
-        numbers: Numbers of those rows.
+        keys: Numbers of those keys in the bucket. Shape (chosen,).
+        rows: Their rows of both clusters, with keys numbered from 0; ordinals are 0.
     """
 
     keys: Int32
     rows: tuple[BucketRows, BucketRows]
-    numbers: tuple[Int32, Int32]
 
 
 @attrs.frozen(eq=False)
@@ -115,7 +126,7 @@ class RoundRows:
     The rows of a bucket.
 
     Attributes:
-        sides: Of both clusters.
+        sides: Those of both clusters.
         key_table: Table number of each key. Shape (keys,).
     """
 
@@ -123,39 +134,83 @@ class RoundRows:
     key_table: Int16
 
     def all(self, ordinals: Iterable[Int32]) -> tuple[BucketRows, BucketRows]:
-        """Return all rows; ordinals are not kept, but given per cluster."""
+        """Return all rows, given the ordinals of each cluster's rows."""
         first, second = (side.all(ordinal) for side, ordinal in zip(self.sides, ordinals, strict=True))
         return first, second
 
-    def of_keys(self, wanted: Bool) -> ChosenRows:
-        """Return the rows of some keys. Shape of `wanted` (keys,)."""
-        keys = np.flatnonzero(wanted).astype(np.int32)
-        number = np.empty(len(wanted), np.int32)  # looked up for those keys alone
+    def of_keys(self, chosen: Bool) -> ChosenRows:
+        """Return the rows of some keys. Shape of `chosen` (keys,)."""
+        keys = np.flatnonzero(chosen).astype(np.int32)
+        number = np.empty(len(chosen), np.int32)  # set for the chosen keys alone
         number[keys] = np.arange(len(keys))
-        (first, first_numbers), (second, second_numbers) = (side.of_keys(wanted, number) for side in self.sides)
-        return ChosenRows(keys, (first, second), (first_numbers, second_numbers))
+        first, second = (side.of_keys(chosen, number) for side in self.sides)
+        return ChosenRows(keys, (first, second))
 
 
 def keep_rows(bucket: Bucket, folder: Folder) -> None:
-    """Leave the rows of a bucket for later rounds and the result."""
+    """Write the rows of a bucket for later rounds and for the result."""
     folder.write_arrays(_TABLES, {"table": bucket.key_table})
     for side, rows in enumerate(bucket.rows):
         epochs, starts = boundaries_of(read_only(rows.epoch))
         columns = {name: getattr(rows, name) for name in _DECIDING if holds_anything(getattr(rows, name))}
-        found = {"key": rows.key, "epochs": epochs, "starts": starts}
-        folder.write_arrays(_side(side), {**found, **columns})
+        folder.write_arrays(_rows_file(side), {"key": rows.key, "epochs": epochs, "starts": starts, **columns})
 
 
 def load_rows(folder: Folder) -> RoundRows:
-    """Return what `keep_rows` left in a folder."""
-    first, second = (_load(folder.read_arrays(_side(side))) for side in (0, 1))
+    """Return what `keep_rows` wrote to a folder."""
+    first, second = (_load(folder.read_arrays(_rows_file(side))) for side in (0, 1))
     return RoundRows((first, second), folder.read_arrays(_TABLES)["table"])
 
 
-def _side(side: int) -> str:
+def _rows_file(side: int) -> str:
     return f"rows-{side}.arrow"
 
 
 def _load(arrays: Mapping[str, np.ndarray]) -> KeptRows:
     columns = {name: arrays[name] for name in arrays.keys() & _DECIDING.keys()}
     return KeptRows(**{name: arrays[name] for name in arrays.keys() - columns.keys()}, columns=columns)
+
+
+@attrs.frozen(eq=False)
+class LoggedRows:
+    """
+    The rows that appliers refreshed or reflected, as far as they are known. Shape (entries,).
+
+    Attributes:
+        key: The row.
+        apply: Number of the epoch apply.
+    """
+
+    key: Int32
+    apply: Int32
+
+    @classmethod
+    def of(cls, folded: Folded) -> LoggedRows:
+        """Return those of a fold."""
+        return cls(folded.logged.key, folded.logged.apply.astype(np.int32))
+
+    def replaced(self, marked: Bool, keys: Int32, others: LoggedRows) -> LoggedRows:
+        """
+        Return the entries with those of some rows replaced.
+
+        Args:
+            marked: Whether a key is one of these rows. Shape (keys,).
+            keys: Numbers of these rows.
+            others: Their new entries, with keys numbered among them.
+        """
+        stays = ~marked[self.key]
+        return LoggedRows(np.append(self.key[stays], keys[others.key]), np.append(self.apply[stays], others.apply))
+
+
+def keep_logged(logged: LoggedRows, folder: Folder, number: int) -> None:
+    """Write what is known after a round. The file of the round before stays, for a task that runs again."""
+    folder.write_arrays(_logged_file(number), attrs.asdict(logged))
+
+
+def load_logged(folder: Folder, number: int) -> LoggedRows:
+    """Return what `keep_logged` wrote to a folder after a round."""
+    return LoggedRows(**folder.read_arrays(_logged_file(number)))
+
+
+def _logged_file(number: int) -> str:
+    return f"logged-{number:05d}.arrow"

@@ -1,8 +1,8 @@
 """
-The unique keys besides the primary key: every state of the rows of a bucket that have such keys, as columns.
+Every state of the rows of a bucket that have unique keys besides the primary key, as columns.
 
-Rows with the same value can be in any two buckets. So buckets tell every state, and the driver keeps who holds which
-value (see `conflict.columnar.unique_keys.duplicates`).
+Rows with the same value can be in any two buckets. So each bucket returns all states, and the driver finds the
+duplicates (see `conflict.columnar.unique_keys.duplicates`).
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance import WatchedRows
-from conflict.columnar.operation_order import PLACES, places_of
+from conflict.columnar.operation_order import ORDER, operation_orders
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
-from ndb_formats.schema.tables import Column, Table
+from ndb_formats.schema.tables import Table
 
 __all__ = ["MOMENT", "STATES", "has_unique_keys", "states_schema", "unique_states"]
 
-# What is known of a row after a transaction that touched it. It is a take that took it, else the cluster's own change.
+# A row after a transaction that touched it: an epoch apply, or an own transaction of the cluster.
 STATES = pa.schema(
     [
         ("cluster", pa.int8()),
-        # When, the same for all rows of a transaction: own epoch, group, whether it is a take that follows that group
-        # without a trace, and number of the take.
+        # The transaction: own epoch, group, whether it is an epoch apply without a trace, which follows that group, and
+        # number of the epoch apply.
         ("epoch", pa.uint64()),
         ("group", pa.int32()),
         ("untraced", pa.bool_()),
         ("number", pa.int64()),
         ("key", pa.int32()),  # number of the row in its bucket
-        # Of takes alone: the place of the operation that touched the row first, and which one did so last.
-        ("place", PLACES),
+        # Of epoch applies alone: the order of the operation that touched the row first, and the last one that did.
+        ("order", ORDER),
         ("foreign_epoch", pa.uint64()),
         ("table", pa.int16()),
         ("operation", pa.int8()),
@@ -47,13 +47,13 @@ STATES = pa.schema(
     ]
 )
 MOMENT = ("epoch", "group", "untraced", "number")
-_ENTRY = pa.dictionary(pa.int32(), pa.binary())
+_VALUE = pa.dictionary(pa.int32(), pa.binary())
 
 
 def states_schema(tables: Sequence[Table]) -> pa.Schema:
-    """Return the schema of the states of rows: one column more per unique key, NULL where a row has no value for it."""
+    """Return the schema of states: `STATES`, and a column per unique key, NULL where a row has no value of it."""
     count = max((len(table.unique_keys) for table in tables), default=0)
-    return pa.schema([*STATES, *(pa.field(f"entry{number}", _ENTRY) for number in range(count))])
+    return pa.schema([*STATES, *(pa.field(f"value{number}", _VALUE) for number in range(count))])
 
 
 def has_unique_keys(clusters: Sequence[ClusterSetup]) -> Bool:
@@ -69,8 +69,8 @@ def unique_states(
 
     Args:
         bucket: The bucket.
-        clusters: Both sites.
-        applies: All takes in order.
+        clusters: Both clusters.
+        applies: All epoch applies in order.
         conflicts: The transactions in conflict.
     """
     folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False)
@@ -84,12 +84,12 @@ def unique_states(
         "key": pa.array(watched.key[last]),
         **_operations(result, watched.decision[first], watched.decision[last]),
     }
-    entries = _entries(result, last, len(schema) - len(STATES))
-    return pa.table([*(columns[name] for name in STATES.names), *entries], schema=schema)
+    values = _values(result, last, len(schema) - len(STATES))
+    return pa.table([*(columns[name] for name in STATES.names), *values], schema=schema)
 
 
 def _moments(result: BucketResult) -> dict[str, np.ndarray]:
-    """Return when each state was made, the columns `MOMENT`."""
+    """Return the transaction of each state, as the columns `MOMENT`. Shape (states,)."""
     watched, applies, count = result.final.watched, result.applies, len(result.final.watched)
     epoch, group = np.zeros(count, np.uint64), np.zeros(count, np.int32)
     untraced, number = np.zeros(count, np.bool_), np.zeros(count, np.int64)
@@ -104,7 +104,7 @@ def _moments(result: BucketResult) -> dict[str, np.ndarray]:
 
 
 def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]) -> tuple[Int64, Int64]:
-    """Return the first and the last state of each row in each transaction."""
+    """Return the numbers of the first and the last state of each row in each transaction. Shape (row states,)."""
     order = np.lexsort((watched.key, watched.cluster))
     columns: tuple[np.ndarray, ...] = (watched.cluster, watched.key, *moments.values())
     other = np.ones(len(order) + 1, np.bool_)
@@ -113,10 +113,17 @@ def _one_per_transaction(watched: WatchedRows, moments: Mapping[str, np.ndarray]
 
 
 def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa.Array]:
-    """Return of rows that a take touched the last operation on them, and the place of the first one."""
+    """
+    Return the operations of an epoch apply on rows: all of the last one, and the order of the first. NULL for others.
+
+    Args:
+        result: The bucket.
+        first: Decision on the first operation of each row; -1 after an own transaction. Shape (row states,).
+        last: Decision on the last one.
+    """
     decisions, bucket = result.folded.decisions, result.bucket
     applied = np.flatnonzero(last >= 0)
-    places = places_of(first[applied], decisions, result.folded.logged, result.applies, bucket.rows)
+    orders = operation_orders(first[applied], decisions, result.folded.logged, result.applies, bucket.rows)
     decision = last[applied]
     numbers = np.full(len(last), -1, np.int64)
     numbers[applied] = np.arange(len(applied))
@@ -134,11 +141,11 @@ def _operations(result: BucketResult, first: Int64, last: Int64) -> dict[str, pa
         for name in ("file", "position", "row"):
             plain[name][logged] = bucket.changes[side].array(name)[source[logged]]
     found = pa.array(numbers, mask=numbers < 0)
-    return {"place": places.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}
+    return {"order": orders.take(found), **{name: pa.array(column).take(found) for name, column in plain.items()}}
 
 
-def _entries(result: BucketResult, states: Int64, count: int) -> list[pa.DictionaryArray]:
-    """Return the values of rows for each unique key, NULL for none."""
+def _values(result: BucketResult, states: Int64, count: int) -> list[pa.DictionaryArray]:
+    """Return the values of rows for each of `count` unique keys, NULL for none. Shape (states,)."""
     watched, tables = result.final.watched, result.bucket.numbers.tables
     table_of = result.bucket.key_table[watched.key[states]]
     reader = ImageReader(result.bucket)
@@ -146,8 +153,8 @@ def _entries(result: BucketResult, states: Int64, count: int) -> list[pa.Diction
     parts = [[pa.array([], pa.binary()).dictionary_encode()] for _ in range(count)]
     for number, table in enumerate(tables):
         chosen = np.flatnonzero((table_of == number) & watched.exists[states])
-        for stretch, found in _values(reader, number, table, watched.images[states[chosen]]):
-            where.append(chosen[stretch])
+        for part_of, found in _values_of_table(reader, number, table, watched.images[states[chosen]]):
+            where.append(chosen[part_of])
             missing = [pa.nulls(len(where[-1]), pa.binary())] * (count - len(found))
             for part, values in zip(parts, [*found, *missing], strict=True):
                 part.append(values.dictionary_encode())
@@ -157,11 +164,11 @@ def _entries(result: BucketResult, states: Int64, count: int) -> list[pa.Diction
     return [pa.chunked_array(part).unify_dictionaries().combine_chunks().take(indices) for part in parts]
 
 
-def _values(
+def _values_of_table(
     reader: ImageReader, number: int, table: Table, images: Int64
 ) -> Iterator[tuple[slice, list[pa.BinaryArray]]]:
     """
-    Yield the values of rows of a table for each of its unique keys, some rows at a time; one with a NULL in it is NULL.
+    Yield the values of a table's rows for each of its unique keys, a batch of rows at a time; NULL if a column is NULL.
 
     Args:
         reader: Of the bucket's images.
@@ -172,22 +179,22 @@ def _values(
     if not table.unique_keys:
         return
     keys = [[table.ordinal(name) for name in names] for names in table.unique_keys]
-    used = sorted({place for places in keys for place in places})
-    for stretch, values in reader.in_batches(number, len(images), lambda rows: images[rows][:, used]):
-        parts = {place: _compared(values, place, images[stretch, place], table.columns[place]) for place in used}
-        yield stretch, [_joined(number, [parts[place] for place in places]) for places in keys]
+    used = sorted({ordinal for ordinals in keys for ordinal in ordinals})
+    for batch, values in reader.in_batches(number, len(images), lambda rows: images[rows][:, used]):
+        parts = {ordinal: _comparable(values, ordinal, images[batch, ordinal], table) for ordinal in used}
+        yield batch, [_joined(number, [parts[ordinal] for ordinal in ordinals]) for ordinals in keys]
 
 
-def _compared(images: ImageValues, place: int, numbers: Int64, column: Column) -> Slices:
-    """Return what the values of a column compare as, by row."""
-    found, indices = images.slices(place, numbers)
-    parts = key_parts(column, found)
-    # Behind the last one stands what no image holds.
+def _comparable(images: ImageValues, ordinal: int, numbers: Int64, table: Table) -> Slices:
+    """Return the bytes by which the values of a column compare. Shape (rows,)."""
+    found, indices = images.slices(ordinal, numbers)
+    parts = key_parts(table.columns[ordinal], found)
+    # The index after the last image stands for no value.
     return Slices(parts.data, np.append(parts.starts, 0)[indices], np.append(parts.lengths, -1)[indices])
 
 
 def _joined(table: int, parts: Sequence[Slices]) -> pa.BinaryArray:
-    """Return values of all columns of a key as one; NULL where one of them is."""
+    """Return the values of all columns of a key as one value; NULL where one of them is NULL."""
     lengths = np.stack([part.lengths for part in parts])
     whole: Bool = np.all(lengths >= 0, axis=0)
     data, offsets = put_keys([KeyRows(table, np.arange(len(whole)), parts)], len(whole))

@@ -1,30 +1,16 @@
 """The reference engine and the kernels give the same answer on any History."""
 
-import tempfile
-from collections import Counter
-from typing import Any
-
 import attrs
-import pyarrow.dataset as pads
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from conflict.config.configuration import Configuration
-from conflict.grid.folder import Folder
-from conflict.grid.tables import TableNumbers, table_numbers
-from conflict.grid.writer import write_history
-from conflict.history.model import History
-from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.reference.replay import resolve
-from conflict.results.files import read_rows, summarize_resolution, write_resolution
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
-from conflict.results.summary import RunSummary
 from conflict.rules.functions import FUNCTIONS, Cell
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -33,67 +19,6 @@ from tests.conflict.random_histories import (
     configuration,
     make_history,
 )
-
-
-def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
-    """Everything that a result holds, in an order that does not depend on buckets."""
-    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
-    for cluster, setups in run.setups().items():
-        found[f"epochs {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
-        path = f"outcomes/applier={cluster}"
-        outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-        found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
-        path = f"undecided/applier={cluster}"
-        undecided = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
-        found[f"undecided {cluster}"] = sorted(str(each) for each in undecided)
-        for table in run.schema.tables:
-            if table.full_name in setups:
-                found[f"rows {cluster} {table.name}"] = sorted(
-                    read_rows(out, f"rows/{cluster}/{table.full_name}", table), key=str
-                )
-            else:
-                rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
-                found[f"exceptions {cluster} {table.name}"] = sorted(rows, key=str)
-    return found
-
-
-def _without_comparison(contents: dict[str, Any]) -> dict[str, Any]:
-    """
-    Leave out the comparison with recorded consequences, as a made-up History has none.
-    """
-    for figure in ("compared_with_binlogs", "contradicted_by_binlogs"):
-        contents["summary"].pop(figure)
-    return contents
-
-
-def by_reference(history: History, run: Configuration) -> dict[str, Any]:
-    """Resolve with the reference engine."""
-    setups = run.setups()
-    resolution = resolve(history, setups, skip_missing=run.skip_missing)
-    with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
-        summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary))
-
-
-def by_kernels(
-    history: History,
-    run: Configuration,
-    runner: Runner,
-    *,
-    buckets: int,
-    epochs_per_segment: int,
-    final_rows: bool = True,
-) -> dict[str, Any]:
-    """Resolve with the kernels, by way of the grid on disk."""
-    numbers: TableNumbers = table_numbers(run)
-    with tempfile.TemporaryDirectory() as folder:
-        grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
-        write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
-        options = {"use_evidence": False, "final_rows": final_rows, "all_outcomes": True}
-        summary = resolve_history(runner, run, grid, out, **options)
-        return _without_comparison(_contents(out, run, summary))
-
 
 RUNS = {
     "seed": st.integers(0, 2**32 - 1),

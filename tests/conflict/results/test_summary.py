@@ -68,7 +68,7 @@ def test_document():
 
 
 def test_stop():
-    """A stop names the operation, and where it stands."""
+    """A stop names the operation, and where it is in the binlog."""
     assert stop_to_json(STOP) == {
         "error": 1296,
         "foreign_epoch": 18446744073709551615,

@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
-from conflict.columnar.kernels.operations import place_of
-from conflict.columnar.operation_order import PLACES, order_of, places_of
+from conflict.columnar.operation_order import ORDER, operation_orders, sorted_by_order
 
 SMALL = st.integers(0, 2)
 STEPS = st.lists(st.tuples(SMALL, st.just(1), SMALL, st.integers(0, 1)), max_size=3)
@@ -17,13 +16,13 @@ LISTS = st.builds(lambda steps, end: [number for step in [*steps, end] for numbe
 
 
 @given(st.lists(st.tuples(st.lists(SMALL, min_size=2, max_size=2), LISTS), max_size=30), st.integers(0, 5))
-def test_places_compare_as_lists_do(rows: list[tuple[list[int], list[int]]], skipped: int) -> None:
-    """By keys, then by place; equal ones stay in the order given, wherever the list array starts."""
+def test_orders_compare_as_lists_do(rows: list[tuple[list[int], list[int]]], skipped: int) -> None:
+    """By keys, then by order; the sort is stable, wherever the list array starts."""
     rows = [([0, 0], [0, 0, 0, -1])] * skipped + rows
-    places = pa.array([place for _, place in rows], PLACES)[skipped:]
+    orders = pa.array([order for _, order in rows], ORDER)[skipped:]
     rows = rows[skipped:]
     keys = np.array([key for key, _ in rows], np.int64).reshape(-1, 2)
-    assert order_of(keys, places).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
+    assert sorted_by_order(keys, orders).tolist() == sorted(range(len(rows)), key=rows.__getitem__)
 
 
 def arrays(kind: type, length: int, **given: list[int]) -> object:
@@ -32,7 +31,7 @@ def arrays(kind: type, length: int, **given: list[int]) -> object:
 
 
 def test_steps_lead_from_an_operation_to_its_causes() -> None:
-    """An own change has no cause; a refresh stands where its cause stood, and that may be a refresh itself."""
+    """An own change has no cause; a refresh is ordered by its cause, which may be a refresh itself."""
     applies = arrays(EpochApplies, 3, applier=[1, 0, 1], group=[7, 8, 9])
     rows = (arrays(BucketRows, 2, group=[3, 4], ordinal=[5, 6]), arrays(BucketRows, 0))
     # Decision 0 is on row 1 of the first cluster, 1 on what the second one's applier made of it, 2 on the next.
@@ -40,15 +39,13 @@ def test_steps_lead_from_an_operation_to_its_causes() -> None:
     logged = arrays(Logged, 2, apply=[0, 1], refresh=[1, 0], decision=[0, 1])
     expected = [[4, 0, 6, -1], [7, 1, 0, 1, 4, 0, 6, -1], [8, 1, 1, 0, 7, 1, 0, 1, 4, 0, 6, -1]]
     chosen = np.array([2, 0, 1])
-    found = places_of(chosen, decisions, logged, applies, rows)
+    found = operation_orders(chosen, decisions, logged, applies, rows)
     assert found.to_pylist() == [expected[decision] for decision in chosen]
-    scalar = [place_of(int(decision), decisions, logged, applies, rows) for decision in chosen]
-    assert [[number for number in place if number >= 0] for place in found.to_pylist()] == list(map(list, scalar))
 
 
 def test_nothing() -> None:
-    """No operations have no places and no order."""
+    """Without operations there are no orders, and nothing to sort."""
     empty = arrays(Decisions, 0), arrays(Logged, 0), arrays(EpochApplies, 0)
-    found = places_of(np.zeros(0, np.int64), *empty, (arrays(BucketRows, 0), arrays(BucketRows, 0)))
-    assert (found.type, len(found)) == (PLACES, 0)
-    assert order_of(np.zeros((0, 2), np.int64), found).tolist() == []
+    found = operation_orders(np.zeros(0, np.int64), *empty, (arrays(BucketRows, 0), arrays(BucketRows, 0)))
+    assert (found.type, len(found)) == (ORDER, 0)
+    assert sorted_by_order(np.zeros((0, 2), np.int64), found).tolist() == []

@@ -103,7 +103,7 @@ def test_round_trip(tmp_path: Path, column: str, value: Value):
 
 
 def test_order_of_columns():
-    """Columns stand in the order of the table, values in that of the rows."""
+    """Columns have the order of the table, values that of the rows."""
     rows = rows_to_arrow(table("b INT, a VARCHAR(3)"), [(1, "x"), (2, None)])
     assert rows.to_pydict() == {"b": [1, 2], "a": ["x", None]}
 

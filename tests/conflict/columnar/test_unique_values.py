@@ -11,8 +11,8 @@ from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.types.column_types import WireType
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
-from tests.conflict.test_engines_agree import by_kernels, by_reference
 
 SCHEMA = """
 CREATE TABLE both (
@@ -78,7 +78,7 @@ def test_appliers_stop_where_the_reference_stops_them(seed: int, steps: int, fun
 
 
 def test_some_of_them_stop() -> None:
-    """Of a fixed stretch of seeds some Histories have two rows with one value, on both tables, and some have none."""
+    """Of a fixed range of seeds some Histories have two rows with one value, on both tables, and some have none."""
     found = [by_reference(*_make(seed, 40, "NDB$MAX(x)"))["summary"]["stops"] for seed in range(40)]
     stops = [stop for stopped in found for stop in stopped.values() if stop["error"] == DUPLICATE]
     assert {stop["table"] for stop in stops} == {"db.both", "db.one"}

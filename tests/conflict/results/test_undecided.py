@@ -15,7 +15,7 @@ from tests.conflict.histories import history, key, setups
 TRANS = "NDB$EPOCH_TRANS()"
 FUNCTION, ROW_CONFLICTS = "Ndb_conflict_fn_epoch_trans", "Ndb_conflict_trans_row_conflict_count"
 DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
-# Since its last take A changed rows 1 and 2, which one transaction of B changes too, one after the other.
+# After its last applied epoch A changed rows 1 and 2, one by one; one transaction of B changes both.
 TEXT = "A:i1=1,i2=1,i3=1@1 B:<1@11 A:<11@2 A:u1=1>5@3 A:u2=1>5@4 B:u1=1>9,u2=1>9,u3=1>9@12 A:<12@5"
 SETUPS = setups(TRANS)
 
@@ -31,7 +31,7 @@ def ranges(result: ClusterResult) -> dict[str, tuple[int, int]]:
 
 
 def arrived(made: History, place: tuple[int, int]) -> History:
-    """Return the History, with A's applier not beginning with epoch 12 before a place."""
+    """Return the History, in which A's applier cannot have begun with epoch 12 before (epoch, group)."""
     first, second = made.clusters
     timeline = tuple(
         attrs.evolve(item, arrived=place) if isinstance(item, EpochApply) and item.foreign_epoch == 12 else item
@@ -85,8 +85,8 @@ def test_a_transaction_that_was_not_rejected():
     assert [each.key for each in found.undecided] == [key(1)]
 
 
-def test_a_change_before_the_last_take():
-    """The applier was not at it then."""
+def test_a_change_before_the_last_applied_epoch():
+    """The applier had not begun with the epoch then."""
     found = primary(history("A:i1=1@1 B:<1@11 A:<11@2 A:u1=1>5@3 B:i2=1@12 A:<12@4 B:u1=1>9@13 A:<13@5"))
     assert (found.counters[FUNCTION], found.undecided) == (1, [])
 

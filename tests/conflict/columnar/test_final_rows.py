@@ -23,8 +23,8 @@ from ndb_formats.types.column_types import WireType
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.vector import Vector
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
-from tests.conflict.test_engines_agree import by_kernels, by_reference
 
 LATIN, UTF8 = "CHARACTER SET latin1", "CHARACTER SET utf8mb4"
 # Definition, default of it, wire type, values.
@@ -164,7 +164,7 @@ def test_columns_of_every_type(seed: int, steps: int, function: str, required: b
 
 
 def test_the_tables_are_what_they_are_made_for() -> None:
-    """Every History of a fixed stretch of seeds has rows; many have exceptions rows and rows that differ."""
+    """Every History of a fixed range of seeds has rows; many have exceptions rows and rows that differ."""
     found = [by_reference(*_make(seed, 60, FUNCTIONS[0], required=False, blobs=True)) for seed in range(5)]
     assert all(each["rows A typed"] for each in found)
     assert any(each["exceptions A typed$EX"] for each in found)
@@ -174,7 +174,7 @@ def test_the_tables_are_what_they_are_made_for() -> None:
 
 @pytest.mark.parametrize("seed", range(6))
 def test_without_final_rows(seed: int) -> None:
-    """Everything else is as it was, and rows are counted; how many differ may stay open, but is not wrong."""
+    """Everything else is the same, and rows are counted; the number that differ may stay unknown, but is not wrong."""
     history, run = _make(seed, 60, FUNCTIONS[seed], required=False, blobs=False)
     expected = by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
     found = by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3, final_rows=False)
@@ -219,7 +219,7 @@ def test_how_many_rows_differ(
     differing: int,
     without_values: int | None,
 ) -> None:
-    """A row that is there on one side alone differs; two rows of unlike images may, which their values tell."""
+    """A row on one cluster alone differs; rows from different images differ if their values do."""
     history, run = _small(first, second)
     found = by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1)["summary"]
     assert (found["differing_rows"], found["converged"]) == ({"db.s": differing}, differing == 0)
@@ -229,7 +229,7 @@ def test_how_many_rows_differ(
 
 
 def test_a_value_that_cannot_be_decoded() -> None:
-    """It is told with its table and column, unless it was overwritten since: then nobody wants it."""
+    """The error names table and column; a value that was overwritten since is not decoded."""
     history, run = _small([9, 1], [1])
     assert by_kernels(history, run, in_process, buckets=1, epochs_per_segment=1)["rows A s"] == [(1, "a")]
     history, run = _small([1, 9], [1])

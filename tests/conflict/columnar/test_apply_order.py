@@ -1,4 +1,4 @@
-"""The order of all takes, and what is known to have come back before each."""
+"""The order of all epoch applies, and the max replicated epoch before each."""
 
 import attrs
 import pytest
@@ -13,7 +13,7 @@ BACK_AND_FORTH = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=2@12 A:<12@3 B:<3@13 A:<13@4"
 
 
 def planned(text: str) -> list[tuple[int, int, int, int, bool, int]]:
-    """Return (applier, foreign epoch, epoch, group, traced, M) of each take; A is 0, B is 1."""
+    """Return (applier, foreign epoch, epoch, group, traced, M) of each epoch apply; A is 0, B is 1."""
     applies = plan_applies(history(text).clusters)
     columns = (
         applies.applier,
@@ -27,14 +27,14 @@ def planned(text: str) -> list[tuple[int, int, int, int, bool, int]]:
 
 
 def test_nothing():
-    """Without takes all arrays are empty, and have their types all the same."""
+    """Without epoch applies all arrays are empty, and have their types all the same."""
     applies = plan_applies(history("A:i1=1@1 B:i1=2@11").clusters)
     assert len(applies) == 0
     assert (applies.epoch.dtype, applies.max_replicated_epoch.dtype) == ("uint64", "uint64")
 
 
 def test_causes_come_first():
-    """No epoch is taken before it was made; M is the last own epoch that came back before."""
+    """No epoch is applied before it was made; M is the last own epoch that came back before."""
     assert planned(BACK_AND_FORTH) == [
         (1, 1, 11, 0, True, 0),
         (0, 11, 2, 0, True, 0),
@@ -45,7 +45,7 @@ def test_causes_come_first():
 
 
 def test_own_order_is_kept():
-    """Takes of one cluster stay in its order, whatever the other does."""
+    """Epoch applies of one cluster stay in order, whatever the other does."""
     applies = planned("A:i1=1@1 A:i1=1@2 A:i1=1@3 B:<1@11 B:<2@11 B:<3@12")
     assert [(foreign, epoch, group) for _, foreign, epoch, group, _, _ in applies] == [
         (1, 11, 0),
@@ -55,7 +55,7 @@ def test_own_order_is_kept():
 
 
 def test_an_epoch_counts_from_its_commit():
-    """The take that brings an epoch back is still judged without it; the next one knows it."""
+    """An epoch that brings back an own epoch is still judged without it; the next one is judged with it."""
     applies = planned("A:i1=1@1 B:<1@11 A:<11@2 B:i2=1@12 A:<12@3")
     assert [(foreign, known) for applier, foreign, *_, known in applies if applier == 0] == [(11, 0), (12, 1)]
 
@@ -67,7 +67,7 @@ def test_the_last_of_several_epochs_counts():
 
 
 def test_what_left_no_trace_does_not_come_back():
-    """An epoch whose take was not logged is not known to have arrived."""
+    """An epoch that the other cluster applied without a trace is not known to have arrived."""
     applies = planned("A:i1=1@1 B:<1?@11 B:i2=1@11 A:<11@2 B:i3=1@12 A:<12@3")
     assert applies == [(1, 1, 11, -1, False, 0), (0, 11, 2, 0, True, 0), (0, 12, 3, 0, True, 0)]
 
@@ -93,18 +93,19 @@ def test_circular():
     """Two epochs that each contain news of the other cannot be ordered."""
     with pytest.raises(HistoryError) as caught:
         planned("A:<11@1 A:i1=1@1 B:<1@11 B:i1=1@11")
-    assert str(caught.value) == ("the schedule is circular: cluster A applies epoch 11 before it can have been made")
+    message = "the schedule is circular: cluster A applies epoch 11 before the other cluster can have made it"
+    assert str(caught.value) == message
 
 
-def test_the_first_takes_alone():
-    """Takes after a stop are left out; None leaves out nothing."""
+def test_the_first_applied_epochs_alone():
+    """Epochs after a stop are left out; None leaves out nothing."""
     applied = ApplierEpochs.of_cluster(history(BACK_AND_FORTH).cluster("A"))
     assert applied.foreign_epoch.tolist() == [11, 12, 13]
     assert [applied.first(kept).foreign_epoch.tolist() for kept in (0, 2, None)] == [[], [11, 12], [11, 12, 13]]
 
 
-def test_takes_of_a_table():
-    """Takes in memory and in a History on disk are the same."""
+def test_epoch_applies_of_a_table():
+    """Epoch applies in memory and in a History on disk are the same."""
     clusters = history(BACK_AND_FORTH).clusters
     applies = [
         (cluster.name, item) for cluster in clusters for item in cluster.timeline if isinstance(item, EpochApply)
