@@ -55,7 +55,7 @@ class TestMax:
     @pytest.mark.parametrize("function", ["NDB$MAX_DELETE_WIN(x)", "NDB$MAX_DEL_WIN_INS(x)"])
     @given(script=steps(), clusters=CLUSTERS)
     def test_deletes_win(self, function: str, script: list[Step], clusters: int):
-        """A row that any cluster deleted, and none inserted again, is gone everywhere; others keep the greatest value."""
+        """A row that any cluster deleted, and none inserted again, is gone everywhere; others keep the greatest."""
         made = world(function, clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not WRITE
         made.run(script)
