@@ -34,8 +34,9 @@ from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, SegmentFacts, table_definitions, table_numbers
+from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
+from conflict.grid.tables import table_definitions, table_numbers
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -130,7 +131,7 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
     plan = plan_of(shape)
     folder.write_table("schedule.parquet", pa.concat_tables(_applies(plan, applier) for applier in (0, 1)))
     manifest = _manifest(plan)
-    folder.write_json("history.json", manifest.to_json())
+    write_manifest(folder, manifest)
     return manifest
 
 
@@ -256,7 +257,7 @@ def _write_segments(folder: Folder, kind: str, cluster: int, bucket: int, table:
     for run, (start, stop) in enumerate(pairwise(cuts)):
         if start < stop:
             path = part(kind, CLUSTERS[cluster], run, bucket)
-            folder.write_table(path, table.slice(start, stop - start), quick=kind != "images")
+            folder.write_table(path, table.slice(start, stop - start))
 
 
 def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
@@ -267,14 +268,11 @@ def _sets(shape: Shape, side: Side) -> tuple[Array, Array]:
     return before, after
 
 
-def _shapes(operation: Array, before: Array, after: Array) -> pa.DictionaryArray:
-    """Return what events are (see `conflict.grid.event_shapes`): operation, and the columns of both images."""
-    words = operation.astype(np.uint32) << 16 | before.astype(np.uint32) << 8 | after
-    different = np.flatnonzero(np.bincount(words))
-    numbers = np.zeros(1 << 18, np.int32)
-    numbers[different] = np.arange(len(different))
-    values = [bytes(byte for byte in word.to_bytes(3, "big") if byte) for word in different.tolist()]
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[words]), pa.array(values, pa.binary()))
+def _bitmaps(sets: Array) -> pa.Array:
+    """Return sets of columns as `CHANGES` has them; 0 is no image."""
+    encoded = pa.array(sets).dictionary_encode()
+    bitmaps = pa.array([bytes([each]) if each else b"" for each in encoded.dictionary.to_pylist()], pa.binary())
+    return pa.DictionaryArray.from_arrays(encoded.indices, bitmaps)
 
 
 def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after: Array) -> list[Any]:
@@ -293,12 +291,13 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         bucket.numbers[side.place],
         np.zeros(count, np.int16),
         side.operation,
-        _shapes(side.operation, before, after),
         np.zeros(count, np.int16),
         clock.epochs[slot],
         group.astype(np.int32),
         side.ordinal.astype(np.int32),
+        _bitmaps(before),
         np.where(before & UPDATED, side.before, none) if compared else none,
+        _bitmaps(after),
         np.where(after & UPDATED, side.value, none) if compared else none,
         transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),

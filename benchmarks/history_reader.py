@@ -5,20 +5,20 @@ A History on disk as one in memory, for the reference engine; row by row, so for
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 from itertools import groupby
 from typing import Any
 
 from conflict.config.configuration import Configuration
-from conflict.grid.event_shapes import parts_of
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
+from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, EpochApply, History, Origin, RowChange, Transaction
 from conflict.history.schedule import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
+from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import bits
 
 __all__ = ["read_history"]
@@ -26,7 +26,7 @@ __all__ = ["read_history"]
 
 def read_history(folder: Folder, configuration: Configuration) -> History:
     """Return a History; its configuration says what the tables are, and the roles of the clusters."""
-    manifest = Manifest.from_json(folder.read_json("history.json"))
+    manifest = read_manifest(folder)
     numbers = table_numbers(configuration)
     layouts = manifest.layouts(numbers)
     applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
@@ -60,12 +60,12 @@ def _changes(
         for row, image in zip(rows, images, strict=True):
             layout = layouts[row["table"]]
             assert layout is not None
-            operation, *bitmaps = parts_of(row["shape"])
             change = RowChange(
                 layout.table,
                 identities[row["key"]][2:],
-                operation,
-                *map(partial(_image, layout), bitmaps, image.values()),
+                Operation(row["operation"]),
+                _image(layout, row["before_columns"], image["before"]),
+                _image(layout, row["after_columns"], image["after"]),
                 row["transaction_id"],
                 ConflictFlag(row["flags"]),
                 Origin(manifest.files[cluster][row["file"]], row["position"], row["row"]),
@@ -73,8 +73,8 @@ def _changes(
             yield (row["epoch"], row["group"], row["ordinal"]), change
 
 
-def _image(layout: RowLayout, columns: bytes | None, data: bytes | None) -> RowImage | None:
-    if columns is None or data is None:
+def _image(layout: RowLayout, columns: bytes, data: bytes | None) -> RowImage | None:
+    if data is None:
         return None
     flags: list[Any] = list(bits(columns, 8 * len(columns)))
     return take_image(Cursor(data), layout, tuple(place for place, here in enumerate(flags) if here))

@@ -1,5 +1,5 @@
 """
-How fast one core reads a run of an NDB binlog into the parts of a History, and numbers its keys.
+How fast one core reads an NDB binlog into a History, and numbers its keys.
 
     python -m benchmarks.ingest --size 64 --out build/bench/ingest.json
 
@@ -16,10 +16,12 @@ from unittest import mock
 from benchmarks.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.writer import KeyTask, number_keys
-from conflict.ingestion import segment_task as run_task
-from conflict.ingestion.segment_task import SegmentTask, load_record, read_segment
+from conflict.grid.key_numbering import KeyTask, number_keys
+from conflict.grid.tables import TableNumbers
+from conflict.ingestion import segment_task
+from conflict.ingestion.segment_arrays import UnreadableError
+from conflict.ingestion.segment_records import load_record
+from conflict.ingestion.segment_task import SegmentTask, read_segment
 from conflict.ingestion.segments import plan_segments
 from ndb_formats.schema.create_table import parse_schema
 
@@ -29,17 +31,18 @@ BUCKETS = 4
 
 
 def _read(file: Path, history: Folder) -> int:
-    """Read every run of a file; return how many there are."""
-    runs = plan_segments([file]).segments
-    for run in runs:
-        read_segment(SegmentTask("A", SERVER, (str(file),), run, TABLES, NUMBERS, BUCKETS, history))
-    return len(runs)
+    """Read every segment of a file; return how many there are."""
+    segments = plan_segments([file]).segments
+    for segment in segments:
+        read_segment(SegmentTask("A", SERVER, (str(file),), segment, TABLES, NUMBERS, BUCKETS, history))
+    return len(segments)
 
 
-def _number(history: Folder, runs: int) -> None:
+def _number(history: Folder, segments: int) -> None:
+    """Number the keys of all buckets."""
     types = load_record(history, "A", 0).types
     for bucket in range(BUCKETS):
-        number_keys(KeyTask(history, bucket, 0, {"A": range(runs)}, NUMBERS, types))
+        number_keys(KeyTask(history, bucket, 0, {"A": range(segments)}, NUMBERS, types))
 
 
 def main() -> None:
@@ -56,7 +59,7 @@ def main() -> None:
             for file, size in ((whole, options.size * 10**6), (tenth, options.size * 10**5))
         )
         results: list[tuple[str, Timing, Path, int]] = []
-        with mock.patch.object(run_task, "read_columns", return_value=None):
+        with mock.patch.object(segment_task, "read_columns", side_effect=UnreadableError):
             timing = measure(lambda: _read(tenth, history), runs=1, warm_up=False)
         results.append(("row by row", timing, tenth, few))
         results.append(("in columns", measure(lambda: _read(whole, history), runs=options.runs), whole, rows))

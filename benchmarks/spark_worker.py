@@ -17,7 +17,8 @@ from benchmarks.history_maker import configuration
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
-from conflict.jobs.session import spark_runner, spark_session
+from conflict.jobs.session import spark_session
+from conflict.jobs.spark_runner import spark_runner
 
 
 def answer(run: Runner, request: dict[str, Any]) -> dict[str, Any]:

@@ -1,35 +1,39 @@
 """
-A run from its configuration to its result, with either engine.
+A run from its configuration to its result, on any engine.
 """
 
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
-from typing import Any
+from functools import partial
+from pathlib import Path
 
 import attrs
 
+from conflict.compatibility.check import refuse_by_policy
+from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
+from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
+from conflict.history.hints import hints_of_run_file
 from conflict.history.model import Cluster, History
-from conflict.history.reading import ClusterHints, Reading, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Settled, contradictions, settle
+from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
+from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
-from conflict.jobs.ingest_job import Ingested, ingest
+from conflict.jobs.ingest_job import Ingested
+from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
-from conflict.reference.replay import resolve
+from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
-from conflict.results.layout import outcomes_note
 from conflict.results.model import Resolution
-from conflict.results.summary import RunSummary
+from conflict.results.run_document import Run
+from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
 
@@ -39,8 +43,9 @@ __all__ = [
     "Run",
     "check_built",
     "finished_history",
+    "ingest",
+    "resolve",
     "resolve_settled",
-    "run_ingest",
     "run_local",
     "run_reference",
     "run_spark",
@@ -71,87 +76,12 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-@attrs.frozen
-class Run:
-    """
-    What a run came to.
-
-    Attributes:
-        summary: Its figures.
-        changes: Row changes that both clusters made themselves.
-        errors: Per cluster, why its binlogs could not be read to the end.
-        left_out: Per cluster, row operations read of an epoch that was cut off.
-        assumed: Per applying cluster, foreign epochs whose place was assumed.
-        epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
-        settled: Questions that the binlogs leave open, with the answers that agree with what they show.
-    """
-
-    summary: RunSummary
-    changes: int
-    errors: dict[str, str]
-    left_out: dict[str, int]
-    assumed: dict[str, int]
-    epochs_left_out: dict[str, int]
-    settled: tuple[Settled, ...] = ()
-
-    def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
-        """Return the document `run.json`."""
-        return {
-            "readme": outcomes_note(all_outcomes=all_outcomes),
-            "engine": engine,
-            "configuration": _configuration_json(configuration),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
-            },
-            "changes": self.changes,
-            "binlog_errors": self.errors,
-            "row_operations_left_out": self.left_out,
-            "epochs_with_assumed_place": self.assumed,
-            "epochs_left_out": self.epochs_left_out,
-            "rounds": [attrs.asdict(each) for each in self.summary.rounds],
-            "cannot_tell": [attrs.asdict(each) for each in self.settled],
-            **self.summary.to_json(),
-        }
-
-
-def _configuration_json(configuration: Configuration) -> dict[str, Any]:
-    return {
-        "clusters": {
-            cluster.name: {
-                "server_id": cluster.server_id,
-                "role": cluster.role,
-                "binlogs": [str(file) for file in cluster.files],
-            }
-            for cluster in configuration.clusters
-        },
-        "tables": {
-            table.full_name: {column.name: column.sql_type for column in table.columns}
-            for table in configuration.schema.tables
-        },
-        "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
-        "functions": {
-            name: {table: _setup_json(setup) for table, setup in setups.items()}
-            for name, setups in configuration.setups().items()
-        },
-    }
-
-
-def _setup_json(setup: TableSetup) -> dict[str, Any]:
-    return {
-        "function": None if setup.function is None else str(setup.function),
-        "exceptions_table": None if setup.exceptions is None else setup.exceptions.table.full_name,
-        "refused": None if setup.refusal is None else setup.refusal.message,
-        "warnings": list(setup.warnings),
-    }
-
-
 def check_built(configuration: Configuration) -> None:
     """
-    Make sure that every function of a run is built, and every pair of functions that meet in one table.
+    Refuse a table that has a function by epoch on one cluster and one by column on the other.
 
     Raises:
-        NotBuiltError: One is not.
+        NotBuiltError: A table has both.
     """
     tables: dict[str, set[Argument]] = {}
     for setups in configuration.setups().values():
@@ -182,7 +112,7 @@ def run_reference(
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
     check_built(configuration)
-    readings: dict[str, Reading] = {}
+    readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
@@ -218,9 +148,9 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Settled]]:
+) -> tuple[History, Resolution, list[Inference]]:
     """
-    Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
+    Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
     Args:
         history: What happened.
@@ -237,39 +167,82 @@ def resolve_settled(
     def run(clusters: Sequence[Cluster]) -> Resolution:
         if not kept or kept[-1][0] is not clusters:
             changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, resolve(changed, setups, progress, skip_missing=skip_missing))]
+            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing))]
         return kept[-1][1]
 
     def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
         effects = {name: result.effects for name, result in run(clusters).clusters.items()}
         return contradictions(clusters, effects, recorded)
 
-    clusters, settled = settle(history.clusters, find)
+    clusters, settled = infer(history.clusters, find)
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 
-def run_ingest(
-    configuration: Configuration,
-    out: Folder,
-    hints_of: HintsOf | None = None,
-    progress: StageProgress = no_progress,
-) -> Ingested:
+def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
     """
-    Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`.
+    Read the binlogs of a run into a History on disk, on Spark; see `conflict.jobs.ingest_job.ingest`.
 
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+        HistoryError: The folder holds a History of something else.
     """
-    return ingest(_spark(out, progress), configuration, out, hints_of=hints_of, progress=progress)
+    folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    return ingest_binlogs(
+        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+    )
+
+
+def resolve(
+    run_file: RunFile,
+    out: Folder | str,
+    *,
+    engine: str = "spark",
+    policy: Policy = Policy.MANUAL,
+    options: ResolveOptions = ResolveOptions(),
+    progress: StageProgress = no_progress,
+) -> Run:
+    """
+    Resolve a run, and write its result as a whole or not at all.
+
+    Args:
+        run_file: The run; `conflict.load_run_file` reads it.
+        out: Where the result goes; nothing may be there.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``.
+        policy: Which conflict functions go with which binlog types.
+        options: What is wanted of the result.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be resolved as it is; nothing has been read.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    configuration, target = run_file.configuration, _folder(out)
+    if engine != "reference":
+        refuse_python_rules(configuration)
+    check_built(configuration)
+    refuse_by_policy(configuration, policy)
+    if target.exists():
+        message = f"{target.uri} exists already; give another folder, or remove it first"
+        raise ConfigurationError(message)
+    with whole_or_not_at_all(target) as work:
+        run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
+        zeros = zero_counters(configuration.functions)
+        work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
+        work.write_json("run.json", run.to_json(configuration, engine, all_outcomes=options.all_outcomes))
+    return run
+
+
+def _folder(given: Folder | str) -> Folder:
+    """Return a folder; a path is made absolute, because Spark's tasks run elsewhere."""
+    if isinstance(given, Folder):
+        return given
+    return Folder(given if "://" in given else str(Path(given).absolute()))
 
 
 def _spark(out: Folder, progress: StageProgress) -> Runner:
     """Start Spark, and make sure that its tasks see the folder of the result."""
-    from conflict.jobs.session import (  # noqa: PLC0415  # nothing else here needs pyspark
-        check_shared,
-        spark_runner,
-        spark_session,
-    )
+    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
+    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
     progress("starting Spark", 0, 1)
     spark = spark_session()
@@ -314,7 +287,7 @@ def _run_columnar(
     history = options.history
     if history is None:
         history = out.below("history")
-        manifest = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+        manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
     wanted = {"final_rows": options.final_rows, "all_outcomes": options.all_outcomes}

@@ -7,7 +7,8 @@ from hypothesis import settings
 from pyspark.sql import SparkSession
 
 from conflict.jobs.runner import Runner
-from conflict.jobs.session import spark_runner, spark_session
+from conflict.jobs.session import spark_session
+from conflict.jobs.spark_runner import spark_runner
 
 pytest_plugins = ["tests.corpora"]
 

@@ -4,21 +4,18 @@
 
 from __future__ import annotations
 
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.markup import escape
 
+import conflict.pipeline
 from conflict.cli.common import ExitCode, RunFileArgument, console, load_run, messages, progress_bars
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
 from conflict.grid.manifest import MANIFEST
-from conflict.history.hints import hints_of_run_file
 from conflict.ingestion.plan import PLAN
 from conflict.jobs.ingest_job import Ingested
-from conflict.pipeline import run_ingest
 
 __all__ = ["ingest"]
 
@@ -37,8 +34,7 @@ def ingest(
     loaded = load_run(run_file, None)
     _refuse_other_folders(out)
     with progress_bars() as progress:
-        target = Folder(str(out.absolute()))
-        ingested = run_ingest(loaded.configuration, target, partial(hints_of_run_file, loaded), progress)
+        ingested = conflict.pipeline.ingest(loaded, str(out), progress)
     _print_ingested(ingested, out)
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)

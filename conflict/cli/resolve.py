@@ -5,13 +5,13 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import attrs
 import typer
 
+import conflict.pipeline
 from conflict.cli.common import (
     Engine,
     EngineOption,
@@ -24,14 +24,10 @@ from conflict.cli.common import (
     progress_bars,
 )
 from conflict.cli.views.result import print_run
-from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
-from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
-from conflict.history.hints import hints_of_run_file
-from conflict.pipeline import ENGINES, ResolveOptions, check_built, refuse_python_rules, whole_or_not_at_all
+from conflict.pipeline import ResolveOptions
 from conflict.results.files import rejected_examples
-from conflict.rules.counters import zero_counters
 
 __all__ = ["resolve"]
 
@@ -72,22 +68,14 @@ def resolve(
     """
     loaded = load_run(run_file, function)
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP)
-    if engine is not Engine.REFERENCE:
-        refuse_python_rules(configuration)
-    check_built(configuration)
-    refuse_by_policy(configuration, policy)
-    if out.exists():
-        message = f"{out} exists already; give another folder, or remove it first"
-        raise ConfigurationError(message)
     made = None if history is None else Folder(str(history.absolute()))
     options = ResolveOptions(made, final_rows, all_outcomes)
-    target = Folder(str(out.absolute()))
-    with progress_bars() as progress, whole_or_not_at_all(target) as work:
-        run = ENGINES[engine](configuration, work, partial(hints_of_run_file, loaded), progress, options)
-        zeros = zero_counters(configuration.functions)
-        work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
-        work.write_json("run.json", run.to_json(configuration, engine.value, all_outcomes=all_outcomes))
-    examples = rejected_examples(target, [cluster.name for cluster in configuration.clusters], EXAMPLES)
+    loaded = attrs.evolve(loaded, configuration=configuration)
+    with progress_bars() as progress:
+        run = conflict.pipeline.resolve(
+            loaded, str(out), engine=engine.value, policy=policy, options=options, progress=progress
+        )
+    examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, configuration, run, examples, str(out))
     if run.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)

@@ -126,7 +126,7 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     if stuck >= 0:
         at = len(applier) - int((applier != stuck).sum())
         message = (
-            f"the schedule is circular: cluster {names[stuck]} takes epoch "
+            f"the schedule is circular: cluster {names[stuck]} applies epoch "
             f"{applied[stuck].foreign_epoch[at]} before it can have been made"
         )
         raise HistoryError(message)

@@ -4,9 +4,8 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from itertools import pairwise
 
 import attrs
 import numpy as np
@@ -17,11 +16,10 @@ from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int
 from conflict.columnar.kernels.column_facts import facts_of_rows
 from conflict.columnar.kernels.provenance import ColumnSets, ImageArrays
 from conflict.grid.columns import GridColumns
-from conflict.grid.event_shapes import parts_of
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
+from conflict.grid.tables import TableNumbers
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 from ndb_formats.schema.tables import Table
@@ -29,31 +27,11 @@ from ndb_formats.schema.tables import Table
 __all__ = ["Bucket", "load_bucket", "required_bits"]
 
 BITS = 64
-ABSENT_SET = -1
+NO_IMAGE = -1
 # What is always needed to decide, and what only where a function compares a column.
-_DECIDING = ("key", "epoch", "group", "ordinal", "shape")
-_PLAIN = ("key", "epoch", "group", "ordinal")
+_PLAIN = ("key", "operation", "epoch", "group", "ordinal")
+_COLUMNS = ("before_columns", "after_columns")
 _VALUES = ("before_value", "after_value")
-
-
-@attrs.frozen
-class _Shapes:
-    """
-    The different events of both clusters: their operation, and which columns their images carry.
-
-    Attributes:
-        operation: Shape (shapes,).
-        before: Number of the before image's set of columns; -1 for no image. Shape (shapes,).
-        after: The same of the after image.
-        sets: The different sets of columns.
-        of_rows: Per cluster, number of each row's. Shape (rows,).
-    """
-
-    operation: Int8
-    before: Int32
-    after: Int32
-    sets: ColumnSets
-    of_rows: tuple[Int32, Int32]
 
 
 @attrs.define(slots=False)
@@ -88,72 +66,53 @@ class Bucket:
         """The narrow columns as arrays; where no function compares a column, its values are left at 0."""
         if self.kept is not None:
             return self.kept
-        wanted = (*_DECIDING, *_VALUES) if self.numbers.resolve_columns else _DECIDING
+        wanted = (*_PLAIN, *_COLUMNS, *(_VALUES if self.numbers.resolve_columns else ()))
         for changes in self.changes:
             changes.read(wanted)
         presence, lacks = self._presence(), self._lacking()
         return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
     def _rows(self, side: int, presence: Int8, lacks: UInt64) -> BucketRows:
-        changes, shapes = self.changes[side], self._shapes
+        changes, (before, after) = self.changes[side], self._carried[1][side]
         plain = {name: changes.array(name) for name in _PLAIN}
         nothing = np.broadcast_to(np.uint64(0), len(plain["key"]))
         compares = bool(self.numbers.resolve_columns)
-        before, after = (changes.array(name) if compares else nothing for name in _VALUES)
+        before_value, after_value = (changes.array(name) if compares else nothing for name in _VALUES)
         return BucketRows(
             **plain,
-            operation=self._by_shape(side, shapes.operation[None]),
-            before_presence=self._by_shape(side, presence[:, shapes.before]),
-            before_value=before,
-            after_presence=self._by_shape(side, presence[:, shapes.after]),
-            after_value=after,
-            before_lacks=self._by_shape(side, lacks[:, shapes.before]),
-            after_lacks=self._by_shape(side, lacks[:, shapes.after]),
+            before_presence=self._of_images(presence, plain["key"], before),
+            before_value=before_value,
+            after_presence=self._of_images(presence, plain["key"], after),
+            after_value=after_value,
+            before_lacks=self._of_images(lacks, plain["key"], before),
+            after_lacks=self._of_images(lacks, plain["key"], after),
         )
 
-    def _by_shape(self, side: int, facts: np.ndarray) -> np.ndarray:
-        """Return what follows from each row's shape, by table and shape, or by shape alone. Shape (rows,)."""
-        key = self.changes[side].array("key")
+    def _of_images(self, facts: np.ndarray, key: Int32, carried: Int32) -> np.ndarray:
+        """Return what follows from the table of each row and the columns that its image carries. Shape (rows,)."""
         if not facts.size or (facts == facts.flat[0]).all():  # as a rule, where no function compares a column
             return np.broadcast_to(facts.flat[0] if facts.size else facts.dtype.type(0), len(key))
-        return np.asarray(facts_of_rows(*each_read_only(facts, self.key_table, key, self._shapes.of_rows[side])))
-
-    def _members(self) -> Iterator[tuple[int, set[int]]]:
-        """Yield the sets of columns by number."""
-        sets = self._shapes.sets
-        for number, (start, stop) in enumerate(pairwise(sets.offsets.tolist())):
-            yield number, set(sets.columns[start:stop].tolist())
+        return np.asarray(facts_of_rows(*each_read_only(facts, self.key_table, key, carried)))
 
     def _presence(self) -> Int8:
-        """
-        Return the `Presence` of the resolve column in images that carry a set of columns; the last set is no image.
-
-        Shape (tables, sets + 1).
-        """
-        sets = self._shapes.sets
-        presence = np.full((len(self.numbers.tables), len(sets.offsets)), Presence.ABSENT, np.int8)
-        ordinals = [self.numbers.resolve_ordinal(table.full_name) for table in self.numbers.tables]
-        for number, carried in self._members():
-            for table, ordinal in enumerate(ordinals):
-                if ordinal in carried:
+        """Return the `Presence` of the resolve column in images by what they carry. Shape (tables, sets)."""
+        presence = np.full((len(self.numbers.tables), len(self._carried[0])), Presence.ABSENT, np.int8)
+        for table, definition in enumerate(self.numbers.tables):
+            ordinal = self.numbers.resolve_ordinal(definition.full_name)
+            for number, carried in enumerate(self._carried[0]):
+                if carried is not None and not carried:
+                    presence[table, number] = Presence.NO_COLUMNS
+                elif carried is not None and ordinal in carried:
                     presence[table, number] = Presence.PRESENT
-            if not carried:
-                presence[:, number] = Presence.NO_COLUMNS
         return presence
 
     def _lacking(self) -> UInt64:
-        """
-        Return the required columns that each set of columns lacks, one bit each; the last set is no image.
-
-        Shape (tables, sets + 1).
-        """
-        sets = self._shapes.sets
-        lacking = np.zeros((len(self.numbers.tables), len(sets.offsets)), np.uint64)
-        for number, table in enumerate(self.numbers.tables):
-            bit_of = required_bits(table)
-            lacking[number, -1] = _word(bit_of.values())
-            for place, carried in self._members():
-                lacking[number, place] = _word(bit for column, bit in bit_of.items() if column not in carried)
+        """Return the required columns that images lack, by what they carry, one bit each. Shape (tables, sets)."""
+        lacking = np.zeros((len(self.numbers.tables), len(self._carried[0])), np.uint64)
+        for table, definition in enumerate(self.numbers.tables):
+            bit_of = required_bits(definition)
+            for number, carried in enumerate(self._carried[0]):
+                lacking[table, number] = _word(bit for column, bit in bit_of.items() if column not in (carried or ()))
         return lacking
 
     @cached_property
@@ -175,29 +134,27 @@ class Bucket:
     @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
         """The different sets of columns, and which one each image has."""
-        before, after = (each[None] for each in (self._shapes.before, self._shapes.after))
-        first, second = (ImageArrays(self._by_shape(side, before), self._by_shape(side, after)) for side in (0, 1))
-        return self._shapes.sets, (first, second)
+        carried, images = self._carried
+        members = [sorted(each) for each in carried if each is not None]
+        numbers = iter(range(len(members)))
+        set_of = np.array([NO_IMAGE if each is None else next(numbers) for each in carried], np.int32)
+        sets = ColumnSets(
+            np.cumsum([0, *map(len, members)]).astype(np.int64),
+            np.array([column for each in members for column in each], np.int32),
+        )
+        first, second = (ImageArrays(set_of.take(before), set_of.take(after)) for before, after in images)
+        return sets, (first, second)
 
     @cached_property
-    def _shapes(self) -> _Shapes:
-        chunks = [side.column("shape").chunks for side in self.changes]
-        joined = pa.chunked_array([*chunks[0], *chunks[1]], CHANGES.field("shape").type).unify_dictionaries()
-        parts = list(map(parts_of, joined.chunk(0).dictionary.to_pylist() if joined.num_chunks else ()))
-        bitmaps = list(dict.fromkeys(bitmap for _, *both in parts for bitmap in both if bitmap is not None))
-        number: dict[bytes | None, int] = {None: ABSENT_SET, **{each: place for place, each in enumerate(bitmaps)}}
-        members = list(map(_positions, bitmaps))
-        indices = [chunk.indices.to_numpy() for chunk in joined.chunks]
-        return _Shapes(
-            np.array([operation for operation, _, _ in parts], np.int8),
-            np.array([number[before] for _, before, _ in parts], np.int32),
-            np.array([number[after] for _, _, after in parts], np.int32),
-            ColumnSets(
-                np.cumsum([0, *map(len, members)]).astype(np.int64),
-                np.array([place for positions in members for place in positions], np.int32),
-            ),
-            (_joined(indices[: len(chunks[0])]), _joined(indices[len(chunks[0]) :])),
-        )
+    def _carried(self) -> tuple[list[set[int] | None], list[tuple[Int32, Int32]]]:
+        """What images carry: the different sets of columns, None for no image; per cluster, the set of each image."""
+        columns = [side.column(name) for side in self.changes for name in _COLUMNS]
+        chunks = [chunk for column in columns for chunk in column.chunks]
+        joined = pa.chunked_array(chunks, CHANGES.field(_COLUMNS[0]).type).unify_dictionaries()
+        bitmaps = joined.chunk(0).dictionary.to_pylist() if chunks else []
+        numbers = (chunk.indices.to_numpy() for chunk in joined.chunks)
+        before, after, other_before, other_after = (_joined([next(numbers) for _ in each.chunks]) for each in columns)
+        return [_positions(each) if each else None for each in bitmaps], [(before, after), (other_before, other_after)]
 
 
 def required_bits(table: Table) -> dict[int, int]:
@@ -219,8 +176,8 @@ def _joined(chunks: Sequence[Int32]) -> Int32:
     return chunks[0] if len(chunks) == 1 else np.concatenate([np.zeros(0, np.int32), *chunks])
 
 
-def _positions(bitmap: bytes) -> list[int]:
-    return [place for place, here in enumerate(bits(bitmap, 8 * len(bitmap))) if here]
+def _positions(bitmap: bytes) -> set[int]:
+    return {place for place, here in enumerate(bits(bitmap, 8 * len(bitmap))) if here}
 
 
 def load_bucket(

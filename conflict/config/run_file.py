@@ -84,13 +84,14 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
 
 
-def load_run_file(path: Path) -> RunFile:
+def load_run_file(path: Path | str) -> RunFile:
     """
     Read a run file.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
+    path = Path(path)
     text = read_text(path)
     with located(path):
         document = tomllib.loads(text)

@@ -21,10 +21,11 @@ from conflict.conformance.setup_differences import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import ENGINES, Run
+from conflict.pipeline import ENGINES
 from conflict.results.files import read_rows
 from conflict.results.layout import exceptions_path
 from conflict.results.model import ClusterResult
+from conflict.results.run_document import Run
 from ndb_formats.errors import FormatError
 
 __all__ = ["CaseVerdict", "Status", "judge", "judge_all", "verdicts_json"]

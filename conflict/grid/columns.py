@@ -1,5 +1,5 @@
 """
-Columns of one cluster's rows in a bucket, read when they are first wanted.
+Columns of one cluster's rows in a bucket, read when they are first needed.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ __all__ = ["GridColumns"]
 @attrs.define(slots=False)
 class GridColumns:
     """
-    One kind of rows of one cluster in a bucket, all runs joined, up to the last epoch that can be resolved.
+    One kind of rows of one cluster in a bucket, all segments joined, up to the last epoch that can be resolved.
 
     Attributes:
         history: Folder of the History.
-        paths: The parts, in order.
+        paths: The files, in order.
         schema: Their columns.
-        last_epoch: Rows of later epochs are left out; None if there are none.
+        last_epoch: Rows of later epochs are left out; None if there are no later epochs.
     """
 
     history: Folder
@@ -46,7 +46,7 @@ class GridColumns:
         return self._columns[name]
 
     def array(self, name: str) -> np.ndarray:
-        """Return a column of numbers by its name. Shape (rows,); its dtype is that of the column."""
+        """Return a numeric column by its name. Shape (rows,); its dtype is that of the column."""
         if name not in self._arrays:
             chunks = [chunk.to_numpy() for chunk in self.column(name).chunks]
             empty = np.empty(0, self.schema.field(name).type.to_pandas_dtype())
@@ -54,7 +54,7 @@ class GridColumns:
         return self._arrays[name]
 
     def of_rows(self, name: str, rows: np.ndarray) -> np.ndarray:
-        """Return a column of numbers at some rows; for few of them, it costs less than `array`. Shape of `rows`."""
+        """Return a numeric column at some rows; for few rows this costs less than `array`. Shape of `rows`."""
         chunks = [chunk.to_numpy() for chunk in self.column(name).chunks if len(chunk)]
         starts = np.cumsum([0, *map(len, chunks)])
         found = np.empty(len(rows), self.schema.field(name).type.to_pandas_dtype())
@@ -64,7 +64,7 @@ class GridColumns:
         return found
 
     def may_be_null(self, name: str) -> bool:
-        """Whether a column says that it can hold NULL; it need not be read to know."""
+        """Whether the schema of any file lets a column be NULL; the column itself is not read."""
         return any(self.history.may_be_null(path, name) for path in self.paths)
 
     def read(self, names: Iterable[str]) -> None:
@@ -84,6 +84,6 @@ class GridColumns:
 
     @cached_property
     def _length(self) -> int:
-        # Rows are in order, so what is left out is the end.
+        # Rows are in order of epochs, so those that are left out are the last ones.
         epochs = self.history.read_tables(self.paths, pa.schema([self.schema.field("epoch")])).column(0)
         return int(pc.sum(pc.less_equal(epochs, pa.scalar(self.last_epoch, pa.uint64()))).as_py() or 0)

@@ -1,5 +1,5 @@
 """
-Summaries of epochs as Parquet: what the schedule is worked out of, again at every ingest.
+Epochs and the schedule as Parquet. Every ingest derives the schedule again, from the summaries of all epochs.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ from itertools import pairwise
 import pyarrow as pa
 
 from conflict.grid.folder import Folder
+from conflict.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.epochs import AppliedEpoch
+from conflict.history.model import EpochApply
 from conflict.history.schedule import Summary
 
-__all__ = ["EPOCHS", "epochs_part", "epochs_table", "read_summaries"]
+__all__ = ["EPOCHS", "epochs_part", "epochs_table", "read_summaries", "schedule_table"]
 
-# One row per own epoch; lists of the same length belong together.
+# One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(
     [
         ("number", pa.uint64()),
@@ -29,7 +31,7 @@ EPOCHS = pa.schema(
 
 
 def epochs_part(cluster: str, segment: int) -> str:
-    """Return the path of the epochs of one run below the History."""
+    """Return the path of the epochs of one segment below the History."""
     return f"epochs/cluster={cluster}/segment={segment:05d}.parquet"
 
 
@@ -46,17 +48,14 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
         )
         for summary in summaries
     ]
-    columns = list(zip(*rows, strict=True)) or [()] * len(EPOCHS)
-    return pa.table(
-        [pa.array(column, field.type) for column, field in zip(columns, EPOCHS, strict=True)], schema=EPOCHS
-    )
+    return table_of_rows(rows, EPOCHS)
 
 
 def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
-    """Return the summaries of a cluster's runs, in order."""
+    """Return the summaries of the first `segments` segments of a cluster, in order."""
     table = history.read_tables((epochs_part(cluster, segment) for segment in range(segments)), EPOCHS).combine_chunks()
-    transactions = _slices(table, "transactions")
-    applied = zip(*(_slices(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
+    transactions = _lists(table, "transactions")
+    applied = zip(*(_lists(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
     return [
         Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes)
         for number, changes, own, foreign in zip(
@@ -65,12 +64,30 @@ def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary
     ]
 
 
-def _slices(table: pa.Table, name: str) -> list[list[int]]:
-    """Return a column of lists as lists."""
-    lists = [chunk for chunk in table.column(name).chunks if len(chunk)]
-    if not lists:
+def _lists(table: pa.Table, name: str) -> list[list[int]]:
+    """Return a column of lists, of one chunk at most, as Python lists; much faster than `to_pylist`."""
+    chunks = [chunk for chunk in table.column(name).chunks if len(chunk)]
+    if not chunks:
         return []
-    (whole,) = lists
+    (whole,) = chunks
     flat = whole.flatten().to_pylist()
     start = whole.offsets[0].as_py()
     return [flat[first - start : last - start] for first, last in pairwise(whole.offsets.to_pylist())]
+
+
+def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
+    """Return epoch applies, each with the name of its applier, as `SCHEDULE`."""
+    rows = [
+        (
+            applier,
+            apply.source,
+            apply.foreign_epoch,
+            apply.epoch,
+            apply.group,
+            apply.traced,
+            apply.restarted,
+            *apply.arrived,
+        )
+        for applier, apply in applies
+    ]
+    return table_of_rows(rows, SCHEDULE)

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.fs as pafs
@@ -18,67 +17,36 @@ import pyarrow.parquet as pq
 
 __all__ = ["Folder"]
 
-_DICTIONARY_BYTES = 1 << 27
-_STRETCH = 8  # so many times does a number stand in a row, on average, that is written with how often
-_LOOKED_UP = {"position", "transaction_id"}  # of few rows
+# Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
+_COMPARED = ("before_value", "after_value")
+_DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
-def _small(schema: pa.Schema) -> dict[str, Any]:
+def _write_options(schema: pa.Schema) -> dict[str, Any]:
     """
-    Return how a table is written that is read once or twice: what costs least to write and to read again.
+    Return how the columns of a table are written: small, and cheap to write and to read.
 
-    Epochs come in long stretches of the same number, which lz4 alone makes small. Other integers are split into streams
-    of their first, second, ... bytes before that; unsigned ones are kept as differences, for Spark does not read them
-    so. What has a dictionary keeps it. Statistics of a column cost as much as the column; readers get them for one
-    epoch, by which they look for rows.
+    Integers are split into streams of their first, second, ... bytes, in which lz4 finds more to save. Unsigned ones
+    are written as differences, because Spark does not read unsigned byte streams. Epochs stay as they are: each number
+    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them.
+    Statistics cost as much as the column itself; one epoch has them, by which readers find rows.
     """
-    epochs = [name for name in schema.names if _is_epoch(name)]
-    integers = [field for field in schema if pa.types.is_integer(field.type) and not _is_epoch(field.name)]
+    epochs = [name for name in schema.names if name.endswith("epoch")]
+    compared = [name for name in schema.names if name in _COMPARED]
     encodings = {
         field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
-        for field in integers
+        for field in schema
+        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared)
     }
     dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {
-        "compression": "lz4",
+        "compression": {name: "none" if name in compared else "lz4" for name in schema.names},
         "column_encoding": encodings,
-        "use_dictionary": dictionaries,
-        "dictionary_pagesize_limit": _DICTIONARY_BYTES,
+        "use_dictionary": dictionaries + compared,
+        "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,
         "write_statistics": epochs[:1],
-        # To other readers a dictionary is not another type.
-        "store_schema": not dictionaries,
+        "store_schema": not dictionaries,  # other readers see values, not a dictionary
     }
-
-
-def _quick(table: pa.Table) -> dict[str, Any]:
-    """
-    Return how a table is written that is read again and again: what costs least to read.
-
-    A number that stands many times in a row is written once with how often, as Parquet does with what has a dictionary;
-    all others stand as they are, which takes half the time to read that lz4 does. What is looked up for few rows is
-    kept small.
-    """
-    small = _small(table.schema)
-    stretches = [name for name in table.schema.names if name not in _LOOKED_UP and _comes_in_stretches(table[name])]
-    dictionaries = list(dict.fromkeys(small["use_dictionary"] + stretches))
-    return {
-        **small,
-        "compression": {name: "lz4" if name in _LOOKED_UP else "none" for name in table.schema.names},
-        "column_encoding": {name: small["column_encoding"][name] for name in _LOOKED_UP & set(table.schema.names)},
-        "use_dictionary": dictionaries,
-    }
-
-
-def _comes_in_stretches(column: pa.ChunkedArray) -> bool:
-    """Whether a column holds numbers, none of them NULL, that stand there many times in a row."""
-    if not pa.types.is_integer(column.type) or column.null_count:
-        return False
-    values = column.to_numpy()
-    return int(np.count_nonzero(values[1:] != values[:-1])) * _STRETCH < len(values)
-
-
-def _is_epoch(name: str) -> bool:
-    return name.endswith("epoch")
 
 
 @attrs.frozen
@@ -101,21 +69,20 @@ class Folder:
         return Folder(posixpath.join(self.uri, path))
 
     def exists(self, path: str = "") -> bool:
-        """Whether something is there."""
+        """Whether a file or folder exists."""
         filesystem, full = self._resolve(path)
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
-    def write_table(self, path: str, table: pa.Table, *, quick: bool = False) -> None:
-        """Write one Parquet file; nobody ever sees half of it. `quick` is for what is read again and again."""
+    def write_table(self, path: str, table: pa.Table) -> None:
+        """Write one Parquet file, beside its place first, so that no reader sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
-        options = _quick(table) if quick else _small(table.schema)
-        pq.write_table(table, beside, filesystem=filesystem, **options)
+        pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read one Parquet file; one that is not there is empty."""
+        """Read one Parquet file; a file that does not exist is read as an empty table."""
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         if not self.exists(path):
             return wanted.empty_table()
@@ -123,11 +90,11 @@ class Folder:
         dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
         with filesystem.open_input_file(full) as source:
             file = pq.ParquetFile(source, read_dictionary=dictionaries)
-            # A task has a core; more threads would take those of other tasks.
+            # A task has one core; more threads would compete with other tasks.
             return file.read(wanted.names, use_threads=False).cast(wanted)
 
     def may_be_null(self, path: str, column: str) -> bool:
-        """Whether a column of a Parquet file says that it can hold NULL; one of a file that is not there cannot."""
+        """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
         if not self.exists(path):
             return False
         filesystem, full = self._resolve(path)
@@ -139,7 +106,7 @@ class Folder:
         return pa.concat_tables([schema.empty_table(), *(self.read_table(path, schema) for path in paths)])
 
     def write_json(self, path: str, document: object) -> None:
-        """Write a JSON file; nobody ever sees half of it."""
+        """Write a JSON file, beside its place first, so that no reader sees half of it."""
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
@@ -168,9 +135,9 @@ class Folder:
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """
-        Write arrays with one dimension as one Arrow file: a row with a list for each.
+        Write arrays of one dimension as one Arrow file, with one row that holds a list per array.
 
-        Who has mapped an earlier file of that name keeps what it saw.
+        A process that has mapped an earlier file of that name keeps the old content.
         """
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
@@ -185,7 +152,7 @@ class Folder:
         filesystem.move(beside, full)
 
     def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
-        """Read what `write_arrays` wrote; from a local folder only the parts of it that are looked at."""
+        """Read what `write_arrays` wrote; a local file is mapped into memory, not copied."""
         filesystem, full = self._resolve(path)
         local = isinstance(filesystem, pafs.LocalFileSystem)
         source = pa.memory_map(full) if local else pa.BufferReader(self.read_bytes(path))
@@ -193,7 +160,7 @@ class Folder:
         return {name: column.values.to_numpy() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def delete(self, path: str = "") -> None:
-        """Delete a file or folder, if it is there."""
+        """Delete a file or folder, if it exists."""
         filesystem, full = self._resolve(path)
         kind = filesystem.get_file_info(full).type
         if kind == pafs.FileType.Directory:
@@ -202,7 +169,7 @@ class Folder:
             filesystem.delete_file(full)
 
     def move_to(self, target: Folder) -> None:
-        """Rename the folder; what stands at the target must be gone."""
+        """Rename the folder; the target must not exist."""
         filesystem, full = self._resolve()
         _, destination = target._resolve()  # a folder of the same class
         filesystem.create_dir(posixpath.dirname(destination), recursive=True)
@@ -210,7 +177,7 @@ class Folder:
 
 
 def _beside(path: str) -> str:
-    """Return where a file is written before it is renamed; Spark passes over names that start with a dot."""
+    """Return where a file is written before it is renamed; Spark ignores names that start with a dot."""
     folder, name = posixpath.split(path)
     return posixpath.join(folder, f".{name}.incomplete")
 

@@ -1,19 +1,22 @@
 """
-A History on disk: Parquet by run of epochs and by key bucket.
+A History on disk: the paths of its Parquet files and their columns.
 
-    history.json                                           clusters, runs, tables, what could not be read
-    schedule.parquet                                       when each cluster took which epoch
-    keys/bucket=00000/batch=00000.parquet                  dense key number -> table, identity, text
+    history.json                                               clusters, tables, segments, errors of the binlogs
+    schedule.parquet                                           when each cluster applied which foreign epoch
+    keys/bucket=00000/batch=00000.parquet                      dense key number -> table, identity, text
     changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
     images/cluster=A/segment=00000/bucket=00000.parquet        before and after image of the same rows
-    consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of its applier's work
+    consequences/cluster=A/segment=00000/bucket=00000.parquet  what the binlog shows of the work of A's applier
+    epochs/cluster=A/segment=00000.parquet                     what the schedule is derived from
 
-A run is a stretch of consecutive epochs of one cluster's binlog, a batch what was ingested at one time.
-Rows of `changes` and `images` stand at the same places. Unsigned 64-bit numbers are Parquet's UINT_64, which
+A segment is a piece of one cluster's binlog, a number of consecutive epochs; a batch is what one ingest added. Row n of
+a file of `images` belongs to row n of the same file of `changes`. Unsigned 64-bit numbers are Parquet's UINT_64, which
 Spark reads as DECIMAL(20, 0).
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -28,26 +31,30 @@ __all__ = [
     "keys_part",
     "never_null",
     "part",
+    "table_of_rows",
 ]
 
-# Words of `conflict.grid.event_shapes`; there are few different ones, so they are read as numbers of a dictionary.
-_SHAPES = pa.dictionary(pa.int32(), pa.binary())
+# The columns that an image carries, as a bitmap: a bit per column, the lowest of the first byte for the first one.
+# There are few different bitmaps. No bytes stand for no image, because reading NULLs of a dictionary takes twice as
+# long; an image without columns has a bitmap of zeros.
+_CARRIED = pa.dictionary(pa.int32(), pa.binary())
 
 
 def _schema(*columns: tuple[str, pa.DataType]) -> pa.Schema:
-    """Return columns that are never NULL, but for transaction ids: that takes half the time to read."""
+    """Return a schema whose columns, except transaction ids, are never NULL: they are read in half the time."""
     return pa.schema([pa.field(name, kind, nullable=name == "transaction_id") for name, kind in columns])
 
 
 _DECISION: list[tuple[str, pa.DataType]] = [
     ("table", pa.int16()),
     ("operation", pa.int8()),
-    ("shape", _SHAPES),
     ("flags", pa.int16()),
     ("epoch", pa.uint64()),
     ("group", pa.int32()),
     ("ordinal", pa.int32()),
+    ("before_columns", _CARRIED),
     ("before_value", pa.uint64()),
+    ("after_columns", _CARRIED),
     ("after_value", pa.uint64()),
     ("transaction_id", pa.uint64()),
     ("file", pa.int16()),
@@ -83,16 +90,23 @@ SCHEDULE = pa.schema(
 
 
 def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
-    """Return the path of one part below the History."""
+    """Return the path of one file of `changes`, `images` or `consequences` below the History."""
     return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
 
 
+def keys_part(bucket: int, batch: int) -> str:
+    """Return the path of the keys that one batch added to a bucket, below the History."""
+    return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
+
+
+def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
+    """Return rows of Python values as a table."""
+    columns = list(zip(*rows, strict=True)) or [()] * len(schema)
+    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
+    return pa.table(arrays, schema=schema)
+
+
 def never_null(table: pa.Table) -> pa.Table:
-    """Return a table whose columns say that they are never NULL where none of their values is: to know costs little."""
+    """Return a table in whose schema exactly the columns without NULLs are not nullable."""
     pairs = zip(table.schema, table.columns, strict=True)
     return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
-
-
-def keys_part(bucket: int, batch: int) -> str:
-    """Return the path of the keys that one batch added to a bucket."""
-    return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"

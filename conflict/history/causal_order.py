@@ -1,5 +1,5 @@
 """
-The items of all timelines in one order that keeps each cluster's own and every cause before its effect.
+The items of all timelines in one order: each cluster's own order is kept, and every cause comes before its effect.
 """
 
 from __future__ import annotations
@@ -16,23 +16,23 @@ __all__ = ["Item", "Judging", "interleave"]
 
 @attrs.frozen
 class Judging:
-    """The moment at which an applier looks for transactions in conflict, some time before it commits."""
+    """The moment at which an applier judges an epoch (see `EpochApply.judged`), some time before it commits it."""
 
     apply: EpochApply
 
     @property
     def source(self) -> str:
-        """Name of the cluster whose epoch it is."""
+        """Name of the cluster that made the epoch."""
         return self.apply.source
 
     @property
     def foreign_epoch(self) -> int:
-        """That cluster's epoch."""
+        """The epoch."""
         return self.apply.foreign_epoch
 
     @property
     def epoch(self) -> int:
-        """Own epoch in which it stands."""
+        """Own epoch of that moment."""
         return self.apply.judged[0] if self.apply.judged else self.apply.epoch
 
 
@@ -40,7 +40,7 @@ Item = Transaction | EpochApply | Judging
 
 
 def _with_judging(timeline: Timeline) -> list[Item]:
-    """Return a timeline with the moments that its takes name put in."""
+    """Return a timeline with the moments at which its epochs were judged."""
     items: list[Item] = []
     for item in timeline:
         if isinstance(item, EpochApply) and item.judged is not None:
@@ -54,9 +54,9 @@ def _with_judging(timeline: Timeline) -> list[Item]:
 
 def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
     """
-    Yield the items of all timelines in one order that respects cause and effect.
+    Yield each item with its cluster, in an order that respects cause and effect.
 
-    An epoch can be taken once everything that its cluster logged in it has happened.
+    An epoch can be applied once everything that its cluster logged in it has happened.
 
     Raises:
         HistoryError: No such order exists.
@@ -82,12 +82,12 @@ def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:
         if places[cluster.name] < len(timelines[cluster.name]):
             item = timelines[cluster.name][places[cluster.name]]
             message = (
-                f"the schedule is circular: cluster {cluster.name} takes epoch "
+                f"the schedule is circular: cluster {cluster.name} applies epoch "
                 f"{getattr(item, 'foreign_epoch', '?')} before it can have been made"
             )
             raise HistoryError(message)
 
 
 def _logged(timeline: Sequence[Item], place: int, epoch: int) -> bool:
-    """Whether all that a cluster did in `epoch` lies before `place`."""
+    """Whether everything that a cluster did in `epoch` lies before `place`."""
     return place == len(timeline) or timeline[place].epoch > epoch

@@ -1,5 +1,5 @@
 """
-What a binlog shows of its applier's work, row by row.
+The effects of an applier on rows, as its cluster's binlog shows them.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Effect", "effect_of", "recorded_effects"]
 
 
 class Effect(IntEnum):
-    """What one take did to one row, as its own cluster's binlog shows it."""
+    """What one epoch apply did to one row."""
 
     CHANGED = 1
     DELETED = 2
@@ -25,7 +25,7 @@ class Effect(IntEnum):
 
 
 def effect_of(change: RowChange) -> Effect:
-    """Return what a logged consequence says the applier did to its row."""
+    """Return the effect that a logged consequence shows."""
     deleted = change.operation is Operation.DELETE_ROW
     if change.flags & ConflictFlag.REFRESH:
         return Effect.REFRESHED_ABSENT if deleted else Effect.REFRESHED
@@ -33,7 +33,7 @@ def effect_of(change: RowChange) -> Effect:
 
 
 def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], Effect]]:
-    """Return what a cluster's binlog shows of its applier's work: per own epoch and group, row by row."""
+    """Return the effects in a cluster's binlog: by own epoch and group, then by table and key."""
     found: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = {}
     for epoch in epochs:
         for group, change in epoch.consequences:

@@ -1,10 +1,10 @@
 """
-Binlogs of one cluster to its own epochs.
+Events of one cluster's binlogs to its own epochs.
 
-A binlog transaction is one epoch. Inside it, row operations group by the transaction id of their
-extra row info; a group with an `ndb_apply_status` row of another server is a foreign epoch that the applier
-took, every other group is a user transaction. A cluster's own changes are those with its own server
-id, no reflect or refresh flag, outside applied groups; all else in the file is consequence.
+A binlog transaction is one epoch. Inside it, row operations are grouped by the transaction id of their extra row info.
+A group with an `ndb_apply_status` row of another server is a foreign epoch that the applier applied; every other group
+is a user transaction. A cluster's own changes are those with its own server id and without a reflect or refresh flag,
+outside the foreign epochs; everything else is consequence.
 
 Source: `docs/concepts.md`, "What an NDB binlog holds".
 """
@@ -39,11 +39,11 @@ _CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
 @attrs.frozen
 class AppliedEpoch:
     """
-    A foreign epoch whose effects stand in this binlog.
+    A foreign epoch in this binlog.
 
     Attributes:
-        group: Its place among the groups of the own epoch.
-        server_id: Of the server it came from.
+        group: Its number among the groups of the own epoch.
+        server_id: Server that it came from.
         epoch: That server's epoch.
     """
 
@@ -61,7 +61,7 @@ class BinlogEpoch:
         number: The epoch.
         transactions: The cluster's own transactions.
         applied: Foreign epochs, in order.
-        consequences: Row operations that the applier made (applied, refresh, reflect), each with its group.
+        consequences: Row operations of the applier (applied, refreshed, reflected), each with its group.
     """
 
     number: int
@@ -72,7 +72,7 @@ class BinlogEpoch:
 
 @attrs.define
 class _Open:
-    """A binlog transaction while it is being read."""
+    """A binlog transaction that is being read."""
 
     number: int | None = None
     groups: dict[object, int] = attrs.field(factory=dict)
@@ -80,19 +80,18 @@ class _Open:
     applied: list[AppliedEpoch] = attrs.field(factory=list)
 
     def group_of(self, identity: object) -> int:
-        """Return the number of a group; it is known by its transaction id, or by the epoch that was applied."""
+        """Return the number of a group by its identity: its transaction id, or the epoch that was applied."""
         return self.groups.setdefault(identity, len(self.groups))
 
 
 @attrs.define
 class EpochReader:
     """
-    Reads the epochs of one cluster out of its events.
+    Makes epochs of the events of one cluster.
 
     Attributes:
         server_id: The cluster's own server id.
-        schema: Definitions of the tables to read; the rows of other tables are passed over, unless
-            there are none at all.
+        schema: Definitions of the tables to read; the rows of other tables are ignored.
         layouts: Layout of each table met so far.
         settled: Where the last event ends after which no transaction was open; 0 if there was none.
     """
@@ -106,11 +105,11 @@ class EpochReader:
 
     def feed(self, event: Event) -> BinlogEpoch | None:
         """
-        Take one event, and return the epoch that it completes, if it does.
+        Read one event, and return the epoch that it completes, if any.
 
         Raises:
             FormatError: The event cannot be read; the error names file and position.
-            HistoryError: The binlog is not one of an NDB server with these settings.
+            NotBuiltError: A table has no primary key.
         """
         epoch = None
         with locate(event):
@@ -155,7 +154,7 @@ class EpochReader:
     def _close(self) -> BinlogEpoch | None:
         opened, self._open = self._open, None
         if opened is None or (opened.number is None and not opened.rows):
-            return None  # a transaction of another engine, or of tables that nobody asked for
+            return None  # a transaction of another engine, or of tables that are not read
         if opened.number is None:
             message = (
                 f"the transaction that ends here has no {APPLY_STATUS} row with server id {self.server_id}; "
@@ -171,7 +170,7 @@ class EpochReader:
             raise CorruptError(message)
         opened = self._open
         if opened is None:
-            message = "it stands outside a transaction"
+            message = "it is outside a transaction"
             raise CorruptError(message)
         transaction_id = rows.extra.transaction_id if rows.extra else None
         if table_map.full_name == APPLY_STATUS:
@@ -248,8 +247,8 @@ def read_epochs(
 
     Args:
         files: Binlog files in the order in which they were written.
-        reader: Keeps the layouts, and what is pending if a file ends early.
-        ranges: Per file, the positions to read from and up to; without it the whole file.
+        reader: Holds the layouts, and the rows pending where a file ends early.
+        ranges: Per file, the positions to read from and up to; by default the whole file.
 
     Raises:
         FormatError: A file cannot be read further. Every epoch complete before that has been yielded.

@@ -1,5 +1,5 @@
 """
-What a run file knows of when foreign epochs were applied.
+The schedule section of a run file to hints on when foreign epochs were applied.
 """
 
 from __future__ import annotations
@@ -13,21 +13,19 @@ from conflict.config.run_file import RunFile
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
 from conflict.history.reading import ClusterHints
-from conflict.history.schedule import Hint, Summary
+from conflict.history.schedule import LAST_GROUP, Hint, Summary
 from conflict.history.steps import hints_of_steps
 
 __all__ = ["hints_of_run_file"]
 
-_LAST_GROUP = 2**31
-
 
 def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
-    """Return what the file knows of when foreign epochs were taken."""
+    """Return the hints of a run file, per applying cluster."""
     if "steps" in run_file.schedule:
         return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
     for apply in run_file.schedule.get("applied", ()):
-        place = (apply["after_epoch"], _LAST_GROUP)
+        place = (apply["after_epoch"], LAST_GROUP)
         hints[apply["applier"]][apply["epoch"]] = Hint(earliest=place, latest=place)
     for stop in run_file.schedule.get("stopped", ()):
         peer = run_file.configuration.peer(stop["applier"]).name
@@ -37,7 +35,7 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
 
 
 def _steps(path: Path) -> list[Any]:
-    """Read the steps of a recording."""
+    """Read the file of a recording's steps."""
     try:
         steps = json.loads(read_text(path))["steps"]
     except (json.JSONDecodeError, KeyError, TypeError) as error:

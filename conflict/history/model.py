@@ -1,8 +1,8 @@
 """
-A History: what each cluster did itself, and when it took the other's epochs.
+A History: what each cluster did itself, and when it applied the other's epochs.
 
-Everything either makes a History (binlogs, a simulation) or reads one (both engines). It holds no
-consequence: what appliers did, rejected and sent again is derived from it.
+Binlogs are read into a History, and engines read it. It holds no consequences: what appliers did, rejected and
+refreshed is derived from it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ NO_FLAGS = ConflictFlag(0)
 
 @attrs.frozen
 class Origin:
-    """Where a row change stands: file, position of its event, number of the row in the event."""
+    """Where a row change is logged: file, position of its event, number of the row in the event."""
 
     file: str
     position: int
@@ -43,7 +43,7 @@ class RowChange:
         after: After image; None for a delete.
         transaction_id: Unsigned 64-bit id of its transaction; None if not logged.
         flags: Conflict flags; only READ occurs in what a cluster did itself.
-        origin: Where it stands in a binlog; None if it was made up.
+        origin: Where it is logged; None if it comes from no binlog.
     """
 
     table: str
@@ -63,7 +63,7 @@ class Transaction:
 
     Attributes:
         epoch: The cluster's own epoch in which it committed.
-        group: Its place among the groups of that epoch, from 0.
+        group: Its number among the groups of that epoch, from 0.
         changes: In the order of the binlog.
     """
 
@@ -75,20 +75,20 @@ class Transaction:
 @attrs.frozen
 class EpochApply:
     """
-    The applier took one foreign epoch.
+    The applying of one foreign epoch by an applier.
 
     Attributes:
-        epoch: Own epoch in which it committed; without a trace, the one that is logged next.
-        group: Its place among the groups of that epoch; without a trace, that of the group it follows, or -1.
-        source: Name of the cluster whose epoch it is.
-        foreign_epoch: That cluster's epoch.
-        traced: Whether the binlog shows it. An epoch that changed nothing but
-            ``mysql.ndb_apply_status`` is not logged, and never comes back to the other side.
-        restarted: Whether the applier was started since the take before. It forgets then that it was
-            looking for transactions in conflict (see `conflict.reference.applier`).
-        judged: The own position (epoch, group) after which the applier looked for transactions in conflict, where
-            that is not right before it committed: going over an epoch more than once takes time.
-        arrived: An own position before which the applier cannot have begun with it.
+        epoch: Own epoch in which it committed; if untraced, the one that is logged next.
+        group: Its number among the groups of that epoch; if untraced, that of the group before it, or -1.
+        source: Name of the cluster that made the foreign epoch.
+        foreign_epoch: The foreign epoch.
+        traced: Whether the applier's binlog shows it. An epoch that changed nothing but ``mysql.ndb_apply_status`` is
+            not logged, and never comes back to the other cluster.
+        restarted: Whether the applier was restarted since the epoch apply before. A restarted applier has forgotten
+            that it was looking for transactions in conflict (see `conflict.reference.applier`).
+        judged: The own position (epoch, group) after which the applier looked for transactions in conflict, if other
+            own transactions came between that and the commit; an applier needs time to go through an epoch again.
+        arrived: An own position before which the applier cannot have begun to apply it.
     """
 
     epoch: int
@@ -110,10 +110,10 @@ class Cluster:
     One cluster of a History.
 
     Attributes:
-        name: As the user calls it.
-        server_id: Of its logging and applying server.
-        timeline: Transactions and takes in the order in which they happened; epochs never fall.
-        role: What it is for the functions that have roles.
+        name: The user's name for it.
+        server_id: Server id of its logging and applying server.
+        timeline: Transactions and epoch applies in the order in which they happened; epochs never fall.
+        role: Its role, for the functions that have roles.
     """
 
     name: str
@@ -130,7 +130,7 @@ class History:
     Attributes:
         clusters: Two clusters that replicate to each other, or more in a ring.
         layouts: How the rows of each table are read, by ``database.table``.
-        assumed: Foreign epochs without a trace whose place was assumed, by applying cluster.
+        assumed: By applying cluster, how many untraced epoch applies stand at an assumed place.
     """
 
     clusters: tuple[Cluster, ...]

@@ -1,5 +1,5 @@
 """
-Binlogs to a History in memory.
+Binlogs to a History in memory, with the scalar reader.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "Reading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
 
 ClusterHints = Mapping[str, Hints]
 
 
 @attrs.define
-class Reading:
+class ClusterReading:
     """
     What was read of one cluster's binlogs.
 
@@ -30,8 +30,8 @@ class Reading:
         cluster: The cluster.
         epochs: Every complete epoch.
         layouts: Layout of each table met.
-        error: Why reading ended before the end; None if it did not.
-        left_out: Row operations of the epoch that was cut off.
+        error: Why they could not be read to the end; None if they could.
+        left_out: Row operations of the epoch that the error cut off.
     """
 
     cluster: ClusterConfiguration
@@ -41,10 +41,10 @@ class Reading:
     left_out: int = 0
 
 
-def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
-    """Read a cluster's binlogs in this process; what comes before a fault is kept."""
+def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReading:
+    """Read a cluster's binlogs in this process; what comes before an error is kept."""
     reader = EpochReader(cluster.server_id, schema)
-    reading = Reading(cluster, layouts=reader.layouts)
+    reading = ClusterReading(cluster, layouts=reader.layouts)
     try:
         for epoch in read_epochs(cluster.files, reader):
             reading.epochs.append(epoch)
@@ -54,9 +54,9 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> Reading:
 
 
 def history_of(
-    configuration: Configuration, readings: Mapping[str, Reading], hints: ClusterHints | None = None
+    configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
 ) -> History:
-    """Make a History, in memory, of what was read."""
+    """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
     clusters, assumed = [], {}
     layouts: dict[str, RowLayout] = {}
@@ -74,8 +74,8 @@ def history_of(
     return History(tuple(clusters), layouts, assumed)
 
 
-def usable_epochs(configuration: Configuration, readings: Mapping[str, Reading]) -> dict[str, list[Summary]]:
-    """Return the epochs of each cluster that do not build on something that is not there."""
+def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
+    """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
     return consistent_cut(summaries, configuration.server_ids)
 
@@ -88,7 +88,7 @@ def schedule_of(
     *,
     cut: bool,
 ) -> tuple[list[EpochApply], int]:
-    """Return when a cluster took the other's epochs, and how many places were assumed."""
+    """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
     return place_applies(
         summaries[cluster.name],

@@ -1,13 +1,13 @@
 """
-When each cluster took which epoch of the other.
+The schedule: when each cluster applied which epoch of the other.
 
-A binlog shows every foreign epoch that changed something. One that changed nothing leaves no trace;
-when it was taken is only bounded: by its neighbours, for epochs are taken in order; by causality, for an
-epoch that carries news of ours was taken after ours was made; and by what is known from elsewhere (`Hint`).
-Inside its bounds it is placed as early as possible, and counted where that choice could matter.
+A binlog shows every foreign epoch that changed something. An epoch that changed nothing leaves no trace, and the time
+at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
+an epoch that carries news of one of ours was applied after ours was made; and by what is known from other sources
+(`Hint`). Inside these bounds it is placed as early as possible, and counted where another place could matter.
 
-A take without a trace belongs to the own epoch that is logged next: should an engine find that it
-changes something after all (because other functions are tried on the same binlogs), the change travels with that epoch.
+An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it changes something after
+all, because other functions are tried on the same binlogs, its changes travel with that epoch.
 """
 
 from __future__ import annotations
@@ -23,10 +23,11 @@ from conflict.history.model import EpochApply, Timeline, Transaction
 
 __all__ = ["Hint", "Hints", "Position", "Summary", "consistent_cut", "place_applies", "summarize", "timeline_of"]
 
-# (own epoch, group): "after that group of that epoch". Nothing comes before START.
+# (own epoch, group): after that group of that epoch. Nothing comes before START.
 Position = tuple[int, int]
 START: Position = (0, -1)
 END: Position = (2**64, 0)
+LAST_GROUP = 2**31  # greater than the groups of any epoch
 
 
 @attrs.frozen
@@ -37,8 +38,8 @@ class Summary:
     Attributes:
         number: The epoch.
         transactions: Groups that are user transactions.
-        applied: Foreign epochs that stand in it.
-        changes: How many row changes those transactions made.
+        applied: Foreign epochs in it.
+        changes: How many row changes its transactions made.
     """
 
     number: int
@@ -50,13 +51,13 @@ class Summary:
 @attrs.frozen
 class Hint:
     """
-    What is known from elsewhere of when a foreign epoch was taken. Where one with a trace was committed shows.
+    What other sources say about when a foreign epoch was applied. A trace in the binlog outranks it.
 
     Attributes:
         earliest: Not before this position.
         latest: Before the first transaction after this position; None if not known.
-        applied: False if it was not taken at all.
-        run: Number of the applier's run, from its start to its stop, that took it.
+        applied: False if it was not applied at all.
+        run: Number of the applier's run, from its start to its stop, in which it was applied.
     """
 
     earliest: Position = START
@@ -65,12 +66,12 @@ class Hint:
     run: int = 0
 
 
-# What is known of one applier, by foreign epoch: one mapping from each time on that it was set back.
+# The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
 Hints = Sequence[Mapping[int, Hint]]
 
 
 def summarize(epoch: BinlogEpoch) -> Summary:
-    """Return what the schedule needs of an epoch."""
+    """Return what the schedule needs to know of an epoch."""
     groups = tuple(transaction.group for transaction in epoch.transactions)
     changes = sum(len(transaction.changes) for transaction in epoch.transactions)
     return Summary(epoch.number, groups, epoch.applied, changes)
@@ -80,10 +81,10 @@ def consistent_cut(
     summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]
 ) -> dict[str, list[Summary]]:
     """
-    Return each cluster's epochs up to the point where they build on something that is not there.
+    Return each cluster's epochs up to the first one that depends on a missing epoch.
 
-    A binlog can show that epochs of the other cluster were applied whose own binlog ends before them, because it
-    was cut short or copied earlier. What follows from them cannot be told, nor what follows from that.
+    A binlog can show that epochs of the other cluster were applied although that cluster's binlog ends before them,
+    because it was cut short or copied earlier. What follows from missing epochs cannot be derived.
 
     Args:
         summaries: Per cluster, its own epochs.
@@ -133,10 +134,10 @@ def place_applies(
     cut: bool = False,
 ) -> tuple[list[EpochApply], int]:
     """
-    Return when the applier took each epoch of the source, in order.
+    Return when the applier applied each epoch of the source, in order.
 
-    A replica that is set back takes epochs again. Where the trace shows an epoch that is not later than the one
-    before, that happened in between, and the epochs from that one on were taken again.
+    A replica that is rewound applies epochs again. A trace that is not later than the trace before it shows such a
+    rewind: the epochs from that one on were applied again.
 
     Args:
         applier: Own epochs of the applying cluster.
@@ -144,15 +145,15 @@ def place_applies(
         source_name: Name of the other cluster.
         source_id: Its server id.
         applier_id: Server id of the applying cluster.
-        hints: What is known of source epochs, by epoch; one mapping from each time on that the replica was set back.
-        cut: Whether the applier's binlog goes on after its last epoch here. What it took after that
-            may have left a trace that is not there, so nothing is assumed of it.
+        hints: What other sources say.
+        cut: Whether the applier's binlog continues after its last epoch here. The trace of an epoch that was applied
+            later may be missing then, so no untraced epoch is placed after the last trace.
 
     Returns:
-        The takes, and how many of them stand at a place that was assumed.
+        The epoch applies, and how many of them stand at an assumed place.
     """
     ends = _ends(applier)
-    places = _Places(
+    placement = _Placement(
         transactions=[(summary.number, group) for summary in applier for group in summary.transactions],
         ends=ends,
         causal=_causal_bounds(ends, source, applier_id),
@@ -160,16 +161,24 @@ def place_applies(
         cut=cut,
     )
     numbers = [summary.number for summary in source]
-    stretches = _stretches(_traces(applier, source_id), hints)
-    for place, stretch in enumerate(stretches):
-        following = [min(later.traces.values()) for later in stretches[place + 1 :] if later.traces]
-        places.apply_stretch(stretch, numbers, following[0] if following else END)
-    return places.applies, places.assumed
+    periods = _periods(_traces(applier, source_id), hints)
+    for place, period in enumerate(periods):
+        next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
+        placement.place(period, numbers, next_starts[0] if next_starts else END)
+    return placement.applies, placement.assumed
 
 
 @attrs.define
-class _Stretch:
-    """What an applier took between two times that it was set back."""
+class _Period:
+    """
+    What an applier applied between two rewinds.
+
+    Attributes:
+        traces: Where the binlog shows each foreign epoch.
+        hints: What other sources say, by foreign epoch.
+        first: First foreign epoch; None if not known.
+        last: Last foreign epoch; None if not known.
+    """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
@@ -177,7 +186,7 @@ class _Stretch:
     last: int | None = None
 
     def epochs(self, source: Sequence[int]) -> list[int]:
-        """Return the source epochs that may belong to the stretch."""
+        """Return the source epochs that may belong to the period."""
         return [
             number
             for number in sorted({*source, *self.traces})
@@ -185,28 +194,39 @@ class _Stretch:
         ]
 
 
-def _stretches(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Stretch]:
-    """Divide what the binlog shows where the applier was set back."""
-    stretches = [_Stretch({}, each) for each in hints] or [_Stretch({}, {})]
+def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
+    """Divide the traces of an applier at its rewinds."""
+    periods = [_Period({}, each) for each in hints] or [_Period({}, {})]
     place = 0
     for epoch, position in traces:
-        known = stretches[place].hints.get(epoch)
-        later = place + 1 < len(hints)
-        if later and known is not None and not known.applied:
+        hint = periods[place].hints.get(epoch)
+        hints_left = place + 1 < len(hints)
+        if hints_left and hint is not None and not hint.applied:
             place += 1
-        elif stretches[place].traces and epoch <= max(stretches[place].traces):
+        elif periods[place].traces and epoch <= max(periods[place].traces):
             place += 1
-            if not later:
-                # Nothing says from where the replica took epochs again, but the first that shows.
-                stretches[place - 1].last = max(stretches[place - 1].traces)
-                stretches.append(_Stretch({}, {}, first=epoch))
-        stretches[place].traces[epoch] = position
-    return stretches
+            if not hints_left:
+                # Only the first trace tells from which epoch on the replica applied epochs again.
+                periods[place - 1].last = max(periods[place - 1].traces)
+                periods.append(_Period({}, {}, first=epoch))
+        periods[place].traces[epoch] = position
+    return periods
 
 
 @attrs.define
-class _Places:
-    """The takes of one applier while they are placed."""
+class _Placement:
+    """
+    Places the epoch applies of one applier, period by period.
+
+    Attributes:
+        transactions: Positions of its user transactions.
+        ends: Last group of each own epoch.
+        causal: By source epoch, the position after which it was applied at the earliest.
+        source_name: Name of the other cluster.
+        cut: See `place_applies`.
+        applies: What was placed so far.
+        assumed: How many of them stand at an assumed place.
+    """
 
     transactions: list[Position]
     ends: list[Position]
@@ -218,30 +238,30 @@ class _Places:
     _previous: Position = START
     _run: int | None = None
 
-    def apply_stretch(self, stretch: _Stretch, source: Sequence[int], following: Position) -> None:
-        """Place the takes of a stretch, which ends before the position `following`."""
-        epochs = stretch.epochs(source)
-        next_trace = _next_traces(epochs, stretch.traces, following)
+    def place(self, period: _Period, source: Sequence[int], stop: Position) -> None:
+        """Place the epoch applies of a period, which ends before the position `stop`."""
+        epochs = period.epochs(source)
+        next_trace = _next_traces(epochs, period.traces, stop)
         for epoch in epochs:
-            trace = stretch.traces.get(epoch)
-            hint = stretch.hints.get(epoch, Hint())
+            trace = period.traces.get(epoch)
+            hint = period.hints.get(epoch, Hint())
             if trace is not None:
-                self._put(EpochApply(*trace, self.source_name, epoch), trace, hint)
-            elif following <= self.causal.get(epoch, START):
-                continue  # it was made after the replica had been set back
+                self._add(EpochApply(*trace, self.source_name, epoch), trace, hint)
+            elif stop <= self.causal.get(epoch, START):
+                continue  # the epoch was made after the rewind
             elif hint.applied and not (self.cut and next_trace[epoch] == END):
-                self._assume(epoch, hint, next_trace[epoch])
+                self._add_untraced(epoch, hint, next_trace[epoch])
 
-    def _assume(self, epoch: int, hint: Hint, latest: Position) -> None:
-        """Place an epoch without a trace as early as it can have been taken."""
+    def _add_untraced(self, epoch: int, hint: Hint, latest: Position) -> None:
+        """Place an untraced epoch as early as it can have been applied."""
         earliest = max(self._previous, self.causal.get(epoch, START), hint.earliest)
         earliest = min(earliest, _before(latest))
         bound = latest if hint.latest is None else min(latest, (hint.latest[0], hint.latest[1] + 1))
         self.assumed += _any_between(self.transactions, earliest, bound)
-        apply = EpochApply(*_owner(earliest, self.ends), self.source_name, epoch, traced=False)
-        self._put(apply, earliest, hint)
+        apply = EpochApply(*_logged_at(earliest, self.ends), self.source_name, epoch, traced=False)
+        self._add(apply, earliest, hint)
 
-    def _put(self, apply: EpochApply, position: Position, hint: Hint) -> None:
+    def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
         arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
         self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
@@ -249,7 +269,7 @@ class _Places:
 
 
 def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Position]]:
-    """Return the foreign epochs that the applier's binlog shows, and where, in order."""
+    """Return the foreign epochs that the applier's binlog shows, with their positions, in order."""
     return [
         (applied.epoch, (summary.number, applied.group))
         for summary in applier
@@ -266,8 +286,8 @@ def _ends(applier: Sequence[Summary]) -> list[Position]:
     ]
 
 
-def _owner(position: Position, ends: Sequence[Position]) -> Position:
-    """Return the place of a take that follows `position`: in its epoch, or before the next one's groups."""
+def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
+    """Return where an epoch apply after `position` stands: in its epoch, or before all groups of the next one."""
     place = bisect.bisect_left(ends, position)
     if place < len(ends) and ends[place][0] == position[0] and position < ends[place]:
         return position
@@ -276,7 +296,7 @@ def _owner(position: Position, ends: Sequence[Position]) -> Position:
 
 
 def _causal_bounds(ends: Sequence[Position], source: Sequence[Summary], applier_id: int) -> dict[int, Position]:
-    """Return, per source epoch, the last own position that it carries news of."""
+    """Return, by source epoch, the last own position of which it carries news."""
     numbers = [number for number, _ in ends]
     bounds, newest = {}, -1
     for summary in source:
@@ -287,18 +307,19 @@ def _causal_bounds(ends: Sequence[Position], source: Sequence[Summary], applier_
     return bounds
 
 
-def _next_traces(foreign: Sequence[int], traces: Mapping[int, Position], position: Position) -> dict[int, Position]:
-    following = {}
-    for epoch in reversed(foreign):
+def _next_traces(epochs: Sequence[int], traces: Mapping[int, Position], stop: Position) -> dict[int, Position]:
+    """Return, by foreign epoch, the position of the first trace from it on; `stop` if there is none."""
+    following, position = {}, stop
+    for epoch in reversed(epochs):
         position = traces.get(epoch, position)
         following[epoch] = position
     return following
 
 
 def _before(position: Position) -> Position:
-    """The last position that still comes before a trace."""
+    """Return the last position before a trace."""
     epoch, group = position
-    return (epoch, group - 1) if group > 0 else (epoch - 1, 2**31)
+    return (epoch, group - 1) if group > 0 else (epoch - 1, LAST_GROUP)
 
 
 def _any_between(transactions: Sequence[Position], earliest: Position, latest: Position) -> bool:
@@ -307,7 +328,7 @@ def _any_between(transactions: Sequence[Position], earliest: Position, latest: P
 
 
 def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochApply]) -> Timeline:
-    """Merge a cluster's transactions and takes into the order in which they happened."""
+    """Merge a cluster's transactions and epoch applies into the order in which they happened."""
     items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply]] = [
         ((item.epoch, item.group, 0, 0), item) for item in transactions
     ]

@@ -1,8 +1,8 @@
 """
-The steps of a recording to hints on when foreign epochs without a trace were taken.
+The steps of a recording to hints on when untraced foreign epochs were applied.
 
-Steps stand in the order in which they ran, so they say which transactions came before an applier
-started, and that an applier had taken everything when a wait ended.
+Steps are listed in the order in which they ran. So they show which transactions came before an applier started, and
+that an applier had applied everything when a wait ended.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 import attrs
 
-from conflict.history.schedule import Hint, Hints, Position, Summary
+from conflict.history.schedule import START, Hint, Hints, Position, Summary
 
 __all__ = ["hints_of_steps"]
 
@@ -21,71 +21,83 @@ Step = Mapping[str, Any]
 _NEVER = 2**62
 
 
+@attrs.frozen
+class _Commit:
+    """A transaction: the number of its step, its epoch, and its rank among the transactions of that epoch."""
+
+    step: int
+    epoch: int
+    rank: int
+
+
 @attrs.define
-class _Walk:
+class _Side:
     """
-    What the steps say, by their number.
+    What the steps say of one cluster, by step number.
 
     Attributes:
-        commits: Per side, (step, epoch, rank among the transactions of that epoch).
-        running: Per side, [start, stop) of its applier.
-        waits: Per side, steps after which its applier had taken everything.
-        rewinds: Per side, steps at which its applier was set back to the start of the other side's binlog.
+        commits: Its transactions that can have logged something.
+        runs: From where to where (exclusive) its applier was running.
+        waits: Steps after which its applier had applied everything.
+        rewinds: Steps at which its applier was rewound to the start of the other cluster's binlog.
     """
 
-    commits: dict[str, list[tuple[int, int, int]]]
-    running: dict[str, list[list[int]]]
-    waits: dict[str, list[int]]
-    rewinds: dict[str, list[int]]
+    commits: list[_Commit] = attrs.field(factory=list)
+    runs: list[tuple[int, int]] = attrs.field(factory=lambda: [(-1, _NEVER)])
+    waits: list[int] = attrs.field(factory=list)
+    rewinds: list[int] = attrs.field(factory=list)
+
+    @property
+    def running(self) -> bool:
+        """Whether its applier is running after the last step so far."""
+        return self.runs[-1][1] == _NEVER
+
+    def act(self, number: int, action: str | None, *, timed_out: bool) -> None:
+        """Add a step that concerns its applier; a wait that timed out ended before everything was applied."""
+        if action in ("stop", "rewind") and self.running:
+            self.runs[-1] = (self.runs[-1][0], number)
+        if action == "rewind":
+            self.rewinds.append(number)
+        elif action == "start" and not self.running:
+            self.runs.append((number, _NEVER))
+        elif action in ("wait", "quiesce") and self.running and not timed_out:
+            self.waits.append(number)
 
 
 def hints_of_steps(steps: Sequence[Step], summaries: Mapping[str, Sequence[Summary]]) -> dict[str, Hints]:
     """
-    Return, per applying side, when it took each epoch of the other side; from each time on that it was set back.
+    Return, per applying cluster, the hints on each epoch of the other cluster, from each rewind to the next.
 
     Args:
         steps: Steps of a scenario, in order.
-        summaries: Per side, its own epochs.
+        summaries: Per cluster, its own epochs.
     """
-    walk = _walk(steps, list(summaries))
+    sides = _sides(steps, list(summaries))
     hints: dict[str, Hints] = {}
-    for side, own in summaries.items():
-        (other,) = (name for name in summaries if name != side)
-        positions = _positions(walk.commits[side], own)
-        commits = {summary.number: _commit_step(walk.commits[other], summary.number) for summary in summaries[other]}
-        bounds = [-1, *walk.rewinds[side], _NEVER]
-        hints[side] = [
-            {epoch: _hint(walk, side, step, positions, stretch) for epoch, step in commits.items()}
-            for stretch in pairwise(bounds)
+    for name, own in summaries.items():
+        (other,) = (each for each in summaries if each != name)
+        side = sides[name]
+        positions = _positions(side.commits, own)
+        made = {summary.number: _made_by(sides[other].commits, summary.number) for summary in summaries[other]}
+        hints[name] = [
+            {epoch: _hint(side, step, positions, period) for epoch, step in made.items()}
+            for period in pairwise([-1, *side.rewinds, _NEVER])
         ]
     return hints
 
 
-def _walk(steps: Sequence[Step], sides: Sequence[str]) -> _Walk:
-    walk = _Walk(
-        {side: [] for side in sides},
-        {side: [[-1, _NEVER]] for side in sides},
-        {side: [] for side in sides},
-        {side: [] for side in sides},
-    )
+def _sides(steps: Sequence[Step], names: Sequence[str]) -> dict[str, _Side]:
+    """Return what the steps say, by cluster."""
+    sides = {name: _Side() for name in names}
     ranks: dict[tuple[str, int], int] = {}
     for number, step in enumerate(steps):
         if "on" in step and "epoch" in step and _changed(step):
-            side, epoch = step["on"], step["epoch"]
-            rank = ranks[side, epoch] = ranks.get((side, epoch), -1) + 1
-            walk.commits[side].append((number, epoch, rank))
-        action = step.get("action")
-        appliers = [step["applier"]] if "applier" in step else list(sides)
-        for side in appliers:
-            if action in ("stop", "rewind") and walk.running[side][-1][1] == _NEVER:
-                walk.running[side][-1][1] = number
-            if action == "rewind":
-                walk.rewinds[side].append(number)
-            if action == "start" and walk.running[side][-1][1] != _NEVER:
-                walk.running[side].append([number, _NEVER])
-            elif action in ("wait", "quiesce") and "result" not in step and walk.running[side][-1][1] == _NEVER:
-                walk.waits[side].append(number)
-    return walk
+            name, epoch = step["on"], step["epoch"]
+            rank = ranks[name, epoch] = ranks.get((name, epoch), -1) + 1
+            sides[name].commits.append(_Commit(number, epoch, rank))
+        for name in [step["applier"]] if "applier" in step else names:
+            sides[name].act(number, step.get("action"), timed_out="result" in step)
+    return sides
 
 
 def _changed(step: Step) -> bool:
@@ -95,35 +107,43 @@ def _changed(step: Step) -> bool:
     return any(isinstance(result, dict) and result.get("affected") for result in step.get("result", ()))
 
 
-def _commit_step(commits: Sequence[tuple[int, int, int]], epoch: int) -> int:
-    """Return the last step known to lie before or in an epoch."""
-    return max((number for number, committed, _ in commits if committed <= epoch), default=-1)
+def _made_by(commits: Sequence[_Commit], epoch: int) -> int:
+    """Return the last step that is known to have committed in an epoch or before it; -1 for none."""
+    return max((commit.step for commit in commits if commit.epoch <= epoch), default=-1)
 
 
-def _positions(commits: Sequence[tuple[int, int, int]], own: Sequence[Summary]) -> list[tuple[int, Position]]:
-    """Return where each step's transaction stands in its side's own order."""
+def _positions(commits: Sequence[_Commit], own: Sequence[Summary]) -> list[tuple[int, Position]]:
+    """Return the step and the own position of each transaction."""
     groups = {summary.number: summary.transactions for summary in own}
     return [
-        (number, (epoch, groups[epoch][min(rank, len(groups[epoch]) - 1)]))
-        for number, epoch, rank in commits
-        if groups.get(epoch)
+        (commit.step, (commit.epoch, groups[commit.epoch][min(commit.rank, len(groups[commit.epoch]) - 1)]))
+        for commit in commits
+        if groups.get(commit.epoch)
     ]
 
 
-def _hint(
-    walk: _Walk, side: str, commit_step: int, positions: Sequence[tuple[int, Position]], stretch: tuple[int, int]
-) -> Hint:
-    """Return when an epoch was taken between the two steps of a stretch."""
-    begin, end = stretch
-    runs = enumerate(walk.running[side])
-    applied = next(((run, start) for run, (start, stop) in runs if begin <= start < end and commit_step < stop), None)
+def _hint(side: _Side, made: int, positions: Sequence[tuple[int, Position]], period: tuple[int, int]) -> Hint:
+    """
+    Return the hint on one foreign epoch.
+
+    Args:
+        side: The applying cluster.
+        made: The step that made the epoch.
+        positions: Step and own position of each of the cluster's transactions.
+        period: From which step to which the epoch is applied, between two rewinds.
+    """
+    begin, end = period
+    applied = next(
+        ((run, start) for run, (start, stop) in enumerate(side.runs) if begin <= start < end and made < stop), None
+    )
     if applied is None:
         return Hint(applied=False)
     run, start = applied
-    arrival = max(commit_step, start)
-    waited = next((number for number in walk.waits[side] if number > arrival), None)
-    earliest = max((place for number, place in positions if number < arrival), default=(0, -1))
-    latest = None
-    if waited is not None:
-        latest = max((place for number, place in positions if number < waited), default=(0, -1))
-    return Hint(earliest, latest, run=run)
+    arrival = max(made, start)
+    waited = next((number for number in side.waits if number > arrival), None)
+    return Hint(_last(positions, arrival), None if waited is None else _last(positions, waited), run=run)
+
+
+def _last(positions: Sequence[tuple[int, Position]], step: int) -> Position:
+    """Return the position of the last transaction before a step."""
+    return max((position for number, position in positions if number < step), default=START)

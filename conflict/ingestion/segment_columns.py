@@ -1,9 +1,9 @@
 """
-One run of a cluster's binlog to the parts of a grid, in columns: the answers of `EpochReader` and `PartBuilder`.
+Reads a segment in columns, with the same result as the scalar reader.
 
-The events of the run are walked by compiled code, which finds where the images of every row stand, its key and the
-value that a conflict function compares; then events are divided into epochs and groups; then rows are put in order.
-No Python runs per row, event or epoch. What cannot be read this way is left to the scalar reader, which says why.
+Compiled code walks over the events and finds the images, the key and the compared value of every row. Events are then
+divided into epochs and groups, and rows are put in order. No Python runs per row, event or epoch. What cannot be read
+in this way is left to the scalar reader, which reports what is wrong.
 """
 
 from __future__ import annotations
@@ -17,11 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.event_shapes import shape_of
-from conflict.grid.key_buckets import TableNumbers
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
-from conflict.ingestion.kernels.epochs import count_grouped, group_events, order_rows
-from conflict.ingestion.segment_rows import Events, Rows, SegmentWalk, Shapes, UnreadableError
+from conflict.grid.tables import TableNumbers
+from conflict.history.effects import Effect
+from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
+from conflict.ingestion.row_shapes import RowShapes
+from conflict.ingestion.segment_arrays import Events, Rows, UnreadableError
+from conflict.ingestion.segment_content import SegmentContent
+from conflict.ingestion.segment_walk import SegmentWalk
 from conflict.ingestion.segments import Segment
 from ndb_formats.columnar.event_chunks import read_chunks
 from ndb_formats.columnar.kernels.keys import copy_slices
@@ -30,145 +33,169 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["SegmentColumns", "read_columns"]
+__all__ = ["read_columns"]
 
-_EVENTS, _SPAN = 1 << 18, 1 << 26
+_CHUNK_EVENTS, _CHUNK_BYTES = 1 << 18, 1 << 26
 _MAX_OFFSET = 0x7FFFFFFF
-_LEAST_ROOM = 16
 
+Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
 
 
+def read_columns(
+    segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers, buckets: int, file: int
+) -> SegmentContent:
+    """
+    Read a segment.
+
+    Args:
+        segment: The segment.
+        server_id: The cluster's own.
+        schema: The tables to read.
+        numbers: Their numbers.
+        buckets: Into how many buckets keys are divided.
+        file: Number of the file among the cluster's.
+
+    Raises:
+        UnreadableError: The scalar reader has to read it; also while its parts are made, if one is too large.
+    """
+    walk, error = SegmentWalk(schema, numbers, buckets), None
+    try:
+        chunks = read_chunks(
+            segment.file, start=segment.start, stop=segment.stop, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES
+        )
+        for chunk in chunks:
+            walk.add(chunk)
+            error = chunk.error
+    except FormatError:
+        raise UnreadableError from None
+    if not walk.sources:
+        raise UnreadableError
+    return _content(walk, server_id, buckets, file, error)
+
+
+def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: FormatError | None) -> SegmentContent:
+    events, rows, status = walk.events, walk.rows, walk.status
+    status_bounds = np.searchsorted(status.event, np.arange(len(events.role) + 1))
+    grouped: GroupedEvents = group_events(events, status, status_bounds, np.uint64(server_id))
+    if not grouped.valid:
+        raise UnreadableError
+    first_group = _offsets(grouped.epochs.groups)
+    ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
+    return SegmentContent(
+        epochs=_epochs_table(grouped, first_group, ordered.own_rows),
+        types=walk.shapes.types,
+        settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
+        error=error,
+        left_out=grouped.pending if error is not None else 0,
+        parts=_Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered).tables(),
+    )
+
+
 @attrs.frozen(eq=False)
-class _Ordered:
-    """
-    Rows by bucket, and in order within each.
+class _Parts:
+    """The arrays of a segment, and the tables that are made of them."""
 
-    Attributes:
-        changes: The cluster's own. Shape (changes,), int64.
-        consequences: All others. Shape (consequences,), int64.
-        bounds: Where each bucket starts among both. Shape (2, buckets + 1), int64.
-        ordinals: Number of each own row among those of its epoch. Shape (rows,), int32.
-    """
-
-    changes: Int64
-    consequences: Int64
-    bounds: Int64
-    ordinals: npt.NDArray[np.int32]
-
-
-@attrs.frozen(eq=False)
-class SegmentColumns:
-    """
-    A run that was read.
-
-    Attributes:
-        epochs: Its epochs as `EPOCHS`.
-        settled: Where the last event ends after which no transaction was open; 0 if there was none.
-        error: Why it could not be read to its end; None if it could.
-        left_out: Row operations of an epoch that is not complete.
-        shapes: What its rows are.
-    """
-
-    epochs: pa.Table
-    settled: int
-    error: FormatError | None
-    left_out: int
-    shapes: Shapes
-    _file: int
-    _sources: Sequence[npt.NDArray[np.uint8]]
-    _events: Events
-    _rows: Rows
-    _key_at: Int64
-    _group_of: npt.NDArray[np.int32]
-    _number_of: npt.NDArray[np.uint64]
-    _ordered: _Ordered
+    shapes: RowShapes
+    sources: Sequence[Bytes]
+    file: int
+    events: Events
+    rows: Rows
+    grouped: GroupedEvents
+    ordered: OrderedRows
 
     def tables(self) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
-        """
-        Yield, per bucket that has rows, its staged changes, images and staged consequences.
-
-        Raises:
-            UnreadableError: One of them is too large for one file.
-        """
-        changes, others = self._ordered.bounds
+        """Yield the parts of `SegmentContent`."""
+        key_start = np.cumsum(self.rows.key_size) - self.rows.key_size
+        changes, consequences = self.ordered.bounds
         for bucket in range(len(changes) - 1):
-            own = self._ordered.changes[changes[bucket] : changes[bucket + 1]]
-            other = self._ordered.consequences[others[bucket] : others[bucket + 1]]
-            if len(own) or len(other):
-                yield bucket, self._changes(own), self._images(own), self._consequences(other)
+            own = self.ordered.changes[changes[bucket] : changes[bucket + 1]]
+            others = self.ordered.consequences[consequences[bucket] : consequences[bucket + 1]]
+            if len(own) or len(others):
+                yield (
+                    bucket,
+                    self._changes(own, self._identities(own, key_start)),
+                    self._images(own),
+                    self._consequences(others, self._identities(others, key_start)),
+                )
 
-    def _changes(self, rows: Int64) -> pa.Table:
-        events, found = self._events, self._rows
+    def _identities(self, rows: Int64, key_start: Int64) -> pa.BinaryArray:
+        return _binary([(self.rows.keys, slice(None))], key_start[rows], self.rows.key_size[rows])
+
+    def _changes(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
+        events, found = self.events, self.rows
         event = found.event[rows]
-        shape = events.shapes[event]
+        shape = events.shape[event]
+        before_columns, after_columns = self.shapes.columns_of(shape)
         columns = [
-            self._identities(rows),
-            pa.array(np.array(self.shapes.table, np.int16)[shape]),
-            pa.array(np.array(self.shapes.operation, np.int8)[shape]),
-            _words(self.shapes, shape),
-            pa.array(events.flags[event].astype(np.int16)),
-            pa.array(self._number_of[event]),
-            pa.array(self._group_of[event]),
-            pa.array(self._ordered.ordinals[rows]),
-            pa.array(found.before_value[rows]),
-            pa.array(found.after_value[rows]),
-            pa.array(events.ids[event], mask=events.no_id[event]),
-            pa.array(np.full(len(rows), self._file, np.int16)),
-            pa.array(events.positions[event].view(np.uint64)),
-            pa.array(found.number[rows]),
+            identities,
+            self.shapes.tables_of(shape),
+            self.shapes.operations_of(shape),
+            events.flags[event].astype(np.int16),
+            self.grouped.epochs.number[self.grouped.events.epoch[event]],
+            self.grouped.events.group[event],
+            self.ordered.ordinals[rows],
+            before_columns,
+            found.before_value[rows],
+            after_columns,
+            found.after_value[rows],
+            pa.array(events.transaction_id[event], mask=events.no_id[event]),
+            np.full(len(rows), self.file, np.int16),
+            events.position[event].view(np.uint64),
+            found.number[rows],
         ]
         return pa.table(columns, schema=STAGED_CHANGES)
 
-    def _images(self, rows: Int64) -> pa.Table:
-        found = self._rows
+    def _consequences(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
+        event = self.rows.event[rows]
+        shape = self.events.shape[event]
+        deleted = self.shapes.operations_of(shape) == Operation.DELETE_ROW
+        refreshed = self.events.flags[event] & int(ConflictFlag.REFRESH) != 0
         columns = [
-            self._gathered(rows, found.before_at, found.before_size),
-            self._gathered(rows, found.after_at, found.after_size),
-        ]
-        return pa.table(columns, schema=IMAGES)
-
-    def _consequences(self, rows: Int64) -> pa.Table:
-        events = self._events
-        event = self._rows.event[rows]
-        shape = events.shapes[event]
-        deleted = np.array(self.shapes.operation, np.int8)[shape] == Operation.DELETE_ROW
-        refreshed = events.flags[event] & int(ConflictFlag.REFRESH) != 0
-        columns = [
-            self._identities(rows),
-            pa.array(np.array(self.shapes.table, np.int16)[shape]),
-            pa.array(self._number_of[event]),
-            pa.array(self._group_of[event]),
-            pa.array((1 + deleted + 2 * refreshed).astype(np.int8)),  # numbered so in `conflict.results.model.Effect`
+            identities,
+            self.shapes.tables_of(shape),
+            self.grouped.epochs.number[self.grouped.events.epoch[event]],
+            self.grouped.events.group[event],
+            _EFFECTS[refreshed.astype(np.int8), deleted.astype(np.int8)],
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)
 
-    def _identities(self, rows: Int64) -> pa.BinaryArray:
-        return _binary([(self._rows.keys, slice(None))], self._key_at[rows], self._rows.key_size[rows])
+    def _images(self, rows: Int64) -> pa.Table:
+        found = self.rows
+        starts_and_sizes = ((found.before_start, found.before_size), (found.after_start, found.after_size))
+        return pa.table([self._copied(rows, *each) for each in starts_and_sizes], schema=IMAGES)
 
-    def _gathered(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
-        """Return images, wherever they stand."""
-        sources: list[tuple[npt.NDArray[np.uint8], slice | Int64]] = [(self._sources[0], slice(None))]
-        if len(self._sources) > 1:
-            source = self._rows.source[rows]
-            sources = [(data, np.flatnonzero(source == number)) for number, data in enumerate(self._sources)]
+    def _copied(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
+        """Return the images of rows, each copied from its array of bytes."""
+        sources: list[tuple[Bytes, slice | Int64]] = [(self.sources[0], slice(None))]
+        if len(self.sources) > 1:
+            source = self.rows.source[rows]
+            sources = [(data, np.flatnonzero(source == number)) for number, data in enumerate(self.sources)]
         return _binary(sources, starts[rows], sizes[rows])
 
 
-def _binary(
-    sources: Sequence[tuple[npt.NDArray[np.uint8], slice | Int64]], starts: Int64, sizes: Int64
-) -> pa.BinaryArray:
+# By whether it is a refresh, and a delete; see `conflict.history.effects.effect_of`.
+_EFFECTS = np.array(
+    [[Effect.CHANGED, Effect.DELETED], [Effect.REFRESHED, Effect.REFRESHED_ABSENT]],
+    np.int8,
+)
+
+
+def _binary(sources: Sequence[tuple[Bytes, slice | Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
     """
     Copy slices of bytes.
 
     Args:
-        sources: Arrays of bytes, and which of the slices stand in each.
-        starts: Where each starts in its array.
-        sizes: Their bytes; -1 for NULL.
+        sources: Arrays of bytes, each with the numbers of the slices in it.
+        starts: Where each slice starts in its array. Shape (slices,).
+        sizes: Bytes of each slice; -1 for NULL. Shape (slices,).
+
+    Raises:
+        UnreadableError: They are too large for one array.
     """
     missing = sizes < 0
     sizes = np.maximum(sizes, 0)
-    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    offsets = _offsets(sizes)
     if offsets[-1] > _MAX_OFFSET:
         raise UnreadableError
     out = np.empty(offsets[-1], np.uint8)
@@ -179,126 +206,36 @@ def _binary(
     return pa.BinaryArray.from_buffers(pa.binary(), len(sizes), buffers)
 
 
-def _words(shapes: Shapes, shape: npt.NDArray[np.int32]) -> pa.DictionaryArray:
-    """Return what events are, as `conflict.grid.event_shapes` has it."""
-    words = list(map(shape_of, shapes.operation, shapes.before, shapes.after))
-    different = list(dict.fromkeys(words))
-    numbers = np.array([different.index(each) for each in words], np.int32)
-    return pa.DictionaryArray.from_arrays(pa.array(numbers[shape]), pa.array(different, pa.binary()))
+def _offsets(sizes: npt.NDArray[Any]) -> Int64:
+    """Return where pieces of some sizes start, one after the other, and where the last one ends."""
+    return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def read_columns(
-    segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers, buckets: int, file: int
-) -> SegmentColumns | None:
-    """
-    Read a run.
-
-    Args:
-        segment: The stretch of the binlog.
-        server_id: The cluster's own.
-        schema: The tables to read.
-        numbers: Their numbers.
-        buckets: Into how many buckets keys are divided.
-        file: Number of the file among the cluster's.
-
-    Returns:
-        What is in it; None where only the scalar reader can say what is wrong.
-    """
-    walk, error = SegmentWalk(schema, numbers, buckets), None
-    try:
-        stretches = read_chunks(
-            segment.file, start=segment.start, stop=segment.stop, verify=True, events=_EVENTS, span=_SPAN
-        )
-        for stretch in stretches:
-            walk.add(stretch)
-            error = stretch.error
-        if not walk.sources:
-            return None
-        return _columns(walk, server_id, buckets, file, error)
-    except (FormatError, UnreadableError):
-        return None
-
-
-def _columns(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: FormatError | None) -> SegmentColumns:
-    events, rows, status = walk.events, walk.rows, walk.status
-    bounds = np.searchsorted(status.event, np.arange(len(events.roles) + 1))
-    room = max(2 * int(count_grouped(events.roles, bounds)), _LEAST_ROOM)
-    room = 1 << (room - 1).bit_length()
-    table = np.empty(room, np.uint64), np.empty(room, np.int8), np.zeros(room, np.int64), np.empty(room, np.int32)
-    count = len(events.roles)
-    group_of, epoch_of, own = np.zeros(count, np.int32), np.full(count, -1, np.int64), np.zeros(count, np.bool_)
-    epochs = np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32)
-    length = len(status.event)
-    applied = np.empty(length, np.int32), np.empty(length, np.uint64), np.empty(length, np.uint64)
-    found, applied_count, left_out, last, fine = group_events(
-        (events.roles, events.ids, events.no_id, events.servers, events.flags, events.rows),
-        (bounds, status.servers, status.epochs, status.logs),
-        np.uint64(server_id),
-        table,
-        group_of,
-        epoch_of,
-        own,
-        epochs,
-        applied,
-    )
-    if not fine:
-        raise UnreadableError
-    number, groups, applied_counts = epochs[0][:found], epochs[1][:found], epochs[2][:found]
-    first_group = np.concatenate([np.zeros(1, np.int64), np.cumsum(groups, dtype=np.int64)])
-    own_rows = np.zeros(first_group[-1], np.int64)
-    ordinals, places = np.zeros(len(rows.event), np.int32), np.zeros((2, buckets), np.int64)
-    changes, consequences = order_rows(
-        rows.event, rows.bucket, epoch_of, group_of, own, first_group, own_rows, ordinals, places
-    )
-    begins = np.concatenate([np.zeros((2, 1), np.int64), np.cumsum(places, axis=1)], axis=1)
-    return SegmentColumns(
-        _epochs_table(number, first_group, own_rows, applied_counts, [each[:applied_count] for each in applied]),
-        int(events.stops[last]) if last >= 0 else 0,
-        error,
-        left_out if error is not None else 0,
-        walk.shapes,
-        file,
-        walk.sources,
-        events,
-        rows,
-        np.cumsum(rows.key_size) - rows.key_size,
-        group_of,
-        np.append(number, np.uint64(0))[epoch_of],
-        _Ordered(changes, consequences, begins, ordinals),
-    )
-
-
-def _epochs_table(
-    number: npt.NDArray[np.uint64],
-    first_group: Int64,
-    own_rows: Int64,
-    applied_counts: npt.NDArray[np.int32],
-    applied: Sequence[npt.NDArray[Any]],
-) -> pa.Table:
+def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -> pa.Table:
     """
     Return epochs as `EPOCHS`.
 
     Args:
-        number: Of each epoch.
-        first_group: Of each epoch, counted through. Shape (epochs + 1,).
-        own_rows: Own rows of each group.
-        applied_counts: Applied epochs of each epoch.
-        applied: Group, server id and epoch of each of those.
+        grouped: The events.
+        first_group: First group of each epoch, all groups counted through, and the end. Shape (epochs + 1,).
+        own_rows: Own rows of each group. Shape (groups,).
     """
-    rows_before = np.concatenate([np.zeros(1, np.int64), np.cumsum(own_rows)])
+    rows_before = _offsets(own_rows)
     transactions = np.flatnonzero(own_rows)
-    bounds = np.searchsorted(transactions, first_group)
+    transaction_bounds = np.searchsorted(transactions, first_group)
     epoch = np.searchsorted(first_group, transactions, side="right") - 1
-    applied_bounds = np.concatenate([np.zeros(1, np.int64), np.cumsum(applied_counts, dtype=np.int64)])
+    applied_bounds = _offsets(grouped.epochs.applied)
 
-    def lists(offsets: Int64, values: npt.NDArray[Any], place: int) -> pa.ListArray:
-        flat = pa.array(values).cast(EPOCHS.field(place).type.value_type)
+    def lists(name: str, offsets: Int64, values: npt.NDArray[Any]) -> pa.ListArray:
+        flat = pa.array(values).cast(EPOCHS.field(name).type.value_type)
         return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), flat)
 
     columns = [
-        pa.array(number),
+        pa.array(grouped.epochs.number),
         pa.array(np.diff(rows_before[first_group])),
-        lists(bounds, transactions - first_group[epoch], 2),
-        *(lists(applied_bounds, values, 3 + place) for place, values in enumerate(applied)),
+        lists("transactions", transaction_bounds, transactions - first_group[epoch]),
+        lists("applied_group", applied_bounds, grouped.applied.group),
+        lists("applied_server_id", applied_bounds, grouped.applied.server_id),
+        lists("applied_epoch", applied_bounds, grouped.applied.epoch),
     ]
     return pa.table(columns, schema=EPOCHS)

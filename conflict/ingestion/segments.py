@@ -1,8 +1,8 @@
 """
-A cluster's binlog files to runs of epochs, by event headers alone.
+Divides a cluster's binlog files into segments, by event headers alone.
 
-A run starts where a transaction starts, so that it can be read on its own: NDB writes the Table_map
-events of an epoch inside its transaction.
+A segment is a piece of a binlog, a number of consecutive epochs. It starts where a transaction starts, so it can be
+read on its own: NDB writes the Table_map events of an epoch inside its transaction.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ _TRANSACTION_STARTS = np.array(
 @attrs.frozen
 class Segment:
     """
-    A stretch of one file.
+    A piece of one binlog file.
 
     Attributes:
-        number: Its number among the cluster's runs, from 0.
+        number: Its number among the cluster's segments, from 0.
         file: The binlog file.
         start: Position of its first event.
         stop: Position after its last event.
@@ -54,7 +54,7 @@ class Segment:
 @attrs.frozen
 class SegmentPlan:
     """
-    The runs of one cluster.
+    The segments of one cluster.
 
     Attributes:
         segments: In order.
@@ -69,38 +69,38 @@ def plan_segments(
     files: Sequence[Path], segment_bytes: int = DEFAULT_SEGMENT_BYTES, *, start: int = 0, first_number: int = 0
 ) -> SegmentPlan:
     """
-    Split a cluster's files into runs of about `segment_bytes` bytes.
+    Divide a cluster's files into segments.
 
-    A file that cannot be followed to its end is split up to the fault, and no later file is read.
+    A file whose headers cannot be followed to its end is divided up to the error, and no later file is read.
 
     Args:
         files: In the order in which they were written.
-        segment_bytes: About how many bytes of binlog a run has.
-        start: Where to begin in the first file; what comes before was read at another time.
-        first_number: Number of the first run.
+        segment_bytes: About how many bytes a segment has.
+        start: Where to begin in the first file; what comes before was read earlier.
+        first_number: Number of the first segment.
     """
     segments: list[Segment] = []
     for number, file in enumerate(files):
-        places, error = _split(file, segment_bytes, 0 if number else start)
+        bounds, error = _divide(file, segment_bytes, 0 if number else start)
         segments += [
-            Segment(first_number + len(segments) + place, file, *pair) for place, pair in enumerate(pairwise(places))
+            Segment(first_number + len(segments) + place, file, *pair) for place, pair in enumerate(pairwise(bounds))
         ]
         if error is not None:
             return SegmentPlan(tuple(segments), error)
     return SegmentPlan(tuple(segments), None)
 
 
-def _split(file: Path, segment_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
-    """Return where the runs of a file start, and where the last one ends; and why headers could not be followed."""
+def _divide(file: Path, segment_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
+    """Return where the segments of a file start and where the last one ends, and the error in its headers, if any."""
     try:
         index = index_events(file)
-    except FormatError as fault:
-        return [start, os.path.getsize(file)], fault
+    except FormatError as error:
+        return [start, os.path.getsize(file)], error
     positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
-    # Without GTID events there is no safe place to split, so the file is one run.
+    # Without GTID events there is no safe place to divide a file.
     starts = [start] if start or not len(positions) else [int(positions[0])]
     while (place := int(np.searchsorted(positions, starts[-1] + segment_bytes))) < len(positions):
         starts.append(int(positions[place]))
-    # The task that reads the last run meets a fault itself.
+    # The last segment reaches to the end of the file, so that its task meets the error too.
     end = index.end if len(index) else 0
     return [*starts, max(end, start) if index.error is None else os.path.getsize(file)], index.error

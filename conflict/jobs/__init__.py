@@ -1,6 +1,6 @@
 """
-The Spark side: the jobs that make and resolve a History, and the `ndb_binlog` data source.
+Spark: the jobs that make and resolve a History, and the `ndb_binlog` data source.
 
-A job's rows are small work descriptions, one task each. A task reads its slice, runs the same code that runs
-without Spark, and writes its part itself; only summaries come back.
+A job is a list of small work descriptions, one task each. A task reads its part, runs the same code that runs without
+Spark, and writes its part of the result itself; only summaries come back to the driver.
 """

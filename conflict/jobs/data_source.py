@@ -8,13 +8,13 @@ The Spark data source `ndb_binlog`: row changes of binlog files as a DataFrame.
 Options:
 
     path         a file, a folder or a pattern; every binlog in it is read
-    tables       ``database.table`` names, separated by commas; all user tables otherwise
+    tables       ``database.table`` names, separated by commas; by default all user tables
     startEpoch   first NDB epoch, inclusive
-    endEpoch     last NDB epoch, inclusive; what is wrong after it disturbs nobody
-    schema       file of CREATE TABLE statements, for column names that the binlog does not tell
+    endEpoch     last NDB epoch, inclusive; errors after it are ignored
+    schema       file of CREATE TABLE statements, for column names that are not in the binlog
 
-Images are maps from column name to text: a column that an image does not carry is not in its map, a
-NULL is a null in it, an empty text is an empty text.
+Images are maps from column name to text: a column that an image does not carry has no entry, NULL is an entry with
+null, and an empty text is an entry with an empty text.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ _MAX_EPOCH = 2**64 - 1
 
 
 @attrs.frozen
-class _Stretch(InputPartition):
-    """A stretch of one file that can be read on its own."""
+class _Piece(InputPartition):
+    """A segment of one file."""
 
     file: str
     start: int
@@ -59,7 +59,7 @@ class _Stretch(InputPartition):
 
 @attrs.frozen
 class _Options:
-    """The options, checked."""
+    """The checked options."""
 
     files: tuple[str, ...]
     tables: frozenset[str] | None
@@ -68,7 +68,7 @@ class _Options:
     schema: Schema
 
     def wants(self, table: str) -> bool:
-        """Whether a table's changes are asked for."""
+        """Whether the changes of a table are read."""
         return table in self.tables if self.tables is not None else table != APPLY_STATUS
 
 
@@ -94,17 +94,17 @@ class _Reader(DataSourceReader):
     def __init__(self, options: _Options) -> None:
         self._options = options
 
-    def partitions(self) -> Sequence[_Stretch]:
-        """Split the files into runs of epochs. A file with a fault keeps it for the task that meets it."""
+    def partitions(self) -> Sequence[_Piece]:
+        """Divide the files into segments. An error in a file is raised by the task that meets it."""
         return [
-            _Stretch(str(segment.file), segment.start, segment.stop)
+            _Piece(str(segment.file), segment.start, segment.stop)
             for file in self._options.files
             for segment in plan_segments([Path(file)]).segments
         ]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """Yield the row changes of one stretch."""
-        assert isinstance(partition, _Stretch)
+        """Yield the row changes of one segment."""
+        assert isinstance(partition, _Piece)
         options = self._options
         found = 0
         batches = read_batches(
@@ -126,7 +126,7 @@ class _Reader(DataSourceReader):
 
 
 def _in_range(epochs: pa.UInt64Array, options: _Options) -> pa.BooleanArray:
-    """Return which rows belong to the epochs asked for; those without an epoch do if none were."""
+    """Return which rows belong to the range of epochs; rows without an epoch do only if there is no range."""
     if options.start_epoch == 0 and options.end_epoch is None:
         return pa.repeat(pa.scalar(True), len(epochs))
     first = pa.scalar(min(options.start_epoch, _MAX_EPOCH), pa.uint64())
@@ -134,17 +134,17 @@ def _in_range(epochs: pa.UInt64Array, options: _Options) -> pa.BooleanArray:
     return pc.and_(pc.greater_equal(epochs, first), pc.less_equal(epochs, last)).fill_null(False)
 
 
-def _rows_in_range(stretch: _Stretch, options: _Options) -> int:
+def _rows_in_range(piece: _Piece, options: _Options) -> int:
     """
-    Return how many rows the epochs asked for have, as the scalar reader finds them, which stops behind the last.
+    Return how many rows the range of epochs has, counted by the scalar reader, which stops after the last epoch.
 
     Raises:
-        FormatError: Something before that is wrong.
+        FormatError: There is an error before that.
     """
     rows = read_rows(
-        stretch.file,
-        start=stretch.start,
-        stop=stretch.stop,
+        piece.file,
+        start=piece.start,
+        stop=piece.stop,
         schema=options.schema,
         wanted=options.wants,
         last_epoch=options.end_epoch,
@@ -191,5 +191,5 @@ def _is_binlog(file: str) -> bool:
 
 
 def register(spark: SparkSession) -> None:
-    """Make ``spark.read.format("ndb_binlog")`` known to a session."""
+    """Register the format ``ndb_binlog`` with a session."""
     spark.dataSource.register(NdbBinlogDataSource)

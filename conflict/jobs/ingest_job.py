@@ -1,44 +1,44 @@
 """
-Binlogs to a History on disk: the epoch-partitioned ingest job.
+The ingest job: from binlogs to a History on disk.
 
-1. The driver follows event headers, splits what is new of every file into runs of epochs, and writes the plan down.
-2. One task per run reads its epochs and writes them by key bucket, keys still as bytes.
+1. The driver follows event headers, divides what is new of every file into segments, and writes the plan down.
+2. One task per segment reads its epochs and writes their rows by key bucket, keys still as bytes.
 3. One task per bucket gives new keys dense numbers, in the order in which they appear.
 4. The driver derives the schedule from the summaries of all epochs, and writes `schedule.parquet` and `history.json`.
 
-What was written before is never written again, so a History can be added to. A task says last that it is done, and the
-plan is deleted last of all, so an ingest that was killed goes on where it was.
+Row files are never written again, so a History can grow. Each task writes last that it is done, and the plan is deleted
+last of all, so an interrupted ingest can continue.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from itertools import pairwise
-from typing import Any
 
 import attrs
 
 from conflict.config.configuration import Configuration
-from conflict.errors import ConflictError, HistoryError
-from conflict.grid.epoch_files import epochs_part, read_summaries
+from conflict.errors import ConflictError
+from conflict.grid.epoch_files import epochs_part, read_summaries, schedule_table
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, load_manifest, table_numbers
+from conflict.grid.key_numbering import KeyTask, number_keys
+from conflict.grid.manifest import Manifest, load_manifest, write_manifest
 from conflict.grid.schemas import keys_part
-from conflict.grid.writer import KeyTask, number_keys, schedule_table
+from conflict.grid.tables import table_numbers
 from conflict.history.reading import ClusterHints, schedule_of
 from conflict.history.schedule import Summary, consistent_cut
-from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences
-from conflict.ingestion.segment_task import STAGED, SegmentRecord, SegmentTask, load_record, read_segment, record_path
+from conflict.ingestion.extension import KeptSegments, extended, kept_segments
+from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
+from conflict.ingestion.segment_records import STAGED, load_record, record_path
+from conflict.ingestion.segment_task import SegmentTask, read_segment
 from conflict.ingestion.segments import DEFAULT_SEGMENT_BYTES
 from conflict.jobs.runner import Runner, StageProgress
-from ndb_formats.errors import FormatError, SchemaError
-from ndb_formats.types.column_types import WireType
+from ndb_formats.errors import FormatError
 
 __all__ = ["Ingested", "ingest"]
 
 ClusterHintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
-_PER_SEGMENT = ("changes", "images", "consequences")
+_ROW_FILES = ("changes", "images", "consequences")
 
 
 @attrs.frozen
@@ -48,8 +48,8 @@ class Ingested:
 
     Attributes:
         manifest: What the History holds now.
-        read: How many runs were read now.
-        there: How many runs were there already.
+        read: How many segments it read.
+        there: How many segments had been read before.
     """
 
     manifest: Manifest
@@ -68,22 +68,22 @@ def ingest(
     progress: StageProgress = lambda stage, done, total: None,
 ) -> Ingested:
     """
-    Read a run's binlogs into a History; into one that is there already, what it does not hold.
+    Read a run's binlogs into a History; into an existing one, only what it does not hold yet.
 
     Args:
         runner: Runs the tasks.
         configuration: The run.
         history: Where the History goes.
-        hints_of: From the epochs' summaries, what is known of the schedule from elsewhere.
-        buckets: Into how many buckets keys are divided; None leaves it to the size of the binlogs.
+        hints_of: From the summaries of all epochs, what is known of the schedule from other sources.
+        buckets: Into how many buckets keys are divided; by default the size of the binlogs decides.
         segment_bytes: About how many bytes of binlog one task reads.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Returns:
-        What the History holds. Faults in binlogs are in it, not raised: what came before is there.
+        What the History holds. An error in a binlog is in it and not raised; what comes before the error is kept.
 
     Raises:
-        HistoryError: The History is one of something else, or of other files; nothing of it has changed.
+        HistoryError: The History belongs to another run or to other files; it has not changed.
         FormatError: The binlogs contradict each other.
     """
     held, pending = load_manifest(history), load_plan(history)
@@ -97,7 +97,7 @@ def ingest(
     plan = plan_ingest(configuration, held, buckets, segment_bytes)
     if held is None or any(plan.segments.values()):
         history.delete(STAGED)
-        history.write_json(PLAN, plan.to_json())
+        write_plan(history, plan)
         held = job.carry_out(plan, held)
     return Ingested(held, job.read, job.there)
 
@@ -112,9 +112,9 @@ class _Job:
         configuration: The run.
         history: Where the History goes.
         hints_of: See `ingest`.
-        progress: Called with the name of the stage, tasks done, and their number.
-        read: How many runs were read.
-        there: How many runs were there already.
+        progress: See `ingest`.
+        read: How many segments were read.
+        there: How many segments had been read before.
     """
 
     runner: Runner
@@ -127,7 +127,7 @@ class _Job:
 
     def carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
         """Do what is planned and not yet done, and return what the History holds then."""
-        if held is None or plan.batch >= held.batches:
+        if held is None or plan.batch >= held.batches:  # else only the cleaning up is left
             try:
                 held = self._carry_out(plan, held)
             except (ConflictError, FormatError):
@@ -137,44 +137,45 @@ class _Job:
         return held
 
     def _carry_out(self, plan: Plan, held: Manifest | None) -> Manifest:
-        found = self._read(plan)
-        manifest = _manifest(plan, held, found)
+        kept = self._read_segments(plan)
+        manifest = extended(held, plan, kept)
         if manifest.batches > plan.batch:
-            new = {
-                name: [each.number for each in segments[: len(found[name].kept)]]
-                for name, segments in plan.segments.items()
-            }
-            numbering = [
-                KeyTask(self.history, bucket, plan.batch, new, table_numbers(self.configuration), manifest.types)
-                for bucket in range(plan.buckets)
-            ]
-            self.runner(number_keys, numbering, partial(self.progress, "numbering keys"))
-            manifest = self._schedule(manifest)
-        self.history.write_json(MANIFEST, manifest.to_json())
+            self._number_keys(plan, kept, manifest)
+            manifest = self._derive_schedule(manifest)
+        write_manifest(self.history, manifest)
         return manifest
 
-    def _read(self, plan: Plan) -> dict[str, _Found]:
-        """Read the planned runs that have not been read."""
-        numbers = table_numbers(self.configuration)
-        schema = self.configuration.data_schema
+    def _read_segments(self, plan: Plan) -> dict[str, KeptSegments]:
+        """Read the planned segments that have not been read yet."""
+        history, numbers, schema = self.history, table_numbers(self.configuration), self.configuration.data_schema
         tasks = [
-            SegmentTask(
-                name, plan.clusters[name], plan.files[name], segment, schema, numbers, plan.buckets, self.history
-            )
+            SegmentTask(name, plan.clusters[name], plan.files[name], segment, schema, numbers, plan.buckets, history)
             for name, segments in plan.segments.items()
             for segment in segments
         ]
-        missing = [task for task in tasks if not self.history.exists(record_path(task.cluster, task.segment.number))]
+        missing = [task for task in tasks if not history.exists(record_path(task.cluster, task.segment.number))]
         self.runner(read_segment, missing, partial(self.progress, "reading binlogs"))
         self.read += len(missing)
         self.there += len(tasks) - len(missing)
         return {
-            name: _found([load_record(self.history, name, segment.number) for segment in segments])
+            name: kept_segments([load_record(history, name, segment.number) for segment in segments])
             for name, segments in plan.segments.items()
         }
 
-    def _schedule(self, manifest: Manifest) -> Manifest:
-        """Work out when each cluster took which epoch of the other, and write that."""
+    def _number_keys(self, plan: Plan, kept: Mapping[str, KeptSegments], manifest: Manifest) -> None:
+        """Number the keys of the new segments, and write their final files."""
+        new = {
+            name: [segment.number for segment in segments[: len(kept[name].records)]]
+            for name, segments in plan.segments.items()
+        }
+        numbers = table_numbers(self.configuration)
+        tasks = [
+            KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types) for bucket in range(plan.buckets)
+        ]
+        self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
+
+    def _derive_schedule(self, manifest: Manifest) -> Manifest:
+        """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
         configuration, history = self.configuration, self.history
         read = {name: read_summaries(history, name, len(segments)) for name, segments in manifest.segments.items()}
         summaries = consistent_cut(read, configuration.server_ids)
@@ -195,118 +196,18 @@ class _Job:
         )
 
     def _clean_up(self, plan: Plan, kept: Mapping[str, int]) -> None:
-        """Delete the plan, and what was read behind a fault and is not kept."""
+        """Delete the plan, and all segments that are not among the first `kept` of their cluster."""
         self.history.delete(STAGED)
         for name, segments in plan.segments.items():
             for segment in segments:
                 if segment.number >= kept[name]:
-                    for kind in _PER_SEGMENT:
+                    for kind in _ROW_FILES:
                         self.history.delete(f"{kind}/cluster={name}/segment={segment.number:05d}")
                     self.history.delete(epochs_part(name, segment.number))
         self.history.delete(PLAN)
 
     def _abandon(self, plan: Plan, held: Manifest | None) -> None:
-        """Leave the History as it was before the plan."""
+        """Restore the History as it was before the plan."""
         for bucket in range(plan.buckets):
             self.history.delete(keys_part(bucket, plan.batch))
         self._clean_up(plan, {name: 0 if held is None else len(held.segments[name]) for name in plan.segments})
-
-
-@attrs.frozen
-class _Found:
-    """
-    What was read of one cluster.
-
-    Attributes:
-        kept: Its runs, up to the first that could not be read to its end; last ones that end where they began,
-            because no transaction is complete in them, are left for the next ingest.
-        error: Why the binlogs could not be read to their end; None if they could.
-        left_out: Row operations read of an epoch that was cut off.
-    """
-
-    kept: tuple[SegmentRecord, ...]
-    error: str | None
-    left_out: int
-
-
-def _found(records: Sequence[SegmentRecord]) -> _Found:
-    faults = [place for place, record in enumerate(records) if record.error is not None]
-    kept = records[: faults[0] + 1] if faults else records
-    error, left_out = (kept[-1].error, kept[-1].left_out) if kept else (None, 0)
-    while kept and kept[-1].facts.stop == kept[-1].facts.start:
-        kept = kept[:-1]
-    return _Found(tuple(kept), error, left_out)
-
-
-def _manifest(plan: Plan, held: Manifest | None, found: Mapping[str, _Found]) -> Manifest:
-    """
-    Return what a History holds with what was read, its schedule left open.
-
-    Raises:
-        HistoryError: Epochs do not rise.
-        SchemaError: The columns of a table change.
-    """
-    if held is None:
-        nothing = dict.fromkeys(plan.clusters, 0)
-        facts = {name: getattr(plan, name) for name in ("buckets", "clusters", "tables", "resolve_columns", "files")}
-        held = Manifest(
-            **facts,
-            batches=0,
-            segments=dict.fromkeys(plan.clusters, ()),
-            types={},
-            errors={},
-            left_out={},
-            assumed=nothing,
-            last_epochs=nothing,
-            epochs_left_out=nothing,
-            changes=0,
-        )
-        new = True
-    else:
-        new = any(each.kept for each in found.values())
-    segments = {name: (*held.segments[name], *(record.facts for record in each.kept)) for name, each in found.items()}
-    for facts_of_cluster in segments.values():
-        _refuse_disorder(facts_of_cluster)
-    errors, left_out = dict(held.errors), dict(held.left_out)
-    for name, each in found.items():
-        if plan.segments[name]:
-            _put(errors, name, each.error)
-            _put(left_out, name, each.left_out)
-    return attrs.evolve(
-        held,
-        batches=plan.batch + new,
-        files=plan.files if new else held.files,
-        segments=segments,
-        types=_types(held.types, [record for each in found.values() for record in each.kept]),
-        errors=errors,
-        left_out=left_out,
-    )
-
-
-def _put(where: dict[str, Any], name: str, value: object) -> None:
-    where.pop(name, None)
-    if value:
-        where[name] = value
-
-
-def _refuse_disorder(segments: Sequence[SegmentFacts]) -> None:
-    with_epochs = [segment for segment in segments if segment.last_epoch]
-    for before, after in pairwise(with_epochs):
-        if after.first_epoch <= before.last_epoch:
-            message = (
-                f"{after.file}: epoch {after.first_epoch} follows {before.last_epoch} of {before.file}; "
-                "give the files in the order in which they were written"
-            )
-            raise HistoryError(message)
-
-
-def _types(
-    known: Mapping[str, tuple[WireType, ...]], records: Sequence[SegmentRecord]
-) -> dict[str, tuple[WireType, ...]]:
-    types = dict(known)
-    for record in records:
-        for name, wires in record.types.items():
-            if types.setdefault(name, wires) != wires:
-                message = "its columns are not the same in all binlogs; give only those in which they are"
-                raise SchemaError(message, file=record.facts.file, table=name)
-    return types

@@ -40,9 +40,9 @@ from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.manifest import Manifest, table_numbers
+from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
+from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history import reconcile
 from conflict.history.model import Cluster, EpochApply
 from conflict.jobs.runner import Runner, StageProgress, in_threads
@@ -129,15 +129,15 @@ def resolve_history(
     Raises:
         HistoryError: The schedule is circular.
     """
-    manifest = Manifest.from_json(history.read_json("history.json"))
+    manifest = read_manifest(history)
     numbers = table_numbers(configuration)
     base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows, all_outcomes)
     job = _Job(runner, base, progress)
     table = history.read_table("schedule.parquet", SCHEDULE)
     settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
-    answers: Sequence[reconcile.Settled] = ()
+    answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        timelines, answers = reconcile.settle(_timelines(history, manifest), job.contradictions)
+        timelines, answers = reconcile.infer(_timelines(history, manifest), job.contradictions)
         if answers:
             job.clear()
             settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])

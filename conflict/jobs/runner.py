@@ -1,5 +1,5 @@
 """
-Who runs the tasks of a job: Spark, or this process.
+What runs the tasks of a job: this process, or Spark (see `conflict.jobs.spark_runner`).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def in_process(function: Callable[[Task], Result], tasks: Sequence[Task], progre
 
 
 def in_threads(function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress) -> list[Result]:
-    """Run the tasks in this process, on all its cores as far as they are compiled code."""
+    """Run the tasks in this process, in one thread per core; compiled code runs on all cores."""
     results = []
     with ThreadPoolExecutor(os.cpu_count()) as threads:
         for done, result in enumerate(threads.map(function, tasks), start=1):

@@ -1,5 +1,5 @@
 """
-What every task of a stage needs, written once to storage that all of them see, and read once by each process.
+Values that every task of a stage needs: written once to shared storage, and read once by each process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Value = TypeVar("Value")
 @attrs.frozen
 class Shared(Generic[Value]):
     """
-    A value that stands in a file.
+    A value in a file.
 
     Attributes:
         folder: Where the file is.
@@ -32,7 +32,7 @@ class Shared(Generic[Value]):
     name: str
 
     def load(self) -> Value:
-        """Return the value; the same object as long as this process uses no more than a few others."""
+        """Return the value; a process that uses only a few values reads each of them once."""
         return cast(Value, _read(self.folder, self.name))
 
 
@@ -43,6 +43,6 @@ def share(folder: Folder, value: Value) -> Shared[Value]:
     return shared
 
 
-@lru_cache(maxsize=4)  # the takes of a run, and the conflicts and changes of a round
+@lru_cache(maxsize=4)  # the epoch applies of a run, and the conflicts and changed transactions of a round
 def _read(folder: Folder, name: str) -> Any:
     return pickle.loads(folder.read_bytes(name))

@@ -9,7 +9,7 @@ from typing import Any
 
 import attrs
 
-from conflict.history.reconcile import Settled
+from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
 from conflict.rules.counters import add_counters
 
@@ -96,7 +96,7 @@ class RunSummary:
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
-    settled: tuple[Settled, ...] = ()
+    settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
 
     @property

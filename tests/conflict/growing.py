@@ -1,4 +1,4 @@
-"""Recordings whose binlogs grow, and what Histories and results hold, whatever files it stands in."""
+"""Recordings whose binlogs grow, and the content of Histories and results, in whatever files it is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
+from conflict.grid.manifest import read_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.hints import hints_of_run_file
 from conflict.history.steps import hints_of_steps
@@ -30,7 +30,7 @@ from ndb_formats.events.query_event import decode_query
 
 RECORDINGS = Path(__file__).parents[1] / "recordings"
 DEMO = RECORDINGS / "demo"
-RUN_BYTES = 5000
+SEGMENT_BYTES = 5000
 
 
 def commits(file: Path) -> list[int]:
@@ -67,10 +67,10 @@ class Recording:
 
     @classmethod
     def load(cls, original: Path, folder: Path) -> Recording:
-        """Load a copy that is there."""
+        """Load an existing copy."""
         if (folder / "run.toml").exists():
-            segment = load_run_file(folder / "run.toml")
-            return cls(original, folder, segment.configuration, partial(hints_of_run_file, segment))
+            loaded = load_run_file(folder / "run.toml")
+            return cls(original, folder, loaded.configuration, partial(hints_of_run_file, loaded))
         case = ConflictCase.load(folder)
         return cls(original, folder, case.configuration(), lambda summaries: hints_of_steps(case.steps, summaries))
 
@@ -86,15 +86,15 @@ class Recording:
             file.write_bytes((self.original / file.name).read_bytes()[:size])
 
 
-def ingested(segment: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
-    """Ingest in this process, in several runs."""
-    options = {"segment_bytes": RUN_BYTES, "buckets": 2, "hints_of": segment.hints, **options}
-    return ingest(runner, segment.configuration, history, **options)
+def ingested(recording: Recording, history: Folder, runner: Runner = in_process, **options: Any) -> Ingested:
+    """Ingest in this process, in several segments."""
+    options = {"segment_bytes": SEGMENT_BYTES, "buckets": 2, "hints_of": recording.hints, **options}
+    return ingest(runner, recording.configuration, history, **options)
 
 
 def rows_of(history: Folder) -> dict[str, Any]:
-    """Return everything that a History holds, keys by their identity, whatever buckets and runs it stands in."""
-    manifest = Manifest.from_json(history.read_json("history.json"))
+    """Return everything that a History holds, keys by their identity, in whatever buckets and segments it is."""
+    manifest = read_manifest(history)
     found: dict[str, Any] = {"applies": history.read_table("schedule.parquet", SCHEDULE).to_pylist(), "keys": {}}
     for bucket in range(manifest.buckets):
         keys = history.read_tables((keys_part(bucket, batch) for batch in range(manifest.batches)), KEYS)
@@ -118,9 +118,9 @@ def rows_of(history: Folder) -> dict[str, Any]:
     return found
 
 
-def results(segment: Recording, history: Folder, out: Folder) -> dict[str, Any]:
+def results(recording: Recording, history: Folder, out: Folder) -> dict[str, Any]:
     """Resolve a History, and return the summary and the rows of every table of the result."""
-    found: dict[str, Any] = {"summary": resolve_history(in_process, segment.configuration, history, out)}
+    found: dict[str, Any] = {"summary": resolve_history(in_process, recording.configuration, history, out)}
     for file in Path(out.uri).rglob("*.parquet"):
         rows = pq.read_table(file, partitioning=None).to_pylist()
         name = str(file.relative_to(out.uri).parent)

@@ -17,7 +17,7 @@ from pyspark import TaskContext
 from pyspark.sql import SparkSession
 
 from conflict.cli import app as cli
-from conflict.jobs import session
+from conflict.jobs import spark_runner as runner_module
 from conflict.jobs.runner import Progress, Runner
 
 FOLDER = Path(sys.argv.pop(1))
@@ -50,6 +50,6 @@ def interrupting_runner(spark: SparkSession) -> Runner:
 
 
 jobs = count(1)
-spark_runner = session.spark_runner
-session.spark_runner = interrupting_runner
+spark_runner = runner_module.spark_runner
+runner_module.spark_runner = interrupting_runner
 cli.main()

@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import TableNumbers
-from conflict.grid.manifest import table_numbers
+from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.grid.writer import write_history
 from conflict.history.model import History
 from conflict.jobs.resolve_job import resolve_history

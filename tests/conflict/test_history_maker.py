@@ -22,7 +22,7 @@ from benchmarks.process_tree import MemoryPeak
 from benchmarks.stages import profiled
 from benchmarks.stages import rows_of as rows_of_profile
 from conflict.grid.folder import Folder
-from conflict.grid.key_buckets import bucket_of, identity_of
+from conflict.grid.part_builder import bucket_of, identity_of
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction

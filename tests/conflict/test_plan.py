@@ -5,7 +5,7 @@ import pytest
 
 from conflict.columnar.apply_order import ApplierEpochs, plan_applies
 from conflict.errors import HistoryError
-from conflict.grid.writer import schedule_table
+from conflict.grid.epoch_files import schedule_table
 from conflict.history.model import EpochApply
 from tests.conflict.histories import history
 
@@ -93,7 +93,7 @@ def test_circular():
     """Two epochs that each contain news of the other cannot be ordered."""
     with pytest.raises(HistoryError) as caught:
         planned("A:<11@1 A:i1=1@1 B:<1@11 B:i1=1@11")
-    assert str(caught.value) == ("the schedule is circular: cluster A takes epoch 11 before it can have been made")
+    assert str(caught.value) == ("the schedule is circular: cluster A applies epoch 11 before it can have been made")
 
 
 def test_the_first_takes_alone():

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.config.configuration import Configuration
-from conflict.history.reconcile import Reading, Settled
+from conflict.history.reconcile import Explanation, Inference
 from conflict.pipeline import Run
 from conflict.results.model import Stop
 from conflict.results.summary import RunSummary
@@ -196,9 +196,9 @@ def _print_open_questions(console: Console, run: Run) -> None:
             )
 
 
-def _settled_text(settled: Settled) -> str:
+def _settled_text(settled: Inference) -> str:
     """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
-    if settled.reading is Reading.NOT_APPLIED:
+    if settled.explanation is Explanation.NOT_APPLIED:
         return (
             f"whether {settled.cluster} applied epoch {settled.foreign_epoch} of the other cluster, the first one "
             "without a trace at the end. It would have changed rows, and the binlog shows no such change: it was not "

@@ -1,35 +1,155 @@
 """
-Events of a cluster's binlog to its epochs: what `conflict.history.epochs` does event by event, over arrays.
+Events of a cluster's binlog to its epochs: the rules of `conflict.history.epochs`, over arrays.
 
-The loops notice *that* something is wrong; what it is, the scalar reader says.
+The loops notice *that* something is wrong; the scalar reader says what.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from ndb_formats.columnar.kernels.words import little_endian, load16
 from ndb_formats.constants import EventType
 
-__all__ = ["Role", "count_grouped", "group_events", "order_rows", "read_numbers", "roles_of"]
+__all__ = [
+    "AppliedArrays",
+    "EpochArrays",
+    "EventEpochs",
+    "EventRole",
+    "GroupedEvents",
+    "OrderedRows",
+    "group_events",
+    "order_rows",
+    "read_numbers",
+    "roles_of",
+]
+
+Bool = npt.NDArray[np.bool_]
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
 
 
-class Role(IntEnum):
-    """What an event is to the epochs."""
+class EventRole(IntEnum):
+    """What an event means for epochs."""
 
     NONE = 0
     BEGIN = 1
     END = 2
-    OTHER_ROWS = 3  # rows of a table that nobody asked for
+    OTHER_ROWS = 3  # rows of a table that is not read
     ROWS = 4
     STATUS = 5  # rows of ndb_apply_status
     UNREADABLE = 6
 
 
-NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in Role)
+class EventEpochs(NamedTuple):
+    """
+    Where each event belongs. Shape (events,).
+
+    Attributes:
+        epoch: Index of its epoch among those of the segment; -1 for none. int64.
+        group: Its group in that epoch. int32.
+        own: Whether it holds changes of the cluster itself. bool.
+    """
+
+    epoch: Int64
+    group: Int32
+    own: Bool
+
+
+class EpochArrays(NamedTuple):
+    """
+    The epochs of a segment. Shape (epochs,).
+
+    Attributes:
+        number: The epoch. uint64.
+        groups: How many groups it has. int32.
+        applied: How many of them are foreign epochs. int32.
+    """
+
+    number: UInt64
+    groups: Int32
+    applied: Int32
+
+
+class AppliedArrays(NamedTuple):
+    """
+    The foreign epochs in a segment, in order. Shape (applied,).
+
+    Attributes:
+        group: Its group in the own epoch. int32.
+        server_id: Server that it came from. uint64.
+        epoch: Epoch of that server. uint64.
+    """
+
+    group: Int32
+    server_id: UInt64
+    epoch: UInt64
+
+
+class GroupedEvents(NamedTuple):
+    """
+    The events of a segment, divided into epochs and groups.
+
+    Attributes:
+        events: Where each event belongs.
+        epochs: The complete epochs.
+        applied: The foreign epochs in them.
+        pending: Rows of the transaction that is open at the end.
+        settled: The last event after which no transaction was open; -1 for none.
+        valid: Whether nothing is wrong. If it is False, the rest means nothing.
+    """
+
+    events: EventEpochs
+    epochs: EpochArrays
+    applied: AppliedArrays
+    pending: int
+    settled: int
+    valid: bool
+
+
+class OrderedRows(NamedTuple):
+    """
+    The rows of a segment by bucket, in order within each bucket.
+
+    Attributes:
+        changes: Rows that the cluster itself changed, by epoch, group and place. Shape (changes,), int64.
+        consequences: All other rows, by place. Shape (consequences,), int64.
+        bounds: Where each bucket starts among both, and the end. Shape (2, buckets + 1), int64.
+        ordinals: Number of each own row among those of its epoch. Shape (rows,), int32.
+        own_rows: Own rows of each group of all epochs. Shape (groups,), int64.
+    """
+
+    changes: Int64
+    consequences: Int64
+    bounds: Int64
+    ordinals: Int32
+    own_rows: Int64
+
+
+class _GroupTable(NamedTuple):
+    """
+    A hash table of the groups of one transaction. All arrays have the same length, a power of two.
+
+    Attributes:
+        identity: Transaction id or foreign epoch. uint64.
+        kind: Which of them: `BY_ID`, `WITHOUT_ID` or `BY_EPOCH`. int8.
+        transaction: Number of the transaction that used the slot last. int64.
+        group: Its group. int32.
+    """
+
+    identity: UInt64
+    kind: npt.NDArray[np.int8]
+    transaction: Int64
+    group: Int32
+
+
+NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in EventRole)
 QUERY, XID = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT)
 FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
@@ -38,6 +158,7 @@ BEGIN_TEXT, COMMIT_TEXT = (np.frombuffer(text, np.uint8) for text in (b"BEGIN", 
 QUERY_HEAD = 13
 CONSEQUENCE = 3  # reflected or refresh
 BY_ID, WITHOUT_ID, BY_EPOCH = 0, 1, 2
+LEAST_SLOTS = 16
 
 
 @njit(cache=True, inline="always")
@@ -51,19 +172,19 @@ def _is(data, place, end, text):
 
 
 @njit(cache=True)
-def roles_of(data, types, starts, ends, batches, of_status, roles):
+def roles_of(data, types, starts, ends, batches, of_status):
     """
-    Find out what events are to the epochs.
+    Return the `EventRole` of each event. Shape (events,), uint8.
 
     Args:
-        data: What the events stand in. Shape (bytes,), uint8.
-        types: Type codes. Shape (events,), uint8, as all that follow have this shape.
-        starts: Where each body starts. int64.
-        ends: Where it ends. int64.
-        batches: Batch of a rows event; -1 for one of a table that nobody asked for. int32.
-        of_status: Whether a batch is of ndb_apply_status. Shape (batches,), bool.
-        roles: Filled in. uint8.
+        data: The bytes that hold the events. Shape (bytes,), uint8.
+        types: Type codes. Shape (events,), uint8.
+        starts: Where each body starts. Shape (events,), int64.
+        ends: Where each body ends. Shape (events,), int64.
+        batches: Batch of a rows event; -1 for one of a table that is not read. Shape (events,), int32.
+        of_status: Whether a batch is of `ndb_apply_status`. Shape (batches,), bool.
     """
+    roles = np.empty(len(types), np.uint8)
     for event in range(len(types)):
         code = types[event]
         role = NONE
@@ -83,21 +204,29 @@ def roles_of(data, types, starts, ends, batches, of_status, roles):
             if batches[event] >= 0:
                 role = STATUS if of_status[batches[event]] else ROWS
         roles[event] = role
+    return roles
 
 
 @njit(cache=True)
-def read_numbers(data, starts, lengths, out):
-    """Read numbers of up to 8 bytes, the lowest first; NULL is 0. Return whether none is longer."""
-    for row in range(len(out)):
+def read_numbers(data, starts, lengths):
+    """
+    Read little-endian numbers of up to 8 bytes; NULL, of length -1, is 0.
+
+    Returns:
+        The numbers, shape (rows,), uint64, and whether none is longer than 8 bytes.
+    """
+    numbers = np.zeros(len(starts), np.uint64)
+    for row in range(len(starts)):
         if lengths[row] > 8:
-            return False
-        out[row] = little_endian(data, starts[row], lengths[row]) if lengths[row] > 0 else np.uint64(0)
-    return True
+            return numbers, False
+        if lengths[row] > 0:
+            numbers[row] = little_endian(data, starts[row], lengths[row])
+    return numbers, True
 
 
 @njit(cache=True)
-def count_grouped(roles, status_bounds):
-    """Return the most events and rows of ndb_apply_status of one transaction that can begin a group."""
+def _group_table(roles, status_bounds):
+    """Return a table at least twice as large as the most groups that one transaction can have."""
     most = count = np.int64(0)
     for event in range(len(roles)):
         if roles[event] == BEGIN:
@@ -107,152 +236,164 @@ def count_grouped(roles, status_bounds):
         elif roles[event] == STATUS:
             count += status_bounds[event + 1] - status_bounds[event]
         most = max(most, count)
-    return most
+    slots = LEAST_SLOTS
+    while slots < 2 * most:
+        slots *= 2
+    return _GroupTable(
+        np.empty(slots, np.uint64), np.empty(slots, np.int8), np.zeros(slots, np.int64), np.empty(slots, np.int32)
+    )
 
 
 @njit(cache=True)
-def _group(value, kind, stamp, groups, table):
-    """Return the group of an identity, and how many groups there are then; a new identity is a new group."""
-    values, kinds, stamps, numbers = table
-    mask = len(values) - 1
-    place = np.int64((value * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) + kind & mask
-    while stamps[place] == stamp:
-        if values[place] == value and kinds[place] == kind:
-            return np.int64(numbers[place]), groups
-        place = (place + 1) & mask
-    values[place], kinds[place], stamps[place], numbers[place] = value, kind, stamp, groups
-    return groups, groups + 1
+def _group_of(table, identity, kind, transaction, groups):
+    """Return the group of an identity; it is number `groups` if the identity is new in this transaction."""
+    mask = len(table.identity) - 1
+    slot = np.int64((identity * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) + kind & mask
+    while table.transaction[slot] == transaction:
+        if table.identity[slot] == identity and table.kind[slot] == kind:
+            return np.int64(table.group[slot])
+        slot = (slot + 1) & mask
+    table.identity[slot], table.kind[slot], table.transaction[slot] = identity, kind, transaction
+    table.group[slot] = groups
+    return groups
 
 
 @njit(cache=True)
-def group_events(events, status, server_id, table, group_of, epoch_of, own, epochs, applied):
+def group_events(events, status, status_bounds, server_id):
     """
     Divide events into epochs and groups, as `conflict.history.epochs.EpochReader` does.
 
     Args:
-        events: Per event its `Role`, transaction id, whether it has none, server id, conflict flags, how many rows it
-            has. Each of shape (events,).
-        status: First row of ndb_apply_status of each event, shape (events + 1,), int64; then of those rows
-            server id and epoch, uint64, and whether they name a log. Each of shape (rows,).
-        server_id: The cluster's own.
-        table: Room for the groups of a transaction, a power of two at least twice their number: value (uint64), kind
-            (int8), transaction (int64, zero before) and number (int32).
-        group_of: Group of each event; filled in. Shape (events,), int32.
-        epoch_of: Place of its epoch among all; filled in, -1 before and for events without one. Shape (events,), int64.
-        own: Whether it holds the cluster's own changes; filled in, False before. Shape (events,), bool.
-        epochs: Number (uint64), how many groups and how many applied epochs (int32) of each epoch; filled in.
-        applied: Group (int32), server id and epoch (uint64) of each applied epoch; filled in.
+        events: `Events`.
+        status: `StatusRows`.
+        status_bounds: First row of `status` of each event, and the end. Shape (events + 1,), int64.
+        server_id: The cluster's own, uint64.
 
     Returns:
-        How many epochs and applied epochs there are, rows of the transaction that is still open, the last event after
-        which none was open (-1 for none), and whether nothing is wrong.
+        `GroupedEvents`.
     """
-    roles, ids, no_id, servers, flags, rows = events
-    bounds, status_servers, status_epochs, status_logs = status
-    numbers, group_counts, applied_counts = epochs
-    applied_groups, applied_servers, applied_epochs = applied
-    of_applier = np.zeros(len(table[0]), np.int64)
-    found = done = count = first = pending = groups = stamp = np.int64(0)
+    roles = events.role
+    count, rows = len(roles), len(status.event)
+    table = _group_table(roles, status_bounds)
+    of = EventEpochs(np.full(count, -1, np.int64), np.zeros(count, np.int32), np.zeros(count, np.bool_))
+    epochs = EpochArrays(np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32))
+    applied = AppliedArrays(np.empty(rows, np.int32), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
+    applied_by = np.zeros(len(table.group), np.int64)  # by group, the last transaction in which it was a foreign epoch
+    # `found` epochs with `done` foreign epochs are complete; the open transaction has `here - done` more.
+    found = done = here = first = pending = groups = transaction = np.int64(0)
     settled = np.int64(-1)
     number, last = np.uint64(0), np.uint64(0)
-    known, open_ = False, False
-    for event in range(len(roles)):
+    known, open_, valid = False, False, True
+    for event in range(count):
         role = roles[event]
         if role == BEGIN:
             open_, known, first = True, False, np.int64(event)
             pending = groups = np.int64(0)
-            count = done
-            stamp += 1
+            here = done
+            transaction += 1
         elif role >= OTHER_ROWS:
             if not open_ or role == UNREADABLE:
-                return found, done, pending, settled, False
+                valid = False
+                break
             if role == ROWS:
-                value, kind = (np.uint64(0), WITHOUT_ID) if no_id[event] else (ids[event], BY_ID)
-                group_of[event], groups = _group(value, kind, stamp, groups, table)
-                pending += rows[event]
+                no_id = events.no_id[event]
+                identity = np.uint64(0) if no_id else events.transaction_id[event]
+                group = _group_of(table, identity, WITHOUT_ID if no_id else BY_ID, transaction, groups)
+                groups = max(groups, group + 1)
+                of.group[event] = group
+                pending += events.rows[event]
             elif role == STATUS:
-                for row in range(bounds[event], bounds[event + 1]):
-                    if status_servers[row] != server_id:
-                        value, kind = (status_epochs[row], BY_EPOCH) if no_id[event] else (ids[event], BY_ID)
-                        group, groups = _group(value, kind, stamp, groups, table)
-                        applied_groups[count] = group
-                        applied_servers[count], applied_epochs[count] = status_servers[row], status_epochs[row]
-                        count += 1
-                    elif not status_logs[row]:
-                        number, known = status_epochs[row], True
+                for row in range(status_bounds[event], status_bounds[event + 1]):
+                    if status.server_id[row] != server_id:
+                        no_id = events.no_id[event]
+                        identity = status.epoch[row] if no_id else events.transaction_id[event]
+                        group = _group_of(table, identity, BY_EPOCH if no_id else BY_ID, transaction, groups)
+                        groups = max(groups, group + 1)
+                        applied.group[here], applied.server_id[here] = group, status.server_id[row]
+                        applied.epoch[here] = status.epoch[row]
+                        here += 1
+                    elif not status.has_log[row]:
+                        number, known = status.epoch[row], True
         elif role == END:
             if open_ and (known or pending):
                 if not known or (found and number <= last):
-                    return found, done, pending, settled, False
-                for place in range(done, count):
-                    of_applier[applied_groups[place]] = stamp
+                    valid = False
+                    break
+                for place in range(done, here):
+                    applied_by[applied.group[place]] = transaction
                 for place in range(first, event):
                     if roles[place] == ROWS:
-                        epoch_of[place] = found
-                        by_applier = of_applier[group_of[place]] == stamp
-                        own[place] = servers[place] == server_id and not flags[place] & CONSEQUENCE and not by_applier
-                numbers[found], group_counts[found], applied_counts[found] = number, groups, count - done
-                found, done, last = found + 1, count, number
+                        of.epoch[place] = found
+                        consequence = events.flags[place] & CONSEQUENCE or applied_by[of.group[place]] == transaction
+                        of.own[place] = events.server_id[place] == server_id and not consequence
+                epochs.number[found], epochs.groups[found], epochs.applied[found] = number, groups, here - done
+                found, done, last = found + 1, here, number
             open_ = False
         if not open_:
             settled = np.int64(event)
-    return found, done, pending if open_ else np.int64(0), settled, True
+    return GroupedEvents(
+        of,
+        EpochArrays(epochs.number[:found], epochs.groups[:found], epochs.applied[:found]),
+        AppliedArrays(applied.group[:done], applied.server_id[:done], applied.epoch[:done]),
+        int(pending) if open_ else 0,
+        int(settled),
+        valid,
+    )
 
 
 @njit(cache=True)
-def order_rows(row_event, row_bucket, epoch_of, group_of, own, first_group, own_rows, ordinals, places):
+def order_rows(row_event, row_bucket, buckets, events, first_group):
     """
-    Find the order of rows in their buckets: a cluster's own changes by epoch, group and place; all others by place.
+    Find the order of rows in their buckets.
 
     Args:
         row_event: Event of each row. Shape (rows,), int64.
-        row_bucket: Its bucket. Shape (rows,), int32.
-        epoch_of: Epoch of each event; -1 for none. Shape (events,), int64.
-        group_of: Group of each event in its epoch. Shape (events,), int32.
-        own: Whether it holds the cluster's own changes. Shape (events,), bool.
-        first_group: Of each epoch, counted through. Shape (epochs + 1,), int64.
-        own_rows: Own rows of each group; filled in, zero before. Shape (groups + 1,), int64.
-        ordinals: Number of each own row in its epoch; filled in. Shape (rows,), int32.
-        places: Per kind of row (own, other) and bucket, how many there are; filled in, zero before. Shape (2, buckets).
+        row_bucket: Bucket of each row. Shape (rows,), int32.
+        buckets: How many buckets there are.
+        events: `EventEpochs`.
+        first_group: First group of each epoch, all groups counted through, and the end. Shape (epochs + 1,), int64.
 
     Returns:
-        Own rows by bucket and order, and all others.
+        `OrderedRows`.
     """
+    bounds = np.zeros((2, buckets + 1), np.int64)
+    own_rows = np.zeros(first_group[-1], np.int64)
     for row in range(len(row_event)):
         event = row_event[row]
-        epoch = epoch_of[event]
+        epoch = events.epoch[event]
         if epoch >= 0:
-            places[0 if own[event] else 1, row_bucket[row]] += 1
-            if own[event]:
-                own_rows[first_group[epoch] + group_of[event]] += 1
-    begins = np.zeros(len(own_rows) + 1, np.int64)
+            bounds[0 if events.own[event] else 1, row_bucket[row] + 1] += 1
+            if events.own[event]:
+                own_rows[first_group[epoch] + events.group[event]] += 1
+    for bucket in range(buckets):
+        bounds[0, bucket + 1] += bounds[0, bucket]
+        bounds[1, bucket + 1] += bounds[1, bucket]
+    rank_of = np.zeros(len(own_rows) + 1, np.int64)  # of the next own row of each group, over all buckets
     for group in range(len(own_rows)):
-        begins[group + 1] = begins[group] + own_rows[group]
-    firsts = begins[first_group]
-    ranked = np.empty(begins[-1], np.int64)
-    free = np.zeros((2, places.shape[1] + 1), np.int64)
-    for bucket in range(places.shape[1]):
-        free[0, bucket + 1] = free[0, bucket] + places[0, bucket]
-        free[1, bucket + 1] = free[1, bucket] + places[1, bucket]
-    others = np.empty(free[1, -1], np.int64)
+        rank_of[group + 1] = rank_of[group] + own_rows[group]
+    first_rank = rank_of[first_group]
+    ranked = np.empty(bounds[0, -1], np.int64)
+    ordinals = np.zeros(len(row_event), np.int32)
+    free = bounds.copy()
+    consequences = np.empty(bounds[1, -1], np.int64)
     for row in range(len(row_event)):
         event = row_event[row]
-        epoch = epoch_of[event]
+        epoch = events.epoch[event]
         if epoch < 0:
             continue
-        if own[event]:
-            group = first_group[epoch] + group_of[event]
-            rank = begins[group]
-            begins[group] += 1
+        if events.own[event]:
+            group = first_group[epoch] + events.group[event]
+            rank = rank_of[group]
+            rank_of[group] += 1
             ranked[rank] = row
-            ordinals[row] = rank - firsts[epoch]
+            ordinals[row] = rank - first_rank[epoch]
         else:
             bucket = row_bucket[row]
-            others[free[1, bucket]] = row
+            consequences[free[1, bucket]] = row
             free[1, bucket] += 1
     changes = np.empty(len(ranked), np.int64)
     for rank in range(len(ranked)):
         bucket = row_bucket[ranked[rank]]
         changes[free[0, bucket]] = ranked[rank]
         free[0, bucket] += 1
-    return changes, others
+    return OrderedRows(changes, consequences, bounds, ordinals, own_rows)

@@ -20,7 +20,8 @@ from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.hints import hints_of_run_file
 from conflict.history.reading import read_cluster
-from conflict.pipeline import Run, run_reference, run_spark
+from conflict.pipeline import run_reference, run_spark
+from conflict.results.run_document import Run
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.corpora import DEMO

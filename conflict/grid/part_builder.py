@@ -1,0 +1,130 @@
+"""
+Epochs that the scalar reader read to columns of a grid, divided into key buckets.
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Iterable, Sequence
+
+import attrs
+import pyarrow as pa
+
+from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
+from conflict.grid.tables import TableNumbers
+from conflict.history.effects import effect_of
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import RowChange
+from ndb_formats.events.row_image import RowImage, put_image
+from ndb_formats.types.values import ABSENT
+
+__all__ = ["PartBuilder", "bucket_of", "identity_of"]
+
+
+def identity_of(table: int, key: bytes) -> bytes:
+    """Return the identity of a row among the rows of all tables."""
+    return table.to_bytes(2, "little") + key
+
+
+def bucket_of(identity: bytes, buckets: int) -> int:
+    """Return the bucket of a row; it is the same in every process and version."""
+    return zlib.crc32(identity) % buckets
+
+
+@attrs.define
+class _Rows:
+    changes: list[tuple[object, ...]] = attrs.field(factory=list)
+    images: list[tuple[object, ...]] = attrs.field(factory=list)
+    consequences: list[tuple[object, ...]] = attrs.field(factory=list)
+
+
+@attrs.define
+class PartBuilder:
+    """
+    Collects the rows of one segment by bucket.
+
+    Attributes:
+        numbers: The tables.
+        buckets: How many buckets the History has.
+        files: Binlog files of the cluster, in order; a row stores the number of its file.
+    """
+
+    numbers: TableNumbers
+    buckets: int
+    files: Sequence[str]
+    _parts: dict[int, _Rows] = attrs.field(factory=dict)
+    _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
+
+    def add(self, epoch: BinlogEpoch) -> None:
+        """Add one epoch."""
+        ordinal = 0
+        for transaction in epoch.transactions:
+            for change in transaction.changes:
+                self.add_change(change, transaction.epoch, transaction.group, ordinal)
+                ordinal += 1
+        for group, change in epoch.consequences:
+            number, _ = self._table(change.table)
+            identity = identity_of(number, change.key)
+            row = (identity, number, epoch.number, group, int(effect_of(change)))
+            self._part(identity).consequences.append(row)
+
+    def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:
+        """Add one row change of the cluster itself."""
+        number, resolve = self._table(change.table)
+        identity = identity_of(number, change.key)
+        part = self._part(identity)
+        origin = change.origin
+        part.changes.append(
+            (
+                identity,
+                number,
+                int(change.operation),
+                int(change.flags),
+                epoch,
+                group,
+                ordinal,
+                _carried(change.before),
+                _value(change.before, resolve),
+                _carried(change.after),
+                _value(change.after, resolve),
+                change.transaction_id,
+                -1 if origin is None else self.files.index(origin.file),
+                0 if origin is None else origin.position,
+                0 if origin is None else origin.row,
+            )
+        )
+        part.images.append(
+            tuple(None if image is None else put_image(image) for image in (change.before, change.after))
+        )
+
+    def tables(self) -> Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]:
+        """Yield, per bucket that has rows, its staged changes, images and staged consequences."""
+        for bucket, part in sorted(self._parts.items()):
+            yield (
+                bucket,
+                table_of_rows(part.changes, STAGED_CHANGES),
+                table_of_rows(part.images, IMAGES),
+                table_of_rows(part.consequences, STAGED_CONSEQUENCES),
+            )
+
+    def _part(self, identity: bytes) -> _Rows:
+        return self._parts.setdefault(bucket_of(identity, self.buckets), _Rows())
+
+    def _table(self, name: str) -> tuple[int, int | None]:
+        if name not in self._table_numbers:
+            self._table_numbers[name] = (self.numbers.number(name), self.numbers.resolve_ordinal(name))
+        return self._table_numbers[name]
+
+
+def _carried(image: RowImage | None) -> bytes:
+    """Return the columns that an image carries, one bit each; no bytes for no image."""
+    if image is None:
+        return b""
+    return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+
+
+def _value(image: RowImage | None, ordinal: int | None) -> int:
+    """Return the value of an image's resolve column; 0 if it is NULL or absent."""
+    value = ABSENT if image is None or ordinal is None else image.value(ordinal)
+    # Signed columns are refused before anything is resolved.
+    return value if isinstance(value, int) and value > 0 else 0

@@ -1,0 +1,37 @@
+"""
+What is in a segment, whichever reader read it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import attrs
+import pyarrow as pa
+
+from ndb_formats.errors import FormatError
+from ndb_formats.types.column_types import WireType
+
+__all__ = ["SegmentContent"]
+
+
+@attrs.frozen(eq=False)
+class SegmentContent:
+    """
+    A segment that was read.
+
+    Attributes:
+        epochs: Its epochs as `conflict.grid.epoch_files.EPOCHS`.
+        types: Wire types of the columns of each table that it mentions.
+        settled: Where the last event ends after which no transaction was open; 0 for none.
+        error: Why it could not be read to its end; None if it could.
+        left_out: Row operations of the epoch that the error cut off.
+        parts: Bucket, staged changes, images and staged consequences of each bucket that has rows; made one by one.
+    """
+
+    epochs: pa.Table
+    types: dict[str, tuple[WireType, ...]]
+    settled: int
+    error: FormatError | None
+    left_out: int
+    parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]

@@ -1,0 +1,221 @@
+"""
+Walks over the events of a segment: finds the images, the key and the compared values of every row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.grid.tables import TableNumbers
+from conflict.ingestion.kernels.epochs import read_numbers, roles_of
+from conflict.ingestion.row_shapes import RowShapes
+from conflict.ingestion.segment_arrays import Events, Rows, StatusRows, UnreadableError, joined, no_status_rows
+from ndb_formats.columnar.column_arrays import ColumnFaultError
+from ndb_formats.columnar.event_chunks import EventChunk
+from ndb_formats.columnar.kernels.keys import buckets_of
+from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
+from ndb_formats.columnar.keys import KeyRows, key_parts, put_keys, slices
+from ndb_formats.columnar.row_walk import RowWalk
+from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
+from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.errors import FormatError
+from ndb_formats.schema.tables import Schema, Table
+
+__all__ = ["SegmentWalk"]
+
+_ROWS_AT_ONCE = 1 << 16
+_SERVER_ID, _EPOCH, _LOG_NAME = range(3)  # columns of ndb_apply_status
+_MAX_FLAGS = 0x7FFF
+
+Int32 = npt.NDArray[np.int32]
+Int64 = npt.NDArray[np.int64]
+UInt64 = npt.NDArray[np.uint64]
+Cells = npt.NDArray[np.uint32]
+
+
+class SegmentWalk:
+    """
+    Collects what is found in a segment, chunk by chunk.
+
+    Attributes:
+        shapes: The shapes of rows met so far.
+        sources: The arrays of bytes that hold the images.
+    """
+
+    def __init__(self, schema: Schema, numbers: TableNumbers, buckets: int) -> None:
+        tables = tuple(table for table in schema.tables if table.full_name != APPLY_STATUS)
+        names = {table.full_name: _wanted_columns(table, numbers) for table in tables}
+        wanted = {APPLY_STATUS, *names}
+        self.shapes = RowShapes(Schema(tables), numbers)
+        self.sources: list[npt.NDArray[np.uint8]] = []
+        self._buckets = buckets
+        self._walk = RowWalk(TableRegister(Schema(tables), wanted.__contains__, names, text=True), _ROWS_AT_ONCE)
+        self._events: list[Events] = []
+        self._rows: list[Rows] = []
+        self._status: list[StatusRows] = [no_status_rows()]
+        self._first_event = 0
+
+    @property
+    def events(self) -> Events:
+        """All events."""
+        return joined(self._events)
+
+    @property
+    def rows(self) -> Rows:
+        """All rows."""
+        return joined(self._rows)
+
+    @property
+    def status(self) -> StatusRows:
+        """All rows that were written to `ndb_apply_status`."""
+        rows = joined(self._status)
+        order = np.lexsort((rows.number, rows.event))
+        return StatusRows._make(each[order] for each in rows)
+
+    def add(self, chunk: EventChunk) -> None:
+        """
+        Walk over a chunk.
+
+        Raises:
+            UnreadableError: Something in it is wrong.
+        """
+        if not self.sources or self.sources[-1] is not chunk.data:
+            self.sources.append(chunk.data)
+        count = len(chunk.types)
+        rows = np.zeros(count, np.int64)
+        for found, fault in self._walk.blocks(chunk):
+            if fault is not None:
+                raise UnreadableError
+            self._add_rows(chunk, found)
+            rows += np.bincount(self._walk.rows[1][:found], minlength=count)
+        facts = self._walk.facts
+        if facts.flags.max(initial=0) > _MAX_FLAGS:
+            raise UnreadableError
+        of_status = np.array(self.shapes.of_status, np.bool_)
+        self._events.append(
+            Events(
+                role=roles_of(chunk.data, chunk.types, chunk.starts, chunk.ends, facts.batches, of_status),
+                transaction_id=facts.transaction_ids,
+                no_id=facts.no_id,
+                server_id=chunk.server_ids,
+                flags=np.where(facts.no_flags, np.uint16(0), facts.flags),
+                position=chunk.positions,
+                stop=chunk.stops,
+                shape=facts.batches,
+                rows=rows,
+            )
+        )
+        self._first_event += count
+
+    def _add_rows(self, chunk: EventChunk, count: int) -> None:
+        """Keep what the walker found of the next `count` rows."""
+        shapes = self._walk.register.shapes
+        for shape in shapes[len(self.shapes) :]:
+            self.shapes.add(shape)
+        batch, event = (array[:count] for array in self._walk.rows[:2])
+        number = self._walk.rows[2][:count]
+        start, between, end = (self._walk.rows[4][:count].astype(np.int64) + chunk.base).T
+        has_before, has_after = (
+            np.array([bool(bitmap) for bitmap in bitmaps], np.bool_)[batch]
+            for bitmaps in (self.shapes.before, self.shapes.after)
+        )
+        values: tuple[UInt64, UInt64] = np.zeros(count, np.uint64), np.zeros(count, np.uint64)
+        keys = []
+        order, bounds = by_kind(batch, count, len(shapes))
+        for place in np.flatnonzero(np.diff(bounds)).tolist():
+            rows = order[bounds[place] : bounds[place + 1]]
+            cells = cells_of(self._walk.cells, self._walk.rows[3], rows, shapes[place].width)
+            try:
+                if self.shapes.of_status[place]:
+                    self._add_status(shapes[place], chunk, cells, event[rows] + self._first_event, number[rows])
+                    continue
+                keys.append(self._keys(place, shapes[place], chunk, cells, rows))
+                self._put_values(shapes[place], chunk, cells, rows, values)
+            except (FormatError, ColumnFaultError):
+                raise UnreadableError from None
+        data, offsets = put_keys(keys, count)
+        buckets = np.empty(count, np.int32)
+        buckets_of(data, offsets, self._buckets, buckets)
+        self._rows.append(
+            Rows(
+                event=event + self._first_event,
+                number=number.copy(),
+                source=np.full(count, len(self.sources) - 1, np.int32),
+                before_start=start,
+                before_size=np.where(has_before, between - start, -1),
+                after_start=between,
+                after_size=np.where(has_after, end - between, -1),
+                before_value=values[0],
+                after_value=values[1],
+                bucket=buckets,
+                key_size=np.diff(offsets),
+                keys=data,
+            )
+        )
+
+    def _keys(self, place: int, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64) -> KeyRows:
+        """Return the keys of rows of one shape."""
+        number = self.shapes.table[place]
+        table = self.shapes.numbers.tables[number]
+        columns = shape.before_columns if shape.before is not None else shape.after_columns
+        cell_of = {column.ordinal: cell for column, cell in zip(columns, cells, strict=False)}
+        parts = [
+            key_parts(
+                table.columns[ordinal],
+                slices(shape.layout.codecs[ordinal], chunk.data, chunk.base, cell_of[ordinal]),
+            )
+            for ordinal in table.key_ordinals
+        ]
+        return KeyRows(number, rows, parts)
+
+    def _put_values(
+        self, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64, values: tuple[UInt64, UInt64]
+    ) -> None:
+        """Put the values of the resolve column of rows of one shape into `values`, before and after."""
+        resolve = self.shapes.numbers.resolve_ordinal(shape.layout.table)
+        split = len(shape.before_columns)
+        for columns, chosen, out in (
+            (shape.before_columns, cells[:split], values[0]),
+            (shape.after_columns, cells[split:], values[1]),
+        ):
+            for column, cell in zip(columns, chosen, strict=True):
+                if column.ordinal == resolve:
+                    out[rows] = _compared(column, chunk, cell)
+
+    def _add_status(self, shape: BatchShape, chunk: EventChunk, cells: Cells, event: Int64, number: Int32) -> None:
+        """Keep rows of `ndb_apply_status` of one shape."""
+        if shape.after is None:
+            return
+        if len(shape.after) <= _LOG_NAME:
+            raise UnreadableError
+        chosen = cells[len(shape.before_columns) :]
+        server_id, epoch, log_name = (
+            slices(shape.layout.codecs[shape.after[place]], chunk.data, chunk.base, chosen[place])
+            for place in (_SERVER_ID, _EPOCH, _LOG_NAME)
+        )
+        numbers = [read_numbers(each.data, each.starts, each.lengths) for each in (server_id, epoch)]
+        if not all(valid for _, valid in numbers):
+            raise UnreadableError
+        (server_ids, _), (epochs, _) = numbers
+        self._status.append(StatusRows(event, number, server_ids, epochs, log_name.lengths > 0))
+
+
+def _wanted_columns(table: Table, numbers: TableNumbers) -> Sequence[str]:
+    resolve = numbers.resolve_ordinal(table.full_name)
+    return [*table.primary_key, *([] if resolve is None else [table.columns[resolve].name])]
+
+
+def _compared(column: ImageColumn, chunk: EventChunk, cells: Cells) -> UInt64:
+    """Return values as conflict functions compare them: 0 for NULL, for negative values and for other types."""
+    array = column.array(chunk.data, chunk.base, cells)
+    if not pa.types.is_integer(array.type):
+        return np.zeros(len(cells), np.uint64)
+    values = array.fill_null(0)
+    if pa.types.is_signed_integer(array.type):
+        values = pc.max_element_wise(values, pa.scalar(0, array.type))
+    return np.asarray(values.to_numpy()).astype(np.uint64)

@@ -1,0 +1,173 @@
+"""
+Runs the tasks of a job on Spark.
+"""
+
+from __future__ import annotations
+
+import gc
+import pickle
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from typing import Any, TypeVar
+
+import pyarrow as pa
+from pyspark import SparkContext, StatusTracker, cloudpickle
+from pyspark.sql import SparkSession
+
+from conflict.jobs.runner import Progress, Runner
+
+__all__ = ["context_of", "spark_runner"]
+
+Task = TypeVar("Task")
+Result = TypeVar("Result")
+_POLL_SECONDS = 0.5  # each question costs the JVM a hundredth of a second
+# Spark tasks per core: few, because starting one has a cost; enough for all cores to end at about the same time.
+_PER_CORE = 8
+# Tasks that are pickled as one: what they share is shipped once, but each task unpickles its neighbours too.
+_TOGETHER = 64
+_MANY_OBJECTS = 30_000
+
+
+def context_of(spark: SparkSession) -> SparkContext | None:
+    """Return the context of a session; None for a remote session (Spark Connect), which has none."""
+    context: SparkContext | None = getattr(spark, "_sc", None)
+    return context
+
+
+def spark_runner(spark: SparkSession) -> Runner:
+    """Return a runner that spreads tasks over Spark."""
+    return partial(_run_tasks, spark)
+
+
+def _run_tasks(
+    spark: SparkSession, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
+) -> list[Result]:
+    """
+    Run `function` on every task and return the results in order.
+
+    Args:
+        spark: The session.
+        function: Anything that can be pickled, and run twice without harm.
+        tasks: Small work descriptions.
+        progress: Called with the tasks done and their number.
+
+    Raises:
+        Exception: Whatever `function` raised, with its fields.
+    """
+    if not tasks:
+        return []
+    groups = (tasks[first : first + _TOGETHER] for first in range(0, len(tasks), _TOGETHER))
+    work = [cloudpickle.dumps(group) for group in groups]  # type: ignore[no-untyped-call]  # pyspark ships it untyped
+
+    def run(number: int) -> bytes:
+        group, place = divmod(number, _TOGETHER)
+        return _outcome(function, work[group], place)
+
+    parts = _parts(spark, len(tasks))
+    with _watch(spark, parts, lambda done, _: progress(len(tasks) * done // parts, len(tasks))):
+        results = [pickle.loads(outcome) for outcome in _spread(spark, run, len(tasks), parts)]
+    for error, _ in results:
+        if error is not None:
+            raise error
+    return [result for _, result in results]
+
+
+def _spread(spark: SparkSession, run: Callable[[int], bytes], count: int, parts: int) -> list[bytes]:
+    """
+    Return `run(number)` for each number below `count`, in order, computed by `parts` Spark tasks.
+
+    An RDD starts in half the time of a data frame, which Spark plans anew each time; but a remote session has only data
+    frames.
+    """
+    context = context_of(spark)
+    if context is not None:
+        return context.parallelize(range(count), parts).map(run).collect()
+
+    def run_all(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for batch in batches:
+            for number in batch.column(0).to_pylist():
+                columns = [pa.array([number], pa.int64()), pa.array([run(number)], pa.binary())]
+                yield pa.record_batch(columns, names=["task", "result"])
+
+    rows = spark.range(0, count, 1, parts).mapInArrow(run_all, "task long, result binary").collect()
+    return [row["result"] for row in sorted(rows, key=lambda row: row["task"])]
+
+
+def _parts(spark: SparkSession, tasks: int) -> int:
+    """
+    Return how many Spark tasks run `tasks` tasks of ours, several of them one after the other.
+
+    A Spark task costs some hundredths of a second, as much as a small bucket.
+    """
+    context = context_of(spark)
+    if context is None:
+        return tasks
+    together = -(-tasks // (_PER_CORE * context.defaultParallelism))
+    return -(-tasks // together)  # so that each of them runs nearly the same number of ours
+
+
+def _outcome(function: Callable[[Task], Result], group: bytes, place: int) -> bytes:
+    """Return (error, result) of one task, pickled, so that an error reaches the driver with its class and fields."""
+    try:
+        return pickle.dumps((None, function(pickle.loads(group)[place])))
+    except Exception as error:  # noqa: BLE001  # raised again by the driver
+        return pickle.dumps((error, None))
+    finally:
+        _exempt_from_collection()
+
+
+def _exempt_from_collection() -> None:
+    """
+    Exempt all objects that exist by now from garbage collection.
+
+    Spark's worker collects garbage after every task. To go through all objects of numba and pyarrow each time takes a
+    fifth of the time of resolving a bucket.
+    """
+    if len(gc.get_objects()) > _MANY_OBJECTS:
+        gc.collect()
+        gc.freeze()
+
+
+@contextmanager
+def _watch(spark: SparkSession, total: int, progress: Progress) -> Iterator[None]:
+    """Report how many Spark tasks are done while a job runs, and at its end that all are."""
+
+    def report(done: int) -> None:
+        progress(min(done, total), total)
+
+    context = context_of(spark)
+    with _notified(spark, report) if context is None else _polling(context.statusTracker(), report):
+        yield
+    report(total)
+
+
+@contextmanager
+def _notified(spark: SparkSession, report: Callable[[int], None]) -> Iterator[None]:
+    def handler(*, stages: Iterable[Any] | None, **_: object) -> None:
+        report(sum(stage.num_completed_tasks for stage in stages or ()))
+
+    spark.registerProgressHandler(handler)  # type: ignore[arg-type]  # it is called with names
+    try:
+        yield
+    finally:
+        spark.removeProgressHandler(handler)  # type: ignore[arg-type]  # as above
+
+
+@contextmanager
+def _polling(tracker: StatusTracker, report: Callable[[int], None]) -> Iterator[None]:
+    finished = threading.Event()
+
+    def ask() -> None:
+        while not finished.wait(_POLL_SECONDS):
+            stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+            report(sum(stage.numCompletedTasks for stage in stages if stage is not None))
+
+    thread = threading.Thread(target=ask, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        finished.set()
+        thread.join()

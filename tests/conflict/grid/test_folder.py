@@ -1,0 +1,182 @@
+"""Folders of Parquet and JSON."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import SparkSession
+
+from conflict.grid.columns import GridColumns
+from conflict.grid.folder import Folder
+from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, never_null, part
+
+HIGH = [0, 2**63 - 1, 2**63, 2**64 - 1]
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Folder:
+    """Return a folder that does not exist yet."""
+    return Folder(str(tmp_path / "history"))
+
+
+def schedule_of(epochs: list[int]) -> pa.Table:
+    """Return epoch applies with these epochs."""
+    count = len(epochs)
+    columns = [["A"] * count, ["B"] * count, epochs, epochs[::-1], [-1] * count, [True] * count]
+    columns += [[False] * count, epochs, [-1] * count]
+    return pa.table(
+        [pa.array(column, field.type) for column, field in zip(columns, SCHEDULE, strict=True)], schema=SCHEDULE
+    )
+
+
+class TestTables:
+    """Parquet."""
+
+    @pytest.mark.parametrize("path", ["schedule.parquet", "deep/er/schedule.parquet"])
+    def test_round_trip(self, folder: Folder, path: str):
+        """Unsigned 64-bit numbers come back as they were; folders are made as needed."""
+        folder.write_table(path, schedule_of(HIGH))
+        read = folder.read_table(path, SCHEDULE)
+        assert read.schema == SCHEDULE
+        assert read.column("foreign_epoch").to_pylist() == HIGH
+        assert read.column("epoch").to_pylist() == HIGH[::-1]
+
+    def test_absent_and_empty_images(self, folder: Folder):
+        """An image that is not there stays apart from one without bytes."""
+        columns = [[b"\0", None], [None, b""]]
+        folder.write_table("images.parquet", pa.table([pa.array(each, pa.binary()) for each in columns], schema=IMAGES))
+        read = folder.read_table("images.parquet", IMAGES)
+        assert [read.column(name).to_pylist() for name in IMAGES.names] == columns
+
+    def test_some_columns(self, folder: Folder):
+        """Only the named columns are read, in that order."""
+        folder.write_table("schedule.parquet", schedule_of(HIGH))
+        read = folder.read_table("schedule.parquet", SCHEDULE, ["epoch", "applier"])
+        assert read.column_names == ["epoch", "applier"]
+        assert read.column("epoch").to_pylist() == HIGH[::-1]
+
+    def test_a_column_without_nulls_is_not_nullable(self, folder: Folder):
+        """Which is known without reading a value; a file that does not exist holds no NULL."""
+        kinds = {"all": pa.int64(), "some": pa.int64(), "none": pa.int64()}
+        columns = {"all": [None, None], "some": [None, 2], "none": [1, 2]}
+        folder.write_table("a.parquet", never_null(pa.table(columns, pa.schema(kinds))))
+        assert {name for name in kinds if folder.may_be_null("a.parquet", name)} == {"all", "some"}
+        assert folder.read_table("a.parquet", pa.schema(kinds)).to_pydict() == columns
+        assert not folder.may_be_null("b.parquet", "none")
+        assert GridColumns(folder, ["b.parquet", "a.parquet"], pa.schema(kinds)).may_be_null("some")
+
+    def test_spark_reads_every_encoding(self, folder: Folder, spark: SparkSession):
+        """Signed and unsigned integers, epochs, compared values and dictionaries are the same for other readers."""
+        dictionary = pa.dictionary(pa.int32(), pa.binary())
+        kinds = {"epoch": pa.uint64(), "key": pa.int32(), "before_value": pa.uint64(), "position": pa.uint64()}
+        kinds |= {"operation": pa.int8(), "columns": dictionary}
+        columns = [[epoch for epoch in HIGH for _ in range(20)], range(80), HIGH * 20, [None, *range(79)]]
+        columns += [[1, 2] * 40, [b"", b"\1\0"] * 40]
+        table = pa.table([pa.array(*each) for each in zip(columns, kinds.values(), strict=True)], pa.schema(kinds))
+        folder.write_table("a.parquet", table)
+        assert folder.read_table("a.parquet", table.schema).to_pylist() == table.to_pylist()
+        rows = spark.read.parquet(f"{folder.uri}/a.parquet").orderBy("key").collect()
+        assert [tuple(row) for row in rows] == [tuple(row.values()) for row in table.to_pylist()]
+
+    @pytest.mark.parametrize("schema", [CHANGES, KEYS, SCHEDULE])
+    def test_a_missing_part_is_empty(self, folder: Folder, schema: pa.Schema):
+        """A bucket that has no rows in a segment has no file."""
+        read = folder.read_table(part("changes", "A", 0, 0), schema)
+        assert (len(read), read.schema) == (0, schema)
+
+    def test_a_missing_part_of_some_columns(self, folder: Folder):
+        """It has the named columns."""
+        assert folder.read_table("none.parquet", SCHEDULE, ["epoch"]).schema.names == ["epoch"]
+
+    def test_several(self, folder: Folder):
+        """Files are joined in the order given; those that are missing add nothing."""
+        folder.write_table("0.parquet", schedule_of([1, 2]))
+        folder.write_table("2.parquet", schedule_of([2**64 - 1]))
+        read = folder.read_tables(("2.parquet", "1.parquet", "0.parquet"), SCHEDULE)
+        assert read.column("foreign_epoch").to_pylist() == [2**64 - 1, 1, 2]
+
+    def test_none(self, folder: Folder):
+        """No files are an empty table."""
+        assert folder.read_tables((), SCHEDULE).schema == SCHEDULE
+
+    def test_a_path_that_looks_partitioned(self, folder: Folder):
+        """Names such as ``cluster=A`` on the way add no columns."""
+        folder.write_table(part("keys", "A", 0, 1), schedule_of([5]))
+        assert folder.read_table(part("keys", "A", 0, 1), SCHEDULE).column_names == SCHEDULE.names
+
+    def test_long_decimals(self, folder: Folder):
+        """DECIMAL(65, 30) keeps all its digits."""
+        schema = pa.schema([("d", pa.decimal256(65, 30))])
+        digits = "9" * 35 + "." + "9" * 30
+        values = [Decimal(digits), None, Decimal("-" + digits)]
+        folder.write_table("d.parquet", pa.table([pa.array(values, schema[0].type)], schema=schema))
+        assert folder.read_table("d.parquet", schema).column("d").to_pylist() == values
+
+
+class TestFiles:
+    """JSON, and what is done with whole folders."""
+
+    def test_json(self, folder: Folder):
+        """A document comes back as it was; large numbers are exact."""
+        document = {"epoch": 2**64 - 1, "nested": [{"a": None}, "é"]}
+        folder.write_json("deep/history.json", document)
+        assert folder.read_json("deep/history.json") == document
+
+    def test_exists(self, folder: Folder):
+        """Files and folders are there once they were written."""
+        assert not folder.exists()
+        folder.write_json("deep/a.json", {})
+        assert folder.exists()
+        assert folder.exists("deep")
+        assert folder.exists("deep/a.json")
+        assert not folder.exists("deep/b.json")
+
+    def test_below(self, folder: Folder):
+        """A folder below is a part of it."""
+        folder.below("history").write_json("a.json", 1)
+        assert folder.read_json("history/a.json") == 1
+
+    def test_delete(self, folder: Folder):
+        """Files and folders can be deleted, and what is not there too."""
+        for name in ("a/1.json", "a/2.json", "b.json"):
+            folder.write_json(name, {})
+        folder.delete("b.json")
+        folder.delete("none.json")
+        folder.delete("none")
+        assert [folder.exists(name) for name in ("b.json", "a/1.json")] == [False, True]
+        folder.delete("a")
+        assert [folder.exists(name) for name in ("a", "")] == [False, True]
+        folder.delete()
+        folder.delete()
+        assert not folder.exists()
+
+    def test_move(self, folder: Folder, tmp_path: Path):
+        """A moved folder is at its target, whole, and gone where it was."""
+        folder.write_json("deep/a.json", 5)
+        target = Folder(str(tmp_path / "moved" / "to"))
+        folder.move_to(target)
+        assert target.read_json("deep/a.json") == 5
+        assert not folder.exists()
+
+    def test_uri(self, tmp_path: Path):
+        """A URI is a folder as well."""
+        folder = Folder(f"file://{tmp_path}/x")
+        folder.write_json("a.json", 7)
+        assert Folder(f"{tmp_path}/x").read_json("a.json") == 7
+
+
+def test_arrays_are_replaced_whole(tmp_path: Path) -> None:
+    """Arrays keep their types; who has mapped a file keeps its content when it is replaced."""
+    folder = Folder(str(tmp_path))
+    first = {"epoch": np.array([2**63, 2**64 - 1], np.uint64), "key": np.zeros(0, np.int32)}
+    folder.write_arrays("rows.arrow", first)
+    seen = folder.read_arrays("rows.arrow")
+    folder.write_arrays("rows.arrow", {"epoch": np.arange(1, dtype=np.uint64)})
+    assert {name: (each.dtype, each.tolist()) for name, each in seen.items()} == {
+        "epoch": (np.uint64, [2**63, 2**64 - 1]),
+        "key": (np.int32, []),
+    }
+    assert folder.read_arrays("rows.arrow")["epoch"].tolist() == [0]
+    assert [path.name for path in tmp_path.iterdir()] == ["rows.arrow"]

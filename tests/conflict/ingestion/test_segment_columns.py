@@ -1,0 +1,279 @@
+"""A segment read in columns: the parts, epochs and errors that the scalar reader finds."""
+
+from __future__ import annotations
+
+import struct
+import tempfile
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from conflict.conformance.case import ConflictCase
+from conflict.errors import ConflictError
+from conflict.grid.epoch_files import epochs_table, read_summaries
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import load_manifest
+from conflict.grid.part_builder import PartBuilder
+from conflict.grid.tables import TableNumbers, table_numbers
+from conflict.history.epochs import EpochReader, read_epochs
+from conflict.history.schedule import summarize
+from conflict.ingestion.segment_arrays import UnreadableError
+from conflict.ingestion.segment_columns import read_columns
+from conflict.ingestion.segment_records import load_record
+from conflict.ingestion.segment_task import SegmentTask, read_segment
+from conflict.ingestion.segments import Segment, plan_segments
+from ndb_formats.errors import FormatError
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+from tests.conflict.growing import DEMO, Recording, ingested
+from tests.conflict.raw_events import (
+    BEGIN,
+    COMMIT,
+    HIDDEN_ID,
+    HIDDEN_MAP,
+    LONG,
+    MAPS,
+    OTHER,
+    OWN,
+    SCHEMA,
+    TABLE_MAP,
+    WRITE,
+    XID,
+    Raw,
+    delete,
+    insert,
+    payload,
+    status,
+    update,
+)
+from tests.corpora import RECORDINGS as BUNDLED
+from tests.corpora import SHARED
+from tests.ndb_formats.building import MAGIC, description_event, query_body, rows_body, table_map_body
+
+RECORDINGS = BUNDLED / "conflict"
+TABLES = Schema(tuple(table for table in SCHEMA.tables if table.name == "t"))
+NUMBERS = TableNumbers(TABLES.tables, {"d.t": "x"})
+BUCKETS = 3
+
+
+def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers) -> bool:
+    """Read a segment both ways and compare everything; return whether it could be read in columns."""
+    reader, builder = EpochReader(server_id, schema), PartBuilder(numbers, BUCKETS, [str(segment.file)])
+    summaries, error = [], None
+    try:
+        for epoch in read_epochs([segment.file], reader, {str(segment.file): (segment.start, segment.stop)}):
+            builder.add(epoch)
+            summaries.append(summarize(epoch))
+    except (FormatError, ConflictError) as fault:
+        error = fault
+    try:
+        found = read_columns(segment, server_id, schema, numbers, BUCKETS, 0)
+    except UnreadableError:
+        assert error is not None or segment.stop <= segment.start + 4, "only what is wrong is left to the scalar reader"
+        return False
+    assert (type(found.error), str(found.error)) == (type(error), str(error))
+    assert found.epochs.to_pylist() == epochs_table(summaries).to_pylist()
+    assert found.settled == reader.settled
+    assert found.left_out == (reader.rows_pending if error is not None else 0)
+    assert found.types == {name: layout.types for name, layout in reader.layouts.items()}
+    expected, parts = list(builder.tables()), list(found.parts)
+    assert [part[0] for part in parts] == [part[0] for part in expected]
+    for part, other in zip(parts, expected, strict=True):
+        for table, scalar in zip(part[1:], other[1:], strict=True):
+            table.validate(full=True)
+            assert table.schema == scalar.schema
+            assert table.to_pylist() == scalar.to_pylist()
+    return True
+
+
+def check_case(folder: Path, segment_bytes: int) -> int:
+    """Compare every segment of a recorded case; return how many there are."""
+    configuration = ConflictCase.load(folder).configuration()
+    numbers = table_numbers(configuration)
+    segments = [
+        (cluster.server_id, attrs.evolve(segment, number=0))
+        for cluster in configuration.clusters
+        for segment in plan_segments(cluster.files, segment_bytes).segments
+    ]
+    for server_id, segment in segments:
+        assert check(segment, server_id, configuration.data_schema, numbers)
+    return len(segments)
+
+
+CASES = sorted(path.parent for path in RECORDINGS.glob("*/*/A.binlog.000001"))
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_recordings(case: Path):
+    """All bundled recordings."""
+    assert check_case(case, 1 << 30) == 2
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
+def test_the_whole_corpus():
+    """Every case, in short segments."""
+    folders = [path.parent for path in (SHARED / "conformance" / "conflict").glob("*/*/scenario.json")]
+    assert len(folders) > len(CASES)
+    assert sum(check_case(folder, 4000) for folder in folders) >= 2 * len(folders)
+
+
+def event(raw: Raw) -> bytes:
+    """Return the bytes of an event in a file."""
+    code, server, body = raw
+    data = struct.pack("<IBIIIH", 1_700_000_000, code, server, 19 + len(body) + 4, 0, 0) + body
+    return data + zlib.crc32(data).to_bytes(4, "little")
+
+
+def check_raws(raws: Sequence[Raw], cut: int = 0) -> bool:
+    """Compare what both readers make of events, of which the last bytes may be missing."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "binlog.000001"
+        content = MAGIC + description_event() + b"".join(map(event, raws))
+        file.write_bytes(content[: len(content) - cut])
+        return check(Segment(0, file, 0, len(content) - cut), OWN, TABLES, NUMBERS)
+
+
+def epoch(number: int, *raws: Raw) -> list[Raw]:
+    """Return the events of an epoch."""
+    return [BEGIN, *MAPS, status(OWN, number), *raws, COMMIT]
+
+
+OTHER_MAP = table_map_body(LONG + b"\x08" + LONG, b"", table_id=9, database=b"d", optional=[(1, b"\x80")])
+NARROW_MAP = table_map_body(LONG + b"\x03" + LONG, table_id=9, database=b"d")
+DDL: Raw = (2, OWN, query_body(b"d", b"CREATE TABLE other (a INT)"))
+ids = st.sampled_from([None, 1, 2, 3, 2**63, 2**64 - 1])
+flag = st.sampled_from([0, 0, 0, 1, 2, 4, 3])
+author = st.sampled_from([OWN, OWN, OWN, OTHER])
+keys = st.integers(0, 5)
+values = st.sampled_from([0, 1, 5, 2**63, 2**64 - 1])
+changes: st.SearchStrategy[Raw] = st.one_of(
+    st.builds(
+        lambda *a: insert(a[0], a[1], transaction=a[2], flags=a[3], author=a[4]), keys, values, ids, flag, author
+    ),
+    st.builds(
+        lambda *a: update(a[0], a[1], transaction=a[2], flags=a[3], author=a[4]), keys, values, ids, flag, author
+    ),
+    st.builds(lambda *a: delete(a[0], transaction=a[1], flags=a[2], author=a[3]), keys, ids, flag, author),
+    st.builds(status, st.just(OTHER), st.integers(1, 4), ids, st.sampled_from([b"", b"l"])),
+    st.builds(lambda a: insert(a, table_id=9), keys),
+    st.sampled_from([(TABLE_MAP, OWN, OTHER_MAP), (TABLE_MAP, OWN, HIDDEN_MAP), DDL]),
+)
+
+
+@st.composite
+def binlogs(draw: st.DrawFn) -> list[Raw]:
+    """Return the events of a binlog that is, nearly always, fine."""
+    raws: list[Raw] = []
+    for number in range(draw(st.integers(0, 5))):
+        inner = [(TABLE_MAP, OWN, OTHER_MAP), *draw(st.lists(changes, max_size=8))]
+        whole = epoch(number + 1, *inner)
+        kind = draw(st.sampled_from(["plain"] * 5 + ["packed", "xid", "other engine", "unfinished", "late status"]))
+        if kind == "packed":
+            whole = [payload(whole)]
+        elif kind == "xid":
+            whole[-1] = (XID, OWN, bytes(8))
+        elif kind == "other engine":
+            whole = [BEGIN, *MAPS, (TABLE_MAP, OWN, HIDDEN_MAP), COMMIT]
+        elif kind == "unfinished":
+            whole = whole[:-1]
+        elif kind == "late status":
+            whole = [*whole[:3], *whole[4:-1], whole[3], COMMIT]
+        raws += whole
+    return raws
+
+
+@given(raws=binlogs(), cut=st.integers(0, 90))
+@settings(max_examples=60)
+@example(raws=epoch(1, insert(1), insert(2, transaction=2), update(1, 5), insert(3, transaction=2)), cut=0)
+@example(raws=epoch(1, insert(1), status(OTHER, 4, 1), insert(2, transaction=None), status(OTHER, 5)), cut=0)
+@example(raws=[payload(epoch(1, insert(1)))], cut=0)
+def test_any_binlog(raws: list[Raw], cut: int):
+    """Groups that interleave, applied epochs, packed transactions, files that end anywhere."""
+    check_raws(raws, cut)
+
+
+def _rows_of_nothing() -> Raw:
+    return WRITE, OWN, rows_body(b"", 3, [[0, 1, 2]])
+
+
+FAULTS: dict[str, list[Raw]] = {
+    "outside a transaction": [*MAPS, insert(1)],
+    "no Table_map": [BEGIN, insert(1), COMMIT],
+    "no epoch": [BEGIN, *MAPS, insert(1), COMMIT],
+    "epochs do not rise": [*epoch(2, insert(1)), *epoch(2, insert(2))],
+    "other columns than the definition": epoch(1, (TABLE_MAP, OWN, NARROW_MAP), insert(1, table_id=9)),
+    "no key in the image": epoch(1, (WRITE, OWN, rows_body(b"\0" + bytes(8), 3, [[1]]))),
+    "partial JSON": epoch(1, (39, OWN, rows_body(b"", 3, [[0], [1]]))),
+    "an old rows event": epoch(1, (20, OWN, b"")),
+    "a row that is too short": epoch(1, (WRITE, OWN, rows_body(b"\0" + bytes(8), 3, [[0, 1, 2]]))),
+    "a broken payload": [*epoch(1, insert(1)), (40, OWN, b"\x01\x01\x05")],
+}
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_faults_are_left_to_the_scalar_reader(name: str):
+    """What is wrong is noticed, and what is right is read."""
+    assert check_raws(epoch(1, insert(1)))
+    found = check_raws(FAULTS[name])
+    assert found == (name == "a broken payload")  # which the pass over the events already notices
+
+
+def test_rows_events_without_rows():
+    """They still begin a group."""
+    assert check_raws(epoch(1, _rows_of_nothing(), insert(2, transaction=2), delete(1, transaction=3)))
+
+
+def test_a_table_without_a_key():
+    """The scalar reader refuses it."""
+    numbers = TableNumbers(SCHEMA.tables, {})
+    raw = WRITE, OWN, rows_body(b"\0" + bytes(8), 2, [[0, 1]], table_id=HIDDEN_ID)
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "binlog.000001"
+        file.write_bytes(
+            MAGIC + description_event() + b"".join(map(event, epoch(1, (TABLE_MAP, OWN, HIDDEN_MAP), raw)))
+        )
+        assert not check(Segment(0, file, 0, file.stat().st_size), OWN, SCHEMA, numbers)
+
+
+def test_a_damaged_segment_keeps_what_comes_before(tmp_path: Path):
+    """Its record says why, how many rows are left out, and where the last whole epoch ends."""
+    file = tmp_path / "binlog.000001"
+    head = MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1), insert(2))))
+    file.write_bytes(head + b"".join(map(event, [BEGIN, *MAPS, insert(3), insert(4), (WRITE, OWN, b"")])))
+    history = Folder(str(tmp_path / "history"))
+    segment = Segment(0, file, 4, file.stat().st_size)
+    read_segment(SegmentTask("A", OWN, (str(file),), segment, TABLES, NUMBERS, 1, history))
+    record = load_record(history, "A", 0)
+    assert (record.facts.first_epoch, record.facts.last_epoch, record.facts.changes) == (1, 1, 2)
+    assert (record.facts.start, record.facts.stop, record.left_out) == (4, len(head), 2)
+    assert record.error is not None
+    assert "WRITE_ROWS_EVENT" in record.error
+
+
+def test_summaries_come_back(tmp_path: Path):
+    """What the schedule is derived from survives the disk."""
+    demo = Recording.copy(DEMO, tmp_path / "demo")
+    history = Folder(str(tmp_path / "history"))
+    ingested(demo, history)
+    manifest = load_manifest(history)
+    assert manifest is not None
+    for cluster in demo.configuration.clusters:
+        reader = EpochReader(cluster.server_id, demo.configuration.data_schema)
+        expected = [summarize(each) for each in read_epochs(cluster.files, reader)]
+        assert read_summaries(history, cluster.name, len(manifest.segments[cluster.name])) == expected
+    assert read_summaries(history, "none", 3) == []
+
+
+def test_schema_without_the_table():
+    """Rows of tables that are not read are ignored; the epoch stays."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "binlog.000001"
+        file.write_bytes(MAGIC + description_event() + b"".join(map(event, epoch(1, insert(1)))))
+        other = parse_schema("CREATE TABLE other (k INT PRIMARY KEY)", database="d")
+        assert check(Segment(0, file, 0, file.stat().st_size), OWN, other, TableNumbers(other.tables, {}))

@@ -1,0 +1,77 @@
+"""`spark.read.format("ndb_binlog")`: row changes as a DataFrame."""
+
+from decimal import Decimal
+from pathlib import Path
+
+import pytest
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from conflict.jobs.data_source import register
+
+DEMO = Path(__file__).parents[2] / "recordings" / "demo"
+PROBE = Path(__file__).parents[2] / "recordings" / "conflict" / "max" / "probe_type8"
+
+
+def _read(spark: SparkSession, path: Path, **options: str) -> DataFrame:
+    register(spark)
+    return spark.read.format("ndb_binlog").options(**options).load(str(path))
+
+
+def test_rows_are_read_with_epoch_transaction_and_images(spark: SparkSession) -> None:
+    """A delete of type 8 holds its key alone, in the before image; epochs and transaction ids are exact decimals."""
+    rows = _read(spark, PROBE / "B.binlog.000001").where("operation = 'DELETE_ROW'").collect()
+    (row,) = [row for row in rows if row.server_id == 2]
+    assert row.before == {"@1": "2"}
+    assert row.after is None
+    assert (row.database, row.table, row.flags) == ("cft", "t1", [])
+    assert Decimal(3079491551268) == row.epoch
+    assert isinstance(row.transaction_id, Decimal)
+
+
+def test_absent_null_and_empty_are_three_things(spark: SparkSession) -> None:
+    """An absent column is not in the map; a NULL is a null in it."""
+    frame = _read(spark, DEMO / "A.binlog.000001", schema=str(DEMO / "schema.sql"), tables="cft.t1")
+    updates = frame.where("operation = 'UPDATE_ROW'").collect()
+    assert all("k" in row.before and "k" not in row.after for row in updates)
+    nulls = [row.after for row in frame.collect() if row.after and "s" in row.after and row.after["s"] is None]
+    assert nulls
+
+
+def test_epochs_can_be_chosen(spark: SparkSession) -> None:
+    """startEpoch and endEpoch are inclusive."""
+    every = _read(spark, DEMO)
+    epochs = sorted({row.epoch for row in every.select("epoch").collect()})
+    some = _read(spark, DEMO, startEpoch=str(epochs[2]), endEpoch=str(epochs[4]))
+    assert epochs[2:5] == sorted({row.epoch for row in some.select("epoch").collect()})
+
+
+def test_tables_can_be_chosen(spark: SparkSession) -> None:
+    """Only the tables that are named are read; mysql.ndb_apply_status only if it is named."""
+    assert {"t2"} == {row.table for row in _read(spark, DEMO, tables="cft.t2").collect()}
+    assert {"t1", "t2", "plain"} == {row.table for row in _read(spark, DEMO).select("table").collect()}
+    status = _read(spark, DEMO / "A.binlog.000001", tables="mysql.ndb_apply_status")
+    assert {"ndb_apply_status"} == {row.table for row in status.collect()}
+
+
+def test_flags_are_named(spark: SparkSession) -> None:
+    """Refresh operations have the flag REFRESH."""
+    flags = [row.flags for row in _read(spark, DEMO / "A.binlog.000001").collect()]
+    assert [] in flags
+    assert flags.count(["REFRESH"]) == 18
+
+
+def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_path: Path) -> None:
+    """Reading to the end fails with file and position; reading up to an epoch before the cut does not."""
+    file = tmp_path / "binlog.000001"
+    file.write_bytes((DEMO / "A.binlog.000001").read_bytes()[:9000])
+    with pytest.raises(PySparkException, match=r"binlog\.000001, position \d+"):
+        _read(spark, file).collect()
+    first = min(row.epoch for row in _read(spark, DEMO / "A.binlog.000001").select("epoch").collect())
+    assert _read(spark, file, endEpoch=str(first)).count() > 0
+
+
+def test_unknown_options_are_refused(spark: SparkSession) -> None:
+    """A misspelt option is an error that lists the options there are."""
+    with pytest.raises(PySparkException, match="options are path, tables, startEpoch, endEpoch, schema"):
+        _read(spark, DEMO, startepochs="1").collect()
