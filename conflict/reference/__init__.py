@@ -1,5 +1,6 @@
 """
-The reference engine: replays a History change by change, as an NDB applier does.
+The reference engine: replays a History change by change, as NDB appliers do.
 
-It is the definition of right, and recordings alone judge it. Scalar, obvious, complete.
+It defines which results are right, and recordings of real clusters are its only judge. It is scalar and complete, and
+prefers clarity to speed.
 """

@@ -13,6 +13,7 @@ from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import ClusterResult, Outcome
+from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
@@ -63,6 +64,21 @@ class ReplayedCluster:
     def __attrs_post_init__(self) -> None:
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
+    @property
+    def name(self) -> str:
+        """Its name."""
+        return self.cluster.name
+
+    @property
+    def server_id(self) -> int:
+        """Server id of its logging and applying server."""
+        return self.cluster.server_id
+
+    @property
+    def role(self) -> Role:
+        """Its role for the functions that have roles."""
+        return self.cluster.role
+
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""
         epoch, position = transaction.epoch, (transaction.epoch, transaction.group)
@@ -73,7 +89,7 @@ class ReplayedCluster:
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
             self.earlier.setdefault(key, []).append((position, row))
             self.store.write(change, local=True, epoch=epoch)
-            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.cluster.server_id))
+            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
@@ -83,18 +99,18 @@ class ReplayedCluster:
         return [
             entry
             for entry in source.log.get(epoch, [])
-            if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
+            if isinstance(entry, LoggedChange) and entry.server_id != self.server_id
         ]
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)
         self.earlier.clear()
-        # Only the first applier that applied an own epoch reports it: that one is the next cluster of the ring.
+        # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
-        self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.cluster.name, 0))
+        self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))
         if apply.traced:
             logged = self.relayed.setdefault(apply.epoch, {})
-            logged[source.cluster.name] = max(logged.get(source.cluster.name, 0), apply.foreign_epoch)
+            logged[source.name] = max(logged.get(source.name, 0), apply.foreign_epoch)
             if self.relays:
-                logged.update({name: epoch for name, epoch in came_back.items() if name != self.cluster.name})
+                logged.update({name: epoch for name, epoch in came_back.items() if name != self.name})

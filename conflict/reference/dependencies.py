@@ -1,8 +1,8 @@
 """
-Which transactions of one foreign epoch depend on which.
+Dependencies between the transactions of one foreign epoch.
 
 Source: MySQL manual, "NDB$EPOCH_TRANS": a transaction that touches a row which an earlier one touched depends on
-it, and is in conflict if that one is.
+that one, and is in conflict if that one is.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ __all__ = ["DependencyTracker"]
 @attrs.define
 class DependencyTracker:
     """
-    The transactions of one foreign epoch, known by their group in it.
+    The transactions of one foreign epoch, identified by their groups.
 
     Attributes:
-        conflicting: Transactions that had a conflict themselves.
+        conflicting: Transactions with an operation in conflict.
     """
 
     conflicting: set[int] = attrs.field(factory=set)
@@ -28,7 +28,7 @@ class DependencyTracker:
     _dependents: dict[int, set[int]] = attrs.field(factory=dict)
 
     def touch(self, row: RowKey, transaction: int) -> None:
-        """Note that a transaction touches a row, whatever comes of it; call in the order of the binlog."""
+        """Note that a transaction touches a row, whatever the decision is; call in the order of the log."""
         previous = self._last.get(row, transaction)
         if previous != transaction:
             self._dependents.setdefault(previous, set()).add(transaction)

@@ -53,7 +53,7 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
     """Yield one event per row that the pass changed and does not refresh: reflected, or relayed to a third cluster."""
     cluster = final.cluster
     for key, changed in final.changed.items():
-        foreign = changed.server_id != cluster.cluster.server_id
+        foreign = changed.server_id != cluster.server_id
         if key in final.refreshes or (foreign and not cluster.relays):
             continue
         event = merged_change(
@@ -75,7 +75,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     for key, change in final.refreshes.items():
         row = cluster.store.get(key)
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
-        yield LoggedChange(event, final.apply.group, -1, cluster.cluster.server_id)
+        yield LoggedChange(event, final.apply.group, -1, cluster.server_id)
         if row is not None:
             cluster.store.put(key, attrs.evolve(row, local=True, epoch=final.apply.epoch))
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
@@ -97,7 +97,7 @@ def _effects(final: EpochPass) -> dict[RowKey, Effect]:
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
     return Outcome(
-        applier=final.cluster.cluster.name,
+        applier=final.cluster.name,
         source=final.source.name,
         source_epoch=final.apply.foreign_epoch,
         epoch=final.apply.epoch,

@@ -1,8 +1,8 @@
 """
-What a cluster logs, as the next applier gets it: its own changes, and what its applier adds.
+What a cluster logs for the next applier: its own changes, and the changes of its applier.
 
-What one NDB transaction did to a row is one event: insert and update are an insert, update and delete
-a delete, delete and insert an update, insert and delete nothing.
+An NDB transaction logs one event per row: an insert and an update are logged as an insert, an update and a delete as a
+delete, a delete and an insert as an update, an insert and a delete not at all.
 
 Source: `docs/concepts.md`, "What an NDB binlog holds".
 """
@@ -22,7 +22,7 @@ from ndb_formats.types.values import Value
 
 __all__ = ["FROM_AN_APPLIER", "ExceptionRow", "LogEntry", "LoggedChange", "merged_change", "refresh_change"]
 
-# Events that an applier makes belong to its own NDB transaction, whose id no History holds.
+# The events of an applier belong to its own NDB transaction, whose id a History does not hold.
 FROM_AN_APPLIER = 2**64 - 1
 
 
@@ -34,8 +34,8 @@ class LoggedChange:
     Attributes:
         change: The operation.
         group: Group of the epoch to which it belongs.
-        ordinal: Its number among the cluster's own changes of the epoch; -1 for what its applier added.
-        server_id: Server that it counts as coming from; that server's cluster does not take it again.
+        ordinal: Its number among the cluster's own changes of the epoch; -1 for a change of its applier.
+        server_id: Server under whose id it is logged; that server's cluster does not apply it again.
     """
 
     change: RowChange
@@ -45,7 +45,7 @@ class LoggedChange:
 
     @property
     def row(self) -> RowKey:
-        """Its row."""
+        """The row that it changes."""
         return self.change.table, self.change.key
 
 
@@ -70,12 +70,12 @@ def merged_change(
     flags: ConflictFlag = NO_FLAGS,
 ) -> RowChange | None:
     """
-    Return the one event that a table's format makes of all that an NDB transaction did to a row.
+    Return the one event that an NDB transaction logs for a row, in the format of its table.
 
     Args:
         setup: The table.
-        layout: How its rows are read.
-        change: One of the operations; it names the row.
+        layout: Layout of its rows.
+        change: One of the operations, which identifies the row.
         before: The row before the transaction.
         after: The row after it.
         written: Positions of the columns that the transaction wrote.
@@ -107,19 +107,19 @@ def _image(layout: RowLayout, row: Row | None, columns: tuple[int, ...] | None) 
     if columns is None:
         return None
     assert row is not None
-    present = tuple(place for place in columns if place in row.payloads)
-    return RowImage(layout, present, tuple(row.payloads[place] for place in present))
+    present = tuple(ordinal for ordinal in columns if ordinal in row.payloads)
+    return RowImage(layout, present, tuple(row.payloads[ordinal] for ordinal in present))
 
 
 def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row: Row | None) -> RowChange:
     """
-    Return the event that sends a row again as it stands: a write with all it holds, or a delete.
+    Return the event that refreshes a row: a write of all its columns, or a delete if it is missing.
 
     Args:
         setup: Its table.
-        layout: How its rows are read.
-        change: The operation that was rejected; it names the row.
-        row: The row; None if it is not there.
+        layout: Layout of its rows.
+        change: The operation that was rejected, which identifies the row.
+        row: The row as it is now; None if it is missing.
     """
     if row is None:
         operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
@@ -129,7 +129,7 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
 
 
 def _key_image(setup: TableSetup, change: RowChange) -> RowImage:
-    """Return an image of the key columns alone, out of a change that carries them."""
+    """Return an image of the key columns alone, from a change that carries them."""
     source = change.before if change.before is not None else change.after
     assert source is not None
     present = tuple(sorted(setup.table.key_ordinals))

@@ -130,7 +130,7 @@ class EpochPass:
         change = entry.change
         setup = self.cluster.setups.get(change.table)
         if setup is None or setup.refusal is not None:
-            message = no_such_table(change.table, self.cluster.cluster.name)
+            message = no_such_table(change.table, self.cluster.name)
             raise self.stopped(StopError.NO_SUCH_TABLE, change, message)
         if change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present):
             # The server skips an update with an empty after image before it does anything else.
@@ -154,7 +154,7 @@ class EpochPass:
 
     def _active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""
-        function, cluster = setup.function, self.cluster.cluster
+        function, cluster = setup.function, self.cluster
         if function is not None and function.spec.uses_role:
             if cluster.role is Role.NONE:
                 raise self.stopped(StopError.FROM_NDB, change, role_not_set(function, cluster.name))
@@ -176,7 +176,7 @@ class EpochPass:
             return decide_without_function(row, change, table)
         if function.spec.transactional and change.transaction_id is None:
             raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
-        if function.spec.uses_role and self.cluster.cluster.role is Role.SECONDARY:
+        if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
             return decide_as_secondary(row, change, table)
         missing = missing_image(change, function)
         if missing is not None:
@@ -188,15 +188,15 @@ class EpochPass:
 
     def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
         """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
-        change, cluster = entry.change, self.cluster.cluster
-        row = self.changed.setdefault(entry.row, ChangedRow(self.cluster.store.get(entry.row), change, entry.server_id))
+        change, cluster = entry.change, self.cluster
+        row = self.changed.setdefault(entry.row, ChangedRow(cluster.store.get(entry.row), change, entry.server_id))
         reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
         row.change = change
         row.server_id = cluster.server_id if reflects else entry.server_id
         row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
         if change.after is not None:
             row.written.update(change.after.present)
-        self.cluster.store.write(change, local=False, epoch=self.apply.epoch)
+        cluster.store.write(change, local=False, epoch=self.apply.epoch)
 
     def _note_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
         """Count a rejected operation, mark its transaction, and have its row refreshed unless it is a delete-delete."""
@@ -204,7 +204,7 @@ class EpochPass:
         self.counters.update(moved)
         if moved[TRANSACTION_ROW_CONFLICTS]:
             self.tracker.conflicting.add(entry.group)
-        # After a delete-delete a refresh could not be told from one of the row's next life.
+        # As in the server, a delete-delete is counted and not refreshed.
         if function.spec.refreshes and not moved[DELETE_DELETE]:
             self.refreshes.setdefault(entry.row, entry.change)
 
@@ -224,7 +224,7 @@ class EpochPass:
         with_transaction = rejected.decision.cause is Cause.TRANS_IN_CONFLICT
         transaction_id = change.transaction_id if with_transaction else None
         return ConflictRecord(
-            server_id=self.cluster.cluster.server_id,
+            server_id=self.cluster.server_id,
             source_server_id=self.source.server_id,
             source_epoch=self.apply.foreign_epoch,
             count=count,

@@ -75,7 +75,7 @@ def _try(entries: Sequence[LoggedChange], key: RowKey, state: Row | None, tracke
 def _undecided(tracked: EpochPass, entry: LoggedChange, now: Decision | None, candidates: set[Decision]) -> Undecided:
     change = entry.change
     return Undecided(
-        applier=tracked.cluster.cluster.name,
+        applier=tracked.cluster.name,
         source_epoch=tracked.apply.foreign_epoch,
         table=change.table,
         key=change.key,

@@ -1,5 +1,5 @@
 """
-Rows as a data node keeps them: column bytes, author and epoch; with undo for one epoch transaction.
+Rows as a data node stores them (column bytes, author and epoch), with undo for one epoch transaction.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Row:
     One row.
 
     Attributes:
-        payloads: Bytes per column position; None is NULL, a column that was never given is not there.
-        local: Last changed in this cluster, not by the applier (``ROW_AUTHOR`` = 0).
-        epoch: Epoch of its last change, in full.
+        payloads: Bytes per column position; None is NULL. A column that was never written is absent.
+        local: Whether it was last changed on this cluster, not by the applier (``ROW_AUTHOR`` = 0).
+        epoch: Own epoch of its last change, in full precision.
     """
 
     payloads: dict[int, bytes | None]
@@ -31,7 +31,7 @@ class Row:
     epoch: int
 
     def with_image(self, image: RowImage, *, local: bool, epoch: int) -> Row:
-        """Return the row with the columns of an after image written over it."""
+        """Return the row with the columns of an image written over it."""
         written = dict(zip(image.present, image.payloads, strict=True))
         return Row({**self.payloads, **written}, local, epoch)
 

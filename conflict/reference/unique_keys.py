@@ -1,7 +1,7 @@
 """
-Unique keys besides the primary key, which NDB checks when a transaction commits.
+Unique keys other than the primary key, which NDB checks when a transaction commits.
 
-Two rows with the same value stop the applier (error 1022): it is no conflict that a function could judge.
+Two rows with the same value stop the applier (error 1022): no conflict function judges that.
 """
 
 from __future__ import annotations
@@ -16,57 +16,57 @@ from ndb_formats.schema.tables import Table
 
 __all__ = ["UniqueKeys"]
 
-# (table, number of the key, value)
+# (table, number of the unique key, value)
 _Entry = tuple[str, int, bytes]
 
 
 @attrs.define
 class UniqueKeys:
     """
-    Which row holds which value, for the tables that have unique keys.
+    Which row has which value of a unique key.
 
     Attributes:
         tables: All tables, by ``database.table``.
     """
 
     tables: dict[str, Table]
-    _holders: dict[_Entry, RowKey] = attrs.field(factory=dict)
-    _held: dict[RowKey, tuple[_Entry, ...]] = attrs.field(factory=dict)
+    _rows: dict[_Entry, RowKey] = attrs.field(factory=dict)
+    _entries: dict[RowKey, tuple[_Entry, ...]] = attrs.field(factory=dict)
 
-    def update(self, touched: Collection[RowKey], store: RowStore) -> RowKey | None:
+    def update(self, changed: Collection[RowKey], store: RowStore) -> RowKey | None:
         """
-        Take over the rows that a transaction touched.
+        Record the values of the rows that a transaction changed.
 
         Args:
-            touched: The rows.
-            store: All rows as the transaction leaves them.
+            changed: The rows.
+            store: All rows, as the transaction leaves them.
 
         Returns:
-            The first row whose value another row holds too; then nothing is taken over. None if all is well.
+            The first row with a value that another row has too, and then nothing is recorded; None if there is none.
         """
-        rows = [row for row in touched if self.tables[row[0]].unique_keys]
+        rows = [row for row in changed if self.tables[row[0]].unique_keys]
         moved = set(rows)
         wanted: dict[_Entry, RowKey] = {}
         for row in rows:
-            for entry in self._entries(row, store.get(row)):
-                holder = self._holders.get(entry)
-                if entry in wanted or (holder is not None and holder not in moved):
+            for entry in self._entries_of(row, store.get(row)):
+                other = self._rows.get(entry)
+                if entry in wanted or (other is not None and other not in moved):
                     return row
                 wanted[entry] = row
-        self._take_over(rows, wanted)
+        self._record(rows, wanted)
         return None
 
-    def _take_over(self, rows: Collection[RowKey], wanted: dict[_Entry, RowKey]) -> None:
+    def _record(self, rows: Collection[RowKey], wanted: dict[_Entry, RowKey]) -> None:
         for row in rows:
-            for entry in self._held.pop(row, ()):
-                if self._holders.get(entry) == row:
-                    del self._holders[entry]
-        self._holders.update(wanted)
+            for entry in self._entries.pop(row, ()):
+                if self._rows.get(entry) == row:
+                    del self._rows[entry]
+        self._rows.update(wanted)
         for entry, row in wanted.items():
-            self._held[row] = (*self._held.get(row, ()), entry)
+            self._entries[row] = (*self._entries.get(row, ()), entry)
 
-    def _entries(self, row: RowKey, state: Row | None) -> Iterator[_Entry]:
-        """Yield the values of a row; one with a NULL in it is equal to none."""
+    def _entries_of(self, row: RowKey, state: Row | None) -> Iterator[_Entry]:
+        """Yield the values of a row; a value that contains NULL equals no other value."""
         if state is None:
             return
         table = self.tables[row[0]]

@@ -1,3 +1,3 @@
 """
-What decides: conflict functions as a table, what a server makes of a table, exceptions tables, counters.
+Conflict functions as a table of cells, the setup of tables by a server, exceptions tables, counters.
 """

@@ -1,5 +1,5 @@
 """
-The text of `mysql.ndb_replication.conflict_fn`, read as the server reads it.
+Parses `mysql.ndb_replication.conflict_fn` as the server does.
 
 Source: `parse_conflict_fn_spec` of the server, and recordings of its messages.
 """
@@ -21,17 +21,17 @@ _UNSIGNED_LONG = re.compile(r"[\t\n\v\f\r]*(?P<sign>[+-]?)(?P<digits>0[xX][0-9a-
 
 def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> ConflictFunction:
     """
-    Parse a `conflict_fn` text: a name, '(', at most one argument, ')', blanks allowed in between.
+    Parse a `conflict_fn` text: a name, '(', at most one argument and ')', with spaces allowed in between.
 
-    A name is recognized by its letters alone, the longest one first, so that what follows ``NDB$MAX`` in
-    ``NDB$MAXIMUM(x)`` is where a '(' is missed.
+    The longest name that the text starts with is its name. In ``NDB$MAXIMUM(x)`` that is ``NDB$MAX``, and the error is
+    the missing '(' after it.
 
     Args:
         text: The text.
-        functions: The functions that there are.
+        functions: The known functions.
 
     Raises:
-        ConfigurationError: With the server's own words for what is wrong, and where.
+        ConfigurationError: With the server's message and the position of the error.
     """
     rest = text.lstrip(" ")
     found = [spec for spec in functions if rest.startswith(spec.name)]
@@ -59,14 +59,14 @@ def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCT
 
 
 def _argument_end(text: str) -> int:
-    return next((place for place, character in enumerate(text) if character in " )"), len(text))
+    return next((index for index, character in enumerate(text) if character in " )"), len(text))
 
 
 def _gci_bits(argument: str) -> int:
     """
-    Return the number that the server makes of an argument: what C's ``strtoul`` with base 0 returns, in 32 bits.
+    Return the number that the server reads from an argument: the low 32 bits of C's ``strtoul`` with base 0.
 
-    No digits mean 0, ``0x`` and ``0`` before them hexadecimal and octal ones, and a minus counts down from 2^64.
+    Without digits it is 0; ``0x`` starts a hexadecimal and ``0`` an octal number; a minus sign subtracts from 2^64.
     """
     if not argument:
         return DEFAULT_GCI_BITS

@@ -52,10 +52,10 @@ COUNTERS: tuple[str, ...] = (
 
 def zero_counters(functions: Sequence[FunctionSpec] = FUNCTIONS) -> dict[str, int]:
     """
-    Return every counter at 0, in the order of SHOW STATUS; a counter that is not there yet is 0 as well.
+    Return every counter at 0, in the order of SHOW STATUS; the result counts an unknown counter from 0.
 
     Args:
-        functions: The conflict functions that there are; counters of a user's own come last.
+        functions: The known conflict functions; counters of a user's functions come last.
     """
     return Counter(dict.fromkeys((*COUNTERS, *(spec.counter for spec in functions)), 0))
 

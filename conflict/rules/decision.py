@@ -1,7 +1,5 @@
 """
-A decision on one incoming row operation, as data.
-
-`explain` turns one into a sentence; nothing else in the project makes up words about a decision.
+The decision on one incoming row operation, as data, and as a sentence (`explain`).
 """
 
 from __future__ import annotations
@@ -30,10 +28,10 @@ _LOW_WORD = 0xFFFFFFFF
 
 def stored_precision(epoch: int, gci_bits: int) -> int:
     """
-    Return an epoch as a row with `gci_bits` extra bits gives it back.
+    Return an epoch as it is read from a row that stores `gci_bits` extra GCI bits.
 
-    The low word is stored as at most 2^bits - 1, and reads as all ones where it is at that maximum:
-    a low resolution errs toward conflict.
+    The low word is stored as at most 2^bits - 1. At that maximum it is read as all ones, so that few bits lead to more
+    conflicts, never to fewer.
     """
     low = epoch & _LOW_WORD
     return epoch | _LOW_WORD if low >= (1 << gci_bits) - 1 else epoch
@@ -44,17 +42,16 @@ class Verdict(IntEnum):
 
     APPLIED = 0
     REJECTED = 1
-    # An idempotent operation that found nothing to do: a delete or update of a missing row on a
-    # table without a function.
+    # An idempotent operation without effect: an update or delete of a missing row on a table without a function.
     IGNORED = 2
-    # A reflected operation that met a row of the secondary's own, or none.
+    # A reflected operation on a row that the secondary changed itself, or that is missing.
     DISCARDED = 3
-    # An operation that lacks a value that its function compares, in a run that leaves such operations out.
+    # An operation that lacks the value to compare, in a run that skips such operations.
     SKIPPED = 4
 
 
 class Cause(IntEnum):
-    """Why it is rejected, numbered as in ``NDB$CFT_CAUSE`` of an exceptions table; 0 is no conflict."""
+    """Why an operation is rejected, numbered as in ``NDB$CFT_CAUSE`` of an exceptions table; 0 is no conflict."""
 
     NONE = 0
     ROW_DOES_NOT_EXIST = 1
@@ -69,9 +66,9 @@ class RowState:
     A row as the applier finds it.
 
     Attributes:
-        exists: Whether it is there.
-        local: Whether it was last changed in this cluster, not by the applier (``ROW_AUTHOR`` = 0).
-        epoch: Epoch of its last change as the table's precision gives it back (``ROW_GCI64``).
+        exists: Whether it exists.
+        local: Whether it was last changed on this cluster, not by the applier (``ROW_AUTHOR`` = 0).
+        epoch: Epoch of its last change, as `stored_precision` gives it (``ROW_GCI64``).
         value: Stored value of the resolve column; None if the function has none.
     """
 
@@ -88,9 +85,9 @@ class IncomingOperation:
 
     Attributes:
         operation: Write, update or delete.
-        before: Resolve column in the before image; None if the function does not use it.
-        after: Resolve column in the after image; None if the function does not use it.
-        max_replicated_epoch: Highest own epoch known to have reached the other cluster.
+        before: Resolve column in the before image; None if the image does not carry it.
+        after: Resolve column in the after image; None if the image does not carry it.
+        max_replicated_epoch: Highest own epoch known to have come back.
     """
 
     operation: Operation
@@ -102,13 +99,13 @@ class IncomingOperation:
 @attrs.frozen
 class Decision:
     """
-    What happens to one operation, and why.
+    What the applier does with one operation, and why.
 
     Attributes:
-        verdict: Applied, rejected or ignored.
+        verdict: What the applier does.
         cause: Why, if rejected.
-        incoming: Value of the operation that was compared, if any.
-        stored: Value or epoch of the row that it was compared with, if any.
+        incoming: What was compared: the operation's value or the max replicated epoch. None if nothing was.
+        stored: What it was compared with: the row's value or epoch. None if nothing was.
     """
 
     verdict: Verdict
@@ -129,12 +126,12 @@ _CAUSE_WORDS = {
 
 def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False) -> str:
     """
-    Say a decision in one sentence.
+    Return a decision as one clause.
 
     Args:
         decision: The decision.
-        operation: What was decided on.
-        by_epoch: Whether epochs were compared, rather than values of a column.
+        operation: The kind of the operation.
+        by_epoch: Whether epochs were compared, not values of a column.
     """
     what = operation.name.split("_")[0].lower()
     if decision.verdict is Verdict.APPLIED:

@@ -1,7 +1,7 @@
 """
-The exceptions table of a table: which one it is, and what a row of it holds.
+Finds the exceptions table of a table, and makes its rows.
 
-A malformed definition is a warning, never an error: conflicts are still found, only not written down.
+A malformed definition is a warning, never an error: conflicts are detected, but no exceptions rows are written.
 Source: MySQL manual, "Conflict Resolution Exceptions Table"; values as `ExceptionsTableWriter` of the
 server writes them.
 """
@@ -36,19 +36,19 @@ READ_ROW = 5
 @attrs.frozen
 class ConflictRecord:
     """
-    One rejected operation, with all that an exceptions table can say of it.
+    One rejected operation, with all that an exceptions table can hold of it.
 
     Attributes:
         server_id: Of the applier's server.
         source_server_id: Of the server whose binlog was applied.
         source_epoch: Epoch in that binlog.
         count: Number of the record, from 1 per applier and table.
-        operation: What was rejected.
-        cause: Why.
+        operation: Kind of the operation.
+        cause: Why it was rejected.
         transaction_id: The source's transaction, or `UNKNOWN_TRANSACTION_ID`.
         before: Before image, if the operation has one.
         after: After image, if the operation has one.
-        read: Whether it is a read under an exclusive lock, which is logged as an update.
+        read: Whether it is a read under an exclusive lock, which is logged as an update and flagged.
     """
 
     server_id: int
@@ -79,8 +79,8 @@ class ExceptionsTable:
     Attributes:
         table: Its definition.
         source: The table whose conflicts it holds.
-        roles: What each column is for.
-        fills: Per column, how its value comes out of a record.
+        roles: The role of each column.
+        fills: Per column, the function from a record to its value.
         replicated: Whether the server logs it: only one named in lower case (``t$ex``) is.
     """
 
@@ -100,8 +100,8 @@ def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable
     Return the exceptions table of `table` and a warning on its definition.
 
     Returns:
-        The table, or None if there is none or its definition is malformed; and the server's warning
-        (`wrong definition` where it is unusable, `suspicious definition` where it is used all the same).
+        The table, or None if there is none or its definition is malformed; and the server's warning, or None: `wrong
+        definition` if the table is not used, `suspicious definition` if it is.
     """
     for suffix in ("$EX", "$ex"):
         definition = schema.find(table.database, table.name + suffix)
@@ -109,16 +109,16 @@ def find_exceptions_table(schema: Schema, table: Table) -> tuple[ExceptionsTable
             roles, warning = check_definition(definition, table)
             if roles is None:
                 return None, warning
-            fills = tuple(_fill_of(role, definition, place, table) for place, role in enumerate(roles))
+            fills = tuple(_fill_of(role, definition, position, table) for position, role in enumerate(roles))
             return ExceptionsTable(definition, table, roles, fills, replicated=suffix == "$ex"), warning
     return None, None
 
 
-def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _Fill:
-    column = definition.columns[place]
+def _fill_of(role: ColumnRole, definition: Table, position: int, table: Table) -> _Fill:
+    column = definition.columns[position]
     match role.kind:
         case RoleKind.FIXED:
-            return _FIXED_FILLS[place]
+            return _FIXED_FILLS[position]
         case RoleKind.OPERATION:
             return lambda record: number_value(column, record.operation_type)
         case RoleKind.CAUSE:
@@ -133,7 +133,7 @@ def _fill_of(role: ColumnRole, definition: Table, place: int, table: Table) -> _
 
 
 def number_value(column: Column, number: int) -> Value:
-    """Return a number as a column shows it: an ENUM has a member of that number, or else the empty error value."""
+    """Return a number as the value of a column: an ENUM's member of that number, or the empty error value if none."""
     if column.type == "enum":
         members = ("", *column.members)
         return members[number] if number < len(members) else ""
@@ -160,7 +160,7 @@ def _image_value(image: RowImage | None, ordinal: int) -> MaybeValue:
 
 
 def _key_fill(ordinal: int) -> _Fill:
-    """A key column: as it is after the change; a minimal after image leaves it out, and the before image has it."""
+    """Return the fill of a key column: its after value, or the before value where the after image omits the key."""
 
     def fill(record: ConflictRecord) -> Value:
         for image in (record.after, record.before):
@@ -174,10 +174,11 @@ def _key_fill(ordinal: int) -> _Fill:
 
 def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _Fill:
     """
-    A data column: ``col`` is the after value (of deletes the before value), ``col$OLD`` and ``col$NEW`` as named.
+    Return the fill of a data column.
 
-    What the operation did not write is the column's default. What it wrote but the before image does
-    not carry is NULL, or the type's zero if the main table's column is NOT NULL.
+    ``col$OLD`` is the before value, ``col$NEW`` the after value, and ``col`` the after value, or the before value of a
+    delete. A column that the operation did not write has the default of the exceptions table's column. A written column
+    that the before image does not carry is NULL, or its type's zero if it is NOT NULL in the main table.
     """
 
     def fill(record: ConflictRecord) -> Value:

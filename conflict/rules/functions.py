@@ -1,11 +1,11 @@
 """
 The conflict functions as a table: one row per function, one cell per operation.
 
-A cell says how an incoming write, update or delete is judged against the row that it meets. The cells also say which
-image must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions
-are rejected and whether the clusters have roles. Both engines decide from these.
-`judge` is the scalar meaning of a cell; `conflict.columnar.kernels.rules` is the same over numbers, and property tests
-hold the two together. To add a function, add a row.
+A cell says how an incoming write, update or delete is judged by the row that it meets. The cells also say which image
+must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions are
+rejected and whether the clusters have roles. Both engines decide from these. `judge` is the scalar meaning of a cell;
+`conflict.columnar.kernels.rules` is the same over numbers, and property tests hold the two together. To add a function,
+add a row (see `docs/adding.md`).
 
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`.
 """
@@ -41,26 +41,26 @@ class Cell(IntEnum):
     """
     How one kind of operation is judged.
 
-    All cells but `APPLY` reject an update or delete of a missing row (ROW_DOES_NOT_EXIST). The comparing cells compare
-    the resolve column of the operation with that of the stored row, and reject with ROW_IN_CONFLICT. They take the
-    value from the after image; `EQUAL`, and every cell of a delete, take it from the before image.
+    Except under `APPLY`, an update or delete of a missing row is rejected (ROW_DOES_NOT_EXIST). The comparing cells
+    compare the operation's value with the stored value, and reject with ROW_IN_CONFLICT. The operation's value is the
+    resolve column in the after image; for `EQUAL` and for deletes, in the before image.
     """
 
-    # Nothing is judged: a write is an upsert, and what finds no row is ignored.
+    # Nothing is judged: a write inserts or overwrites; an update or delete of a missing row is ignored.
     APPLY = 0
-    # Writes: rejected with ROW_ALREADY_EXISTS if the row is there.
+    # Writes: rejected with ROW_ALREADY_EXISTS if the row exists.
     REJECT_IF_PRESENT = 1
-    # Updates and deletes: applied if the row is there.
+    # Updates and deletes: applied if the row exists.
     REJECT_IF_MISSING = 2
-    # Applied if the source saw the value that is stored here.
+    # Applied if the before image has the value that is stored here.
     EQUAL = 3
-    # Applied if the operation brings a greater value; equal ones lose.
+    # Applied if the operation's value is greater than the stored one.
     GREATER = 4
-    # As GREATER, and equal values win.
+    # Applied if the operation's value is greater than or equal to the stored one.
     AT_LEAST = 5
-    # Applied if the operation brings a smaller value; equal ones lose.
+    # Applied if the operation's value is less than the stored one.
     LESS = 6
-    # Rejected if the row was changed here in an epoch that has not come back yet.
+    # Rejected if the row was last changed on this cluster, in an epoch later than the max replicated one.
     BY_EPOCH = 7
 
     @property
@@ -73,7 +73,7 @@ COMPARING = frozenset({Cell.EQUAL, Cell.GREATER, Cell.AT_LEAST, Cell.LESS})
 
 
 class Argument(Enum):
-    """What stands in a function's parentheses."""
+    """The argument of a function."""
 
     COLUMN = "column"
     GCI_BITS = "extra gci bits"
@@ -92,15 +92,15 @@ class FunctionSpec:
     One row of the table.
 
     Attributes:
-        name: As the server spells it; case matters.
+        name: As the server spells it; case-sensitive.
         counter: Status counter of the operations that it rejects.
         write: How an insert is judged.
         update: How an update is judged.
         delete: How a delete is judged.
-        transactional: A conflict rejects the whole transaction, and those that depend on it.
-        roles: The second generation of the functions by epoch: it depends on ``ndb_applier_conflict_role``, what the
-            primary applies is sent back to the secondary, and a delete of a missing row counts as a conflict.
-        python: A rule that a user wrote in Python; it decides in place of the cells, in the reference engine alone.
+        transactional: A conflict rejects the whole transaction, and the transactions that depend on it.
+        roles: It depends on ``ndb_applier_conflict_role``: the primary's applier logs what it applies for the
+            secondary, and a delete of a missing row is a conflict of its transaction.
+        python: A user's rule in Python, which decides in place of the cells; only the reference engine calls it.
     """
 
     name: str
@@ -118,17 +118,17 @@ class FunctionSpec:
 
     @property
     def refreshes(self) -> bool:
-        """Whether rows with rejected operations are sent again: the functions by epoch do that."""
+        """Whether rows with rejected operations are refreshed: the functions by epoch do that."""
         return Cell.BY_EPOCH in (self.write, self.update, self.delete)
 
     @property
     def argument(self) -> Argument:
-        """What its argument is."""
+        """The kind of its argument."""
         return Argument.GCI_BITS if self.refreshes else Argument.COLUMN
 
     @property
     def needs(self) -> Mapping[Operation, Image]:
-        """The image in which each operation must carry the resolve column."""
+        """The image that must carry the resolve column, per operation that compares it."""
         return {
             operation: Image.BEFORE if Cell.EQUAL is cell or operation is Operation.DELETE_ROW else Image.AFTER
             for operation in Operation
@@ -137,7 +137,7 @@ class FunctionSpec:
 
     @property
     def conditional_write(self) -> bool:
-        """Whether an insert is applied as a write that is judged where the row exists."""
+        """Whether a write of a row that exists can be applied."""
         return self.write is not Cell.REJECT_IF_PRESENT
 
     @property
@@ -147,7 +147,7 @@ class FunctionSpec:
 
     @property
     def reflects(self) -> bool:
-        """Whether what the primary applies is sent back to the secondary, marked as reflected."""
+        """Whether the primary logs what it applies, marked as reflected."""
         return self.roles
 
     @property
@@ -156,7 +156,7 @@ class FunctionSpec:
         return self.transactional and self.roles
 
     def decide(self, row: RowState, incoming: IncomingOperation) -> Decision:
-        """Decide on one operation; roles, reflected operations and transactions are the applier's concern."""
+        """Decide on one operation; the applier handles roles, reflected operations and transactions."""
         if self.python is not None:
             return self.python(row, incoming)
         return judge(self.cell(incoming.operation), row, incoming)
@@ -188,9 +188,9 @@ FUNCTIONS: tuple[FunctionSpec, ...] = (
 
 def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
     """
-    Return what a cell makes of an operation on a row.
+    Return the decision of a cell on an operation.
 
-    A conditional write of a row that lacks columns which it must be given is the applier's concern.
+    The applier handles writes that lack a column which a new row must be given.
     """
     writes, deletes = incoming.operation is Operation.WRITE_ROW, incoming.operation is Operation.DELETE_ROW
     if cell is Cell.APPLY or (writes and not row.exists):

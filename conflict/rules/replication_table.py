@@ -1,10 +1,10 @@
 """
-mysql.ndb_replication: which row of it holds for a table on a server.
+Finds the row of mysql.ndb_replication that applies to a table on a server.
 
-Source: MySQL manual, "ndb_replication Table"; match quality as `Ndb_rep_tab_key` of the server weighs it.
+Source: MySQL manual, "ndb_replication Table"; the match quality is that of `Ndb_rep_tab_key` of the server.
 
-Choice: of several rows that differ in case alone and name database, table and server id exactly, the server takes
-whichever it reads first; here they count as ambiguous.
+Choice: of several rows that match exactly and differ in case alone, the server uses the one that it reads first; here
+they are ambiguous.
 """
 
 from __future__ import annotations
@@ -34,15 +34,14 @@ class ReplicationRow:
     Attributes:
         db: Database name, or a LIKE pattern.
         table_name: Table name, or a LIKE pattern.
-        server_id: Server it is meant for; 0 is any.
+        server_id: Server that it applies to; 0 is any.
         binlog_type: NDB binlog type 0 to 9; None (NULL) is 0.
-        conflict_fn: Text of the conflict function; None is none.
-        binlog_row_slice_count: Into how many slices the table's rows are cut; None (NULL) is the server's own
-            setting, by default 1.
-        binlog_row_slice_id: Which of them, counted from 0, the server logs; None (NULL) likewise.
+        conflict_fn: Text of the conflict function; None if there is none.
+        binlog_row_slice_count: Number of slices of the table's rows; None (NULL) is the server's setting, by default 1.
+        binlog_row_slice_id: Number of the slice that the server logs, from 0; None (NULL) is the server's setting.
 
     Raises:
-        ConfigurationError: A number is out of its range, or a slice has no count.
+        ConfigurationError: A number is out of range, or a slice id has no slice count.
     """
 
     db: str
@@ -76,12 +75,12 @@ class ReplicationRow:
 
 @attrs.frozen
 class AmbiguousMatch:
-    """Several rows fit equally well: the server warns (1625) and uses none of them."""
+    """Several rows match equally well: the server warns (1625) and uses none of them."""
 
     rows: tuple[ReplicationRow, ...]
 
     def warning(self, database: str, table: str, server_id: int) -> str:
-        """Return what the server says, which names the candidates; of more than two it names only two."""
+        """Return the server's warning, which names the candidates; of more than two the server names only two."""
         rows = ", ".join(f"{row.db}.{row.table_name} ({row.server_id})" for row in self.rows)
         wanted = f"mysql.ndb_replication for {database}.{table} ({server_id})"
         return f"Ambiguous matches in {wanted}.Candidates : {rows}."
@@ -90,7 +89,7 @@ class AmbiguousMatch:
 def best_match(
     rows: Iterable[ReplicationRow], database: str, table: str, server_id: int
 ) -> ReplicationRow | AmbiguousMatch | None:
-    """Return the row that counts for a table on a server; None if none fits."""
+    """Return the row that applies to a table on a server; None if none matches."""
     qualities = [(_quality(row, database, table, server_id), row) for row in rows]
     best = max((quality for quality, _ in qualities if quality is not None), default=None)
     if best is None:
@@ -100,7 +99,7 @@ def best_match(
 
 
 def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> int | None:
-    """Weigh a row: the exact parts count, a part that does not fit rules the row out."""
+    """Return the weight of a row's exact parts; None if a part does not match."""
     if row.server_id not in (_ANY_SERVER, server_id):
         return None
     quality = _EXACT_SERVER if row.server_id == server_id else 0
@@ -116,7 +115,7 @@ def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> 
 
 
 def _like(pattern: str, name: str) -> bool:
-    """SQL LIKE without regard to case and accents; a backslash escapes, but at the end it stands for itself."""
+    """Whether a name matches a SQL LIKE pattern, ignoring case and accents; a backslash at the end is literal."""
     wanted: list[str | None] = []  # None is any text, "" any character
     characters = iter(pattern)
     for character in characters:
@@ -124,7 +123,7 @@ def _like(pattern: str, name: str) -> bool:
             wanted.append(_folded(next(characters, "\\")))
         else:
             wanted.append({"%": None, "_": ""}.get(character, _folded(character)))
-    # Which beginnings of the name fit the pattern up to here: no pattern takes longer than its length times the name's.
+    # Which prefixes of the name match the pattern so far. The time is bounded by both lengths multiplied.
     fits = [True] + [False] * len(name)
     for part in wanted:
         if part is None:
@@ -136,8 +135,8 @@ def _like(pattern: str, name: str) -> bool:
 
 def _folded(text: str) -> str:
     """
-    Return what names compare as, letter by letter: the server uses utf8mb3_general_ci, where É and e are equal.
+    Return the text by which names are compared: the server uses utf8mb3_general_ci, where É and e are equal.
 
-    Choice: its weights are approximated by the upper-case letter without accents, right for European scripts.
+    Choice: its weights are approximated by the upper-case letter without accents, which is right for European scripts.
     """
     return "".join(unicodedata.normalize("NFD", letter)[0].upper()[0] for letter in text)

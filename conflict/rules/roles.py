@@ -1,5 +1,5 @@
 """
-Roles of clusters, `ndb_applier_conflict_role`.
+Roles of clusters (`ndb_applier_conflict_role`).
 
 Source: MySQL manual, "NDB$EPOCH2()".
 """
@@ -12,7 +12,7 @@ __all__ = ["Role"]
 
 
 class Role(StrEnum):
-    """``ndb_applier_conflict_role``: what a cluster is for the functions that have roles."""
+    """``ndb_applier_conflict_role`` of a cluster, which the functions with roles depend on."""
 
     NONE = "NONE"
     PRIMARY = "PRIMARY"

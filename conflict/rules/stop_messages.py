@@ -1,5 +1,5 @@
 """
-Why an applier stops: the server's error numbers and our messages; the same in both engines.
+The server's error numbers of applier stops, and the messages, which both engines use.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ class StopError(IntEnum):
 
     DUPLICATE_VALUE = 1022
     NO_SUCH_TABLE = 1146
-    # What the handler reports of all that NDB's conflict detection cannot go on with.
+    # The storage engine's error for everything that conflict detection cannot handle.
     FROM_NDB = 1296
 
 
 def missing_information(function: ConflictFunction, operation: Operation, image: Image) -> str:
-    """Say that an event lacks the value that a function compares."""
+    """Return the message for an event that lacks the value that its function compares."""
     return (
         f"{function} needs column {function.column} in the {image.value} image of every {operation.name}, "
         "and this one does not carry it; log the table with another binlog_type"
@@ -38,22 +38,22 @@ def missing_information(function: ConflictFunction, operation: Operation, image:
 
 
 def no_such_table(table: str, cluster: str) -> str:
-    """Say that a table was refused where its changes arrive."""
+    """Return the message for a change of a table that was refused here."""
     return f"table {table} does not exist on {cluster}; its CREATE TABLE was refused there"
 
 
 def role_not_set(function: ConflictFunction, cluster: str) -> str:
-    """Say that a function needs a role that its cluster does not have."""
+    """Return the message for a function that needs a role, on a cluster without one."""
     return f"{function} needs ndb_applier_conflict_role to be PRIMARY, SECONDARY or PASS on {cluster}; it is NONE"
 
 
 def no_transaction_ids(function: ConflictFunction) -> str:
-    """Say that events do not tell their transaction."""
+    """Return the message for an event without transaction id under a function that judges transactions."""
     return f"{function} judges transactions, and this event has no transaction id; set ndb_log_transaction_id=ON"
 
 
 def blob_refresh(table: str) -> str:
-    """Say that a row cannot be sent again."""
+    """Return the message for a rejected transaction that touched a table with blobs."""
     return (
         f"a transaction in conflict touched table {table}, whose blobs cannot be refreshed (1627); "
         "keep tables with blobs out of such transactions"
@@ -61,8 +61,5 @@ def blob_refresh(table: str) -> str:
 
 
 def duplicate_value(table: str) -> str:
-    """Say that two rows would hold one unique value."""
-    return (
-        f"another row of {table} has the same value of a unique key; "
-        "let each cluster take such values from a range of its own"
-    )
+    """Return the message for two rows with the same value of a unique key."""
+    return f"another row of {table} has the same value of a unique key; give each cluster its own range of such values"

@@ -1,7 +1,7 @@
 """
-What a server makes of a table: its conflict function, its exceptions table, or why it refuses.
+How a server sets up a table: its conflict function and exceptions table, or the reason why it refuses the table.
 
-This happens when the table is created, before any change arrives; a refused table does not exist.
+The server does this when the table is created, before any change arrives; a refused table does not exist.
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbers as recorded.
 """
 
@@ -47,7 +47,7 @@ class Refusal:
         kind: Why.
         error: Server error number of the statement.
         column: Column at fault, if one is.
-        message: The server's words, as its error log has them.
+        message: The server's message, as in its error log.
     """
 
     kind: RefusalKind
@@ -57,7 +57,7 @@ class Refusal:
 
     @property
     def warning(self) -> str:
-        """The warning 1626 that SHOW WARNINGS gives, which is cut."""
+        """The warning 1626 as SHOW WARNINGS shows it, which is cut."""
         return PARSE_ERROR + self.message.removeprefix(PARSE_ERROR)[:SHOWN_CHARACTERS]
 
 
@@ -68,10 +68,10 @@ class TableSetup:
 
     Attributes:
         table: Its definition.
-        function: Conflict function that this server applies to it.
-        exceptions: Where rejected operations are written down.
+        function: Its conflict function on this server; None if it has none.
+        exceptions: Its exceptions table; None if it has none that is usable.
         refusal: Why the table does not exist here; None if it does.
-        warnings: What the server warned of.
+        warnings: The server's warnings.
         format: How the server logs the table's changes.
     """
 
@@ -102,8 +102,8 @@ def set_up(
         schema: All tables, exceptions tables among them.
         rows: Rows of ``mysql.ndb_replication`` on that server.
         server_id: Its server id.
-        options: Its logging options, which count where a table's binlog type is 0; None is their defaults.
-        functions: The conflict functions that there are.
+        options: Its logging options, which apply where a table's binlog type is 0; None is their defaults.
+        functions: The known conflict functions.
     """
     return {
         table.full_name: _set_up_table(schema, rows, table, server_id, options, functions)

@@ -1,7 +1,7 @@
 """
-Conflict functions of one's own: a row of cells in a run file, or a rule in Python.
+A user's own conflict functions: rows of cells in a run file, and rules in Python.
 
-A row of cells is like any other row of `conflict.rules.functions.FUNCTIONS` and runs at full speed on every engine:
+A row of cells is like the rows of `conflict.rules.functions.FUNCTIONS`, and runs on every engine:
 
     [[conflict_function]]
     name = "AT_LEAST"               # in conflict_fn: AT_LEAST(version)
@@ -9,10 +9,9 @@ A row of cells is like any other row of `conflict.rules.functions.FUNCTIONS` and
     update = "at least"
     delete = "equal"
 
-A rule in Python is a plain function from (`RowState`, `IncomingOperation`) to a `Decision`, named as ``module:name`` or
-by an entry point in the group `ndb_conflict.functions`; in `conflict_fn` it goes by its Python name. It sees one
-operation and the row as it stands, and is called again where an epoch is gone over again: it must be pure. The
-reference engine alone runs it.
+A rule in Python is a function of a `RowState` and an `IncomingOperation` that returns a `Decision`. The user names it
+``module:name``, or by an entry point in the group `ndb_conflict.functions`; `conflict_fn` names it by its Python name.
+It must be pure, because the applier can go over an epoch more than once. Only the reference engine runs it.
 """
 
 from __future__ import annotations
@@ -49,10 +48,10 @@ _NOT_FOR = {
 
 def policies_of_tables(tables: Any) -> tuple[FunctionSpec, ...]:
     """
-    Return the functions that tables ``[[conflict_function]]`` define.
+    Return the functions that the tables ``[[conflict_function]]`` of a run file define.
 
     Raises:
-        ConfigurationError: An entry is missing or wrong; the message names the table, the entry and what it can be.
+        ConfigurationError: An entry is missing or wrong; the message names the table, the entry and its values.
     """
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         message = "conflict_function must be tables [[conflict_function]]"
@@ -76,7 +75,9 @@ def _policy(table: Mapping[str, Any]) -> FunctionSpec:
     _check_name(name)
     write, update, delete = (_cell(operation, table.get(operation)) for operation in _OPERATIONS)
     if Cell.BY_EPOCH in (write, update, delete) and COMPARING & {write, update, delete}:
-        message = f"{name} compares a column for one operation and epochs for another; a function does either"
+        message = (
+            f"{name} compares a column for one operation and epochs for another; use one or the other for all three"
+        )
         raise ConfigurationError(message)
     return FunctionSpec(name, f"Ndb_conflict_fn_{name.lower()}", write, update, delete)
 
@@ -92,11 +93,11 @@ def _cell(operation: str, words: Any) -> Cell:
 @attrs.frozen
 class CheckedRule:
     """
-    A user's rule; what it returns is checked.
+    A user's rule, whose results are checked.
 
     Attributes:
         name: The function's name, for messages.
-        rule: What the user wrote.
+        rule: The user's function.
     """
 
     name: str
@@ -107,35 +108,35 @@ class CheckedRule:
         Decide on one operation.
 
         Raises:
-            ConfigurationError: The rule failed, or returned what is no decision on this operation.
+            ConfigurationError: The rule raised an exception, or its result is no possible decision on this operation.
         """
         try:
             decision = self.rule(row, incoming)
         except Exception as error:
-            message = f"{self._place(row, incoming)}: it failed with {type(error).__name__}: {error}"
+            message = f"{self._context(row, incoming)}: it failed with {type(error).__name__}: {error}"
             raise ConfigurationError(message) from error
         fault = _fault(decision, row, incoming)
         if fault is not None:
-            message = f"{self._place(row, incoming)}: it returned {decision!r}; {fault}"
+            message = f"{self._context(row, incoming)}: it returned {decision!r}; {fault}"
             raise ConfigurationError(message)
         assert isinstance(decision, Decision)
         return decision
 
-    def _place(self, row: RowState, incoming: IncomingOperation) -> str:
+    def _context(self, row: RowState, incoming: IncomingOperation) -> str:
         operation = incoming.operation.name.split("_")[0].lower()
         return f"function {self.name}, {operation} of a row that {'exists' if row.exists else 'does not exist'}"
 
 
 def _fault(decision: object, row: RowState, incoming: IncomingOperation) -> str | None:
-    """Say what is wrong with what a rule returned."""
+    """Return why a rule's result is no possible decision; None if it is one."""
     if not isinstance(decision, Decision):
         return "a conflict.rules.decision.Decision is needed"
     if decision.verdict not in (Verdict.APPLIED, Verdict.REJECTED, Verdict.IGNORED):
         return "the verdict must be APPLIED, REJECTED or IGNORED"
     if (decision.verdict is Verdict.REJECTED) is (decision.cause not in set(Cause) - {Cause.NONE}):
-        return "a cause belongs to what is rejected, and to that alone"
+        return "a rejected operation needs a cause, and no other has one"
     if decision.verdict is Verdict.APPLIED and not row.exists and incoming.operation is not Operation.WRITE_ROW:
-        return "what is not there cannot be changed: reject it (conflict.rules.functions.presence_anomaly) or ignore it"
+        return "a missing row cannot be changed: reject the operation (Cause.ROW_DOES_NOT_EXIST) or ignore it"
     for value in (decision.incoming, decision.stored):
         if value is not None and not (isinstance(value, int) and 0 <= value <= _LARGEST):
             return "the values compared must be whole numbers from 0 to 2^64 - 1, or None"
@@ -144,14 +145,14 @@ def _fault(decision: object, row: RowState, incoming: IncomingOperation) -> str 
 
 def python_function(name: str, rule: object) -> FunctionSpec:
     """
-    Return a rule that a user wrote in Python as a conflict function; what it returns is checked.
+    Return a user's rule in Python as a conflict function; its results are checked.
 
     Args:
         name: Its Python name.
-        rule: A function of row state and operation.
+        rule: A function of a `RowState` and an `IncomingOperation`.
 
     Raises:
-        ConfigurationError: It is no such function, or cannot stand in `conflict_fn` under its name.
+        ConfigurationError: It is not such a function, or `conflict_fn` cannot contain its name.
     """
     _check_name(name)
     if not callable(rule):
@@ -162,27 +163,27 @@ def python_function(name: str, rule: object) -> FunctionSpec:
     except (TypeError, ValueError) as error:
         message = f"{name} must take two values, a RowState and an IncomingOperation ({error})"
         raise ConfigurationError(message) from error
-    # The cells say which images the rule needs: none. It gets None where an image does not carry the column.
+    # With these cells no image must carry the column; the rule gets None where one does not.
     cells = (Cell.REJECT_IF_PRESENT, Cell.REJECT_IF_MISSING, Cell.REJECT_IF_MISSING)
     return FunctionSpec(name, f"Ndb_conflict_fn_{name}", *cells, python=CheckedRule(name, rule))
 
 
 def _check_name(name: object) -> None:
     if not isinstance(name, str) or not _NAME.fullmatch(name):
-        message = f"{name!r} cannot stand in conflict_fn: letters, digits, _ and $ make a name, and no digit starts it"
+        message = f"{name!r} is no name for conflict_fn: use letters, digits, _ and $, and no digit first"
         raise ConfigurationError(message)
 
 
 def load_functions(references: Iterable[str], known: Sequence[FunctionSpec] = FUNCTIONS) -> tuple[FunctionSpec, ...]:
     """
-    Return the known functions and rules in Python.
+    Return the known functions, followed by rules in Python.
 
     Args:
         references: Each ``module:name``, or the name of an entry point. Modules of the working directory are found.
-        known: The functions that there are already.
+        known: The known functions.
 
     Raises:
-        ConfigurationError: One cannot be found or used, or has the name or counter of another.
+        ConfigurationError: A rule cannot be found or used, or has the name or counter of another function.
     """
     functions = tuple(known)
     for reference in references:
@@ -196,7 +197,7 @@ def load_functions(references: Iterable[str], known: Sequence[FunctionSpec] = FU
 
 def add_functions(known: Sequence[FunctionSpec], added: Iterable[FunctionSpec]) -> tuple[FunctionSpec, ...]:
     """
-    Return the known functions and more.
+    Return the known functions, followed by the added ones.
 
     Raises:
         ConfigurationError: Two have the same name or counter.
@@ -213,28 +214,28 @@ def add_functions(known: Sequence[FunctionSpec], added: Iterable[FunctionSpec]) 
 
 
 def _named(reference: str) -> tuple[str, object]:
-    """Return the Python name, and what it names."""
+    """Return the Python name of a rule, and the rule."""
     module, colon, path = reference.partition(":")
     if not colon:
-        found = entry_points(group=ENTRY_POINTS, name=reference)
-        if not found:
+        points = entry_points(group=ENTRY_POINTS, name=reference)
+        if not points:
             known = ", ".join(sorted(each.name for each in entry_points(group=ENTRY_POINTS))) or "none"
-            message = f"give it as module:name; entry points of the group {ENTRY_POINTS} are {known}"
+            message = f"use module:name or an entry point of the group {ENTRY_POINTS}; there are {known}"
             raise ConfigurationError(message)
-        (entry,) = tuple(found)[:1]
+        (entry,) = tuple(points)[:1]
         module, path = entry.module, entry.attr
     here = str(Path.cwd())
     if here not in sys.path:
-        # As `python -m` does; after all else, so that no file here hides a library.
+        # As `python -m` does, but last, so that no file here hides a library.
         sys.path.append(here)
     try:
-        place: object = importlib.import_module(module)
+        found: object = importlib.import_module(module)
     except Exception as error:
         message = f"module {module} cannot be imported ({type(error).__name__}: {error})"
         raise ConfigurationError(message) from error
     for name in path.split("."):
-        if not hasattr(place, name):
-            message = f"there is no {name} in {getattr(place, '__name__', place)}"
+        if not hasattr(found, name):
+            message = f"{getattr(found, '__name__', found)} has no {name}"
             raise ConfigurationError(message)
-        place = getattr(place, name)
-    return path.rsplit(".", maxsplit=1)[-1], place
+        found = getattr(found, name)
+    return path.rsplit(".", maxsplit=1)[-1], found

@@ -5,7 +5,7 @@ Small Histories in a one-line language.
 
 Each word is one thing that a cluster did, in the order in which it happened there: the cluster, a
 colon, what it did, `@` and the own epoch in which that committed. Clusters are A (server id 1) and B (server id 2);
-where C or D are named too, they stand in a ring, and each takes the epochs of the one before it.
+where C or D are named too, they stand in a ring, and each applies the epochs of the one before it.
 
     i1=5        inserted row 1 with x = 5;  i1=5/6 with v = 6 too;  i1=N with x NULL;  i1 with neither
     u1=5>9      updated row 1: x is 5 in the before image and 9 in the after image
@@ -15,8 +15,8 @@ where C or D are named too, they stand in a ring, and each takes the epochs of t
     r1=5>5      read row 1 under an exclusive lock, which is logged as an update
     i1=5,d2     two changes in one transaction
     in1=5       row 1 of table n; without a letter it is table t
-    <7          took epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
-    <7^3.1      took it, but judged its transactions after group 1 of the own epoch 3
+    <7          applied epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
+    <7^3.1      applied it, but judged its transactions after group 1 of the own epoch 3
 
 The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
 unique in q. n and z have none, and z has a TEXT column besides.
@@ -249,7 +249,7 @@ def resolved(
     return resolve(made, found, skip_missing=skip_missing)
 
 
-def sites(
+def replayed(
     text: str,
     a: str | None = None,
     b: str | None = None,
@@ -262,16 +262,16 @@ def sites(
     made = history(text, roles)
     tables = TABLES + MORE_TABLES
     found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type)
-    replayed = {cluster.name: ReplayedCluster(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
-    appliers = {name: Applier(cluster) for name, cluster in replayed.items()}
+    clusters = {cluster.name: ReplayedCluster(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
+    appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
     timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
     for word in text.split():
         item = next(timelines[word[0]])
         if isinstance(item, Transaction):
-            replayed[word[0]].commit(item)
+            clusters[word[0]].commit(item)
         else:
-            appliers[word[0]].apply_epoch(item, replayed[item.source])
-    return replayed
+            appliers[word[0]].apply_epoch(item, clusters[item.source])
+    return clusters
 
 
 def counters(resolution: Resolution, name: str) -> dict[str, int]:

@@ -1,9 +1,9 @@
 """
-Clusters in a ring that work, commit and take each other's epochs in any order: what could have happened.
+Clusters in a ring that commit and apply each other's epochs in any possible order.
 
 Unlike a `random_histories` one, a world only does what clusters can do: it inserts rows that are absent, updates and
 deletes rows that are there, with the before images that they have, and one change per row and transaction.
-Two clusters are a ring too: each takes the epochs of the one before it.
+Two clusters are a ring too: each applies the epochs of the one before it.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Made:
         operation: What it was.
         value: x afterwards; None for a delete.
         place: Own epoch, and group in it.
-        seen: Last epoch of the cluster before it that it had taken by then.
+        seen: Last epoch of the cluster before it that it had applied by then.
     """
 
     cluster: int
@@ -60,19 +60,19 @@ class World:
     Some clusters.
 
     Attributes:
-        sites: The clusters.
+        replayed: The clusters.
         clocks: Per cluster, its current epoch.
         groups: Per cluster, the next group of that epoch.
         closed: Per cluster, its epochs that are logged, in order.
-        applied: Per cluster, how many epochs of the one before it has taken.
+        applied: Per cluster, how many epochs of the one before it has applied.
         empty_epochs: ``ndb_log_empty_epochs``: log an epoch also where the applier changed nothing but its status.
         rising: Every own change holds a value greater than all that were held before it, as a clock would give.
         allowed: Whether a cluster may do something to a row; what it may not do is left out.
         made: All own changes.
-        places: Where each cluster took each epoch of the one before it, as (own epoch, group).
+        places: Where each cluster applied each epoch of the one before it, as (own epoch, group).
     """
 
-    sites: list[ReplayedCluster]
+    replayed: list[ReplayedCluster]
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
@@ -89,25 +89,25 @@ class World:
     _transactions: int = 0
 
     def __attrs_post_init__(self) -> None:
-        self._appliers = [Applier(site) for site in self.sites]
+        self._appliers = [Applier(each) for each in self.replayed]
 
     def x(self, cluster: int, number: int, table: str = "t") -> int | None:
         """Return the value of a row; None if it is not there."""
-        row = self.sites[cluster].store.get((f"d.{table}", key(number)))
+        row = self.replayed[cluster].store.get((f"d.{table}", key(number)))
         return None if row is None else int.from_bytes(row.payloads[1] or b"", "little")
 
     def contents(self, cluster: int, table: str = "t") -> dict[int, tuple[bytes | None, ...]]:
         """Return the rows of a table, by key."""
         return {
             int.from_bytes(row.payloads[0] or b"", "little"): tuple(row.payloads[place] for place in (1, 2))
-            for (name, _), row in self.sites[cluster].store.rows.items()
+            for (name, _), row in self.replayed[cluster].store.rows.items()
             if name == f"d.{table}"
         }
 
     def run(self, steps: Sequence[Step]) -> None:
         """Do some steps; one that cannot be done is passed over."""
         for kind, number, wishes in steps:
-            cluster = number % len(self.sites)
+            cluster = number % len(self.replayed)
             if kind == "commit":
                 self.commit(cluster, wishes)
             elif kind == "close":
@@ -126,12 +126,12 @@ class World:
                     changes[table, number] = change
         if changes:
             made = Transaction(self.clocks[cluster], self.groups[cluster], tuple(changes.values()))
-            self.sites[cluster].commit(made)
+            self.replayed[cluster].commit(made)
             self._content[cluster] = True
             self.groups[cluster] += 1
 
     def _change(self, cluster: int, number: int, table: str, *, delete: bool, more: int) -> RowChange | None:
-        row = self.sites[cluster].store.get((f"d.{table}", key(number)))
+        row = self.replayed[cluster].store.get((f"d.{table}", key(number)))
         operation = Operation.DELETE_ROW if delete else Operation.UPDATE_ROW
         if row is None:
             operation = Operation.WRITE_ROW
@@ -160,45 +160,45 @@ class World:
             if self._content[cluster] or self.empty_epochs:
                 self.closed[cluster].append(epoch)
             else:
-                self.sites[cluster].relayed.pop(epoch, None)
+                self.replayed[cluster].relayed.pop(epoch, None)
         self.clocks[cluster] += 1
         self.groups[cluster], self._content[cluster] = 0, False
 
     def apply(self, cluster: int) -> None:
-        """Let a cluster take the next epoch of the one before it, if there is one."""
-        site, source = self.sites[cluster], self.sites[cluster - 1]
+        """Let a cluster apply the next epoch of the one before it, if there is one."""
+        applying, source = self.replayed[cluster], self.replayed[cluster - 1]
         if self.applied[cluster] >= len(self.closed[cluster - 1]):
             return
         epoch = self.closed[cluster - 1][self.applied[cluster]]
         self.applied[cluster] += 1
         place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
-        rows = {number: site.store.get(("d.t", key(number))) for number in range(10)}
+        rows = {number: applying.store.get(("d.t", key(number))) for number in range(10)}
         self._appliers[cluster].apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
-        assert site.result.stop is None, site.result.stop
+        assert applying.result.stop is None, applying.result.stop
         self.groups[cluster] += 1
-        self._content[cluster] |= bool(site.result.effects[place])
+        self._content[cluster] |= bool(applying.result.effects[place])
         if self.on_apply is not None:
             self.on_apply(self, cluster, entries, rows)
 
     def find_fixed_point(self) -> None:
-        """Let everybody take everything, until nothing is left."""
+        """Let all clusters apply everything, until nothing is left."""
         for _ in range(100):
             moved = False
-            for cluster in range(len(self.sites)):
+            for cluster in range(len(self.replayed)):
                 while self.applied[cluster] < len(self.closed[cluster - 1]):
                     self.apply(cluster)
                 moved |= self._content[cluster]
                 self.close(cluster)
             if not moved:
                 return
-        message = "they never come to rest"
+        message = "they reach no fixed point"
         raise AssertionError(message)
 
     def outcomes(self, cluster: int) -> Iterator[list[Outcome]]:
-        """Yield what became of each transaction that a cluster took."""
+        """Yield the outcomes of each transaction that a cluster received."""
         found: dict[tuple[int, int], list[Outcome]] = {}
-        for outcome in self.sites[cluster].outcomes:
+        for outcome in self.replayed[cluster].outcomes:
             found.setdefault((outcome.source_epoch, outcome.group), []).append(outcome)
         yield from found.values()
 
@@ -231,20 +231,20 @@ def world(
     names = CLUSTERS[:clusters]
     second = None if only_first else function
     tables = _setups(function, second, binlog_type, names[2:])
-    sites = [
+    replayed = [
         ReplayedCluster(
             Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2
         )
         for place, name in enumerate(names, start=1)
     ]
-    made = World(sites, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
+    made = World(replayed, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
     made._content = [False] * clusters
     made.commit(0, [(number, False, 10, table) for table in "tn" for number in (1, 2, 3)])
     made.find_fixed_point()
     made.find_fixed_point()  # what came back is known
     made.made.clear()
-    for site in sites:
-        site.outcomes.clear()
+    for cluster in replayed:
+        cluster.outcomes.clear()
     return made
 
 

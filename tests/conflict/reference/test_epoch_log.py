@@ -9,7 +9,7 @@ from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from tests.conflict.histories import image, sites
+from tests.conflict.histories import image, replayed
 
 WRITE, UPDATE, DELETE = Operation.WRITE_ROW, Operation.UPDATE_ROW, Operation.DELETE_ROW
 EPOCH2, TRANS = "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"
@@ -18,15 +18,15 @@ ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 BASE = "A:i1=1/2@1 B:<1@11 A:<11@2 "
 
 
-def logged(site: ReplayedCluster, epoch: int) -> list[RowChange]:
+def logged(cluster: ReplayedCluster, epoch: int) -> list[RowChange]:
     """Return the events of an own epoch."""
-    return [entry.change for entry in site.log[epoch] if isinstance(entry, LoggedChange)]
+    return [entry.change for entry in cluster.log[epoch] if isinstance(entry, LoggedChange)]
 
 
 def reflected(changes: str, binlog_type: int = 7) -> list[RowChange]:
     """Return what the primary logs of B's epoch 12."""
     text = f"{BASE}{changes} A:<12@3"
-    return logged(sites(text, EPOCH2, EPOCH2, roles=ROLES, binlog_type=binlog_type)["A"], 3)
+    return logged(replayed(text, EPOCH2, EPOCH2, roles=ROLES, binlog_type=binlog_type)["A"], 3)
 
 
 def whole(x: int, v: int | None = None, k: int = 1) -> RowImage:
@@ -86,7 +86,7 @@ def test_columns_of_a_delete(binlog_type: int, before: dict[int, int]):
 def test_a_refresh_wins():
     """A row that was changed and rejected in one epoch is sent as it stands, and once."""
     text = "B:u1=3@12 B:i1=8/9@12 A:<12@4"
-    (event,) = logged(sites(text, EPOCH2, EPOCH2, roles=ROLES)["A"], 4)
+    (event,) = logged(replayed(text, EPOCH2, EPOCH2, roles=ROLES)["A"], 4)
     assert (event.operation, event.flags, event.after) == (WRITE, ConflictFlag.REFRESH, whole(8, 9))
 
 
@@ -94,12 +94,12 @@ def test_what_is_refreshed():
     """A row that is there is sent as a write of all its columns, whatever the format; another as a delete by key."""
     text = "A:i1=1/2@1 A:i2=1@1 B:<1@11 A:<11@2 A:u1=1/2>3/2,d2=1@3 B:u1=>9,u2=>9@12 A:<12@4"
     for binlog_type in (6, 7, 8, 9):
-        first, second = logged(sites(text, TRANS, binlog_type=binlog_type)["A"], 4)
+        first, second = logged(replayed(text, TRANS, binlog_type=binlog_type)["A"], 4)
         assert (first.operation, first.before, first.after) == (WRITE, None, whole(3, 2))
         assert (second.operation, second.before, second.after) == (DELETE, image("t", {0: 2}), None)
 
 
 def test_own_changes_are_logged_as_they_were():
     """Nothing is merged of what the binlog holds already."""
-    site = sites("A:i1=1@1 A:u1=1>2@1")["A"]
-    assert [(event.operation, event.flags) for event in logged(site, 1)] == [(WRITE, 0), (UPDATE, 0)]
+    cluster = replayed("A:i1=1@1 A:u1=1>2@1")["A"]
+    assert [(event.operation, event.flags) for event in logged(cluster, 1)] == [(WRITE, 0), (UPDATE, 0)]

@@ -1,4 +1,4 @@
-"""What an applier does with single operations that are out of the ordinary."""
+"""What an applier does with unusual operations."""
 
 import pytest
 
@@ -19,7 +19,7 @@ class TestEmptyAfterImage:
 
     @pytest.mark.parametrize("function", [EPOCH, TRANS, MAX, None])
     def test_no_effect(self, function: str | None):
-        """It is passed over before anything is judged, though the row was changed here."""
+        """It is skipped before anything is judged, though the row was changed here."""
         found = resolved(BASE + "A:u1=1>5@3 B:r1=>-@12 A:<12@4", function)
         (outcome,) = (each for each in found.outcomes if each.source_epoch == 12)
         assert outcome.verdict is Verdict.IGNORED
@@ -27,7 +27,7 @@ class TestEmptyAfterImage:
         assert rows(found, "A") == [(1, 5, None)]
 
     def test_no_dependency(self):
-        """A transaction that only read so does not depend on anybody."""
+        """A transaction that only read the row depends on no other."""
         found = resolved(BASE + "A:i2=1@2 A:u1=1>5@3 B:u1=1>9@12 B:r1=>-,i3=1@12 A:<12@4", TRANS)
         assert (3, 1, None) in rows(found, "A")
         assert counters(found, "A")["trans_reject_count"] == 1
@@ -60,7 +60,7 @@ class TestIncompleteRows:
         assert rows(found, "B", "d.m") == [(1, 6, 7)]
 
     def test_without_function(self):
-        """No row is made of it, and nobody complains."""
+        """It inserts no row, and that is no conflict."""
         found = resolved("A:im1=5@1 B:<1@11")
         assert [each.verdict for each in found.outcomes] == [Verdict.IGNORED]
         assert (rows(found, "B", "d.m"), found.clusters["B"].stop) == ([], None)
@@ -130,7 +130,7 @@ class TestUpdatesAsWrites:
 
     @pytest.mark.parametrize("function", ["NDB$OLD(x)", MAX, "NDB$MAX_DELETE_WIN(x)"])
     def test_functions_that_insert(self, function: str):
-        """The update of a row that is there is taken for an insert, and is a conflict even where the value wins."""
+        """The update of a row that exists is judged as an insert, and is a conflict even where its value is greater."""
         found = resolved(BASE + "A:i1=9@3 B:<3@12", b=function)
         assert found.outcomes[-1].cause is Cause.ROW_ALREADY_EXISTS
         assert rows(found, "B") == [(1, 1, None)]
@@ -148,13 +148,13 @@ class TestUpdatesAsWrites:
         assert resolved(BASE + "A:i1=/9@3 B:<3@12", b=function).clusters["B"].stop is not None
 
 
-def test_taken_again_with_a_function():
-    """A replica that was set back takes epochs again: under MAX each of them loses, and nothing changes."""
+def test_epochs_applied_again_under_max_change_nothing():
+    """A replica that was set back applies epochs again: under MAX each operation loses."""
     found = resolved("A:i1=1@1 A:u1=1>2@2 B:<1@11 B:<2@12 B:<1@13 B:<2@14", b=MAX)
     assert (rows(found, "B"), counters(found, "B")) == ([(1, 2, None)], {"fn_max": 2})
 
 
-def test_m_does_not_fall_when_epochs_are_taken_again():
+def test_the_max_replicated_epoch_does_not_fall_when_epochs_are_applied_again():
     """The highest epoch that came back stays known."""
     text = "A:i1=1@1 B:<1@11 A:u1=1>2@2 B:<2@12 A:<11@3 A:<12@3 A:<11@4 B:u1=2>3@13 A:<13@5"
     assert counters(resolved(text, EPOCH), "A") == {}

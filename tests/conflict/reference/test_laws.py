@@ -1,4 +1,4 @@
-"""Laws of conflict resolution, for clusters that do what clusters can do and then take everything."""
+"""Laws of conflict resolution, for clusters that make possible changes and then apply everything."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -55,7 +55,7 @@ class TestMax:
     @pytest.mark.parametrize("function", ["NDB$MAX_DELETE_WIN(x)", "NDB$MAX_DEL_WIN_INS(x)"])
     @given(script=steps(), clusters=CLUSTERS)
     def test_deletes_win(self, function: str, script: list[Step], clusters: int):
-        """A row that anybody deleted is gone everywhere, if nobody inserts it again; others keep the greatest value."""
+        """A row that any cluster deleted, and none inserted again, is gone everywhere; others keep the greatest."""
         made = world(function, clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not WRITE
         made.run(script)
@@ -67,7 +67,7 @@ class TestMax:
     @pytest.mark.parametrize("function", ["NDB$MAX_INS(x)", "NDB$MAX_DEL_WIN_INS(x)"])
     @given(script=steps(), clusters=CLUSTERS)
     def test_inserts(self, function: str, script: list[Step], clusters: int):
-        """Inserts of one row in several clusters leave the greatest value everywhere, as long as nobody deletes."""
+        """Inserts of one row in several clusters leave the greatest value everywhere, as long as no cluster deletes."""
         made = world(function, clusters=clusters)
         made.allowed = lambda cluster, number, operation: operation is not DELETE
         made.run(script)
@@ -111,7 +111,7 @@ class TestOld:
 
 
 def _check_old(made: World, cluster: int, entries: list[LoggedChange], rows: dict[int, Row | None]) -> None:
-    """Check the operations of one take against the values that they met."""
+    """Check the operations of one epoch apply against the stored values."""
     stored = {number: None if row is None else row.payloads[1] for number, row in rows.items()}
     changes = [entry.change for entry in _foreign(made, cluster, entries)]
     for change, (number, outcome) in zip(changes, _applied(made, cluster, entries), strict=True):
@@ -123,12 +123,12 @@ def _check_old(made: World, cluster: int, entries: list[LoggedChange], rows: dic
 
 def _foreign(made: World, cluster: int, entries: list[LoggedChange]) -> list[LoggedChange]:
     """Return what other clusters logged."""
-    return [entry for entry in entries if entry.server_id != made.sites[cluster].cluster.server_id]
+    return [entry for entry in entries if entry.server_id != made.replayed[cluster].cluster.server_id]
 
 
 def _applied(made: World, cluster: int, entries: list[LoggedChange]) -> Iterator[tuple[int, Outcome]]:
-    """Yield the number of the row of each operation of the last take, and what became of it."""
-    foreign, outcomes = _foreign(made, cluster, entries), made.sites[cluster].outcomes
+    """Yield the row number and the outcome of each operation of the last epoch apply."""
+    foreign, outcomes = _foreign(made, cluster, entries), made.replayed[cluster].outcomes
     for entry, outcome in zip(foreign, outcomes[len(outcomes) - len(foreign) :], strict=True):
         shown = entry.change.before or entry.change.after
         assert shown is not None
@@ -161,7 +161,7 @@ class TestEpoch:
         made = world(function, only_first=True, empty_epochs=empty)
         made.run(script)
         made.find_fixed_point()
-        primary = made.sites[0]
+        primary = made.replayed[0]
         for outcome in primary.outcomes:
             if outcome.verdict is not Verdict.APPLIED or outcome.operation is WRITE:
                 continue
@@ -260,7 +260,7 @@ class TestTransactions:
         made.run(script)
         made.find_fixed_point()
         touched: dict[int, set[tuple[str, bytes]]] = {}
-        for outcome in made.sites[0].outcomes:
+        for outcome in made.replayed[0].outcomes:
             spoiled, row = touched.setdefault(outcome.source_epoch, set()), (outcome.table, outcome.key)
             if outcome.cause is Cause.TRANS_IN_CONFLICT:
                 spoiled.add(row)
@@ -269,7 +269,7 @@ class TestTransactions:
 
 
 class TestRings:
-    """Three and four clusters, each of which passes on what it takes."""
+    """Three and four clusters, each of which relays what it applies."""
 
     @pytest.mark.parametrize("function", [*BY_VALUE, None])
     @given(script=steps(), clusters=st.sampled_from([3, 4]))
@@ -281,7 +281,7 @@ class TestRings:
         made.run(script)
         made.find_fixed_point()
         assert all(made.contents(cluster) == made.contents(0) for cluster in range(clusters))
-        assert {outcome.verdict for site in made.sites for outcome in site.outcomes} <= {Verdict.APPLIED}
+        assert {outcome.verdict for replayed in made.replayed for outcome in replayed.outcomes} <= {Verdict.APPLIED}
 
     @pytest.mark.parametrize("function", ["NDB$MAX(x)", None])
     @given(script=steps(), clusters=st.sampled_from([3, 4]))
@@ -292,20 +292,20 @@ class TestRings:
         made.allowed = lambda cluster, number, operation: number % clusters == cluster
         made.run(script)
         made.find_fixed_point()
-        for cluster, site in enumerate(made.sites):
+        for cluster, replayed in enumerate(made.replayed):
             own = {each.key for each in made.made if each.cluster == cluster}
-            assert not {outcome.key[-4] for outcome in site.outcomes} & own
+            assert not {outcome.key[-4] for outcome in replayed.outcomes} & own
 
     @given(script=steps(), clusters=st.sampled_from([3, 4]))
-    def test_each_change_is_taken_once(self, script: list[Step], clusters: int):
-        """Every other cluster takes a change of a row once, unless an epoch that was taken held several."""
+    def test_each_change_is_applied_once(self, script: list[Step], clusters: int):
+        """Every other cluster applies a change of a row once, or less often where an epoch held several."""
         made = world(None, clusters=clusters)
         made.allowed = lambda cluster, number, operation: number % clusters == cluster and operation is UPDATE
         made.run(script)
         made.find_fixed_point()
         for number in AT_START:
             changes = sum(each.key == number for each in made.made)
-            for cluster, site in enumerate(made.sites):
-                applied = sum(outcome.key[-4] == number for outcome in site.outcomes)
+            for cluster, replayed in enumerate(made.replayed):
+                applied = sum(outcome.key[-4] == number for outcome in replayed.outcomes)
                 assert applied <= changes
                 assert (applied > 0) == (changes > 0 and number % clusters != cluster)

@@ -23,7 +23,7 @@ MISSING, EXISTS, CONFLICT = Cause.ROW_DOES_NOT_EXIST, Cause.ROW_ALREADY_EXISTS, 
 
 
 def verdicts(resolution: Resolution, name: str) -> list[tuple[int, Verdict, Cause]]:
-    """Return (source epoch, verdict, cause) of every operation that one side took."""
+    """Return (source epoch, verdict, cause) of every operation that one cluster received."""
     return [(each.source_epoch, each.verdict, each.cause) for each in resolution.outcomes if each.applier == name]
 
 
@@ -31,7 +31,7 @@ class TestLanguage:
     """The language of these tests."""
 
     def test_words(self):
-        """Each word is a transaction or a take of one cluster, in its own order."""
+        """Each word is a transaction or an epoch apply of one cluster, in its own order."""
         made = history("A:i1=5@1 B:<1@11 A:<11@2 A:d1@2 B:<2?@12")
         first, second = made.clusters
         assert (first.name, first.server_id, second.name, second.server_id) == ("A", 1, "B", 2)
@@ -89,14 +89,14 @@ class TestOrder:
         return "".join(cluster.name for cluster, _ in interleave(history(text)))
 
     def test_own_order_and_causes(self):
-        """An epoch can be taken once everything in it has happened."""
+        """An epoch can be applied once everything in it has happened."""
         items = [
             (cluster.name, item.epoch) for cluster, item in interleave(history("A:<11@1 A:i1=1@2 B:i1=1@11 B:i1=1@11"))
         ]
         assert items == [("B", 11), ("B", 11), ("A", 1), ("A", 2)]
 
-    def test_a_take_waits_for_the_whole_epoch(self):
-        """A take inside the foreign epoch comes first too."""
+    def test_an_epoch_apply_waits_for_the_whole_foreign_epoch(self):
+        """An epoch apply inside the foreign epoch comes first too."""
         assert self.order("A:i1=1@1 B:<1@11 B:i1=1@11 A:<11@2") == "ABBA"
 
     def test_circular(self):
@@ -193,7 +193,7 @@ class TestEpoch:
         assert found.clusters["A"].refreshes == {"d.t": 1}
 
     def test_the_secondary_alone_would_diverge(self):
-        """Without the refresh the rows differ: B keeps its change until it takes epoch 4."""
+        """Without the refresh the rows differ: B keeps its change until it applies epoch 4."""
         found = resolved(BASE + "A:u1=5@3 B:<3@12 B:u1=9@13 A:<13@4", EPOCH)
         assert (rows(found, "A"), rows(found, "B")) == ([(1, 5, None)], [(1, 9, None)])
         assert found.differing_rows == {"d.t": 1}
@@ -304,7 +304,7 @@ class TestEpoch:
 
 
 class TestWithoutFunction:
-    """Tables that nobody judges."""
+    """Tables without a conflict function."""
 
     def test_insert_insert(self):
         """Each side ends with the other's row."""
@@ -325,7 +325,7 @@ class TestWithoutFunction:
         assert (rows(found, "B", "d.n"), found.clusters["B"].stop) == ([], None)
 
     def test_applied_twice(self):
-        """An epoch that is taken again does no harm."""
+        """An epoch that is applied again changes nothing."""
         found = resolved("A:in1=5,un1=6@1 B:<1@11 B:<1@12")
         assert (rows(found, "A", "d.n"), rows(found, "B", "d.n")) == ([(1, 6, None)], [(1, 6, None)])
 

@@ -6,7 +6,7 @@ from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from tests.conflict.histories import counters, resolved, rows, sites
+from tests.conflict.histories import counters, replayed, resolved, rows
 
 EPOCH, EPOCH_TRANS, EPOCH2, EPOCH2_TRANS = "NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"
 ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
@@ -18,7 +18,7 @@ APPLIED, REJECTED, IGNORED, DISCARDED = Verdict.APPLIED, Verdict.REJECTED, Verdi
 
 
 def verdicts(text: str, name: str, *, function: str = EPOCH2) -> list[Verdict]:
-    """Return what became of the operations that one side took after `BASE`."""
+    """Return the verdicts on the operations that one cluster received after `BASE`."""
     found = resolved(text, function, function, roles=ROLES)
     return [each.verdict for each in found.outcomes if each.applier == name and each.source_epoch not in (1, 11)]
 
@@ -28,14 +28,14 @@ class TestReflected:
 
     def test_how_it_is_logged(self):
         """Under the primary's own server id, flagged, in the format of the table."""
-        primary = sites(BASE + "B:u1=1>9@12 A:<12@3", EPOCH2, EPOCH2, roles=ROLES)["A"]
+        primary = replayed(BASE + "B:u1=1>9@12 A:<12@3", EPOCH2, EPOCH2, roles=ROLES)["A"]
         (entry,) = primary.log[3]
         assert (entry.server_id, entry.change.flags) == (1, ConflictFlag.REFLECTED)
         assert entry.change.operation is Operation.UPDATE_ROW
 
     def test_only_the_primary_reflects(self):
         """The secondary logs what it applies under the primary's id, and that goes nowhere."""
-        secondary = sites(BASE + "A:u1=1>9@3 B:<3@12", EPOCH2, EPOCH2, roles=ROLES)["B"]
+        secondary = replayed(BASE + "A:u1=1>9@3 B:<3@12", EPOCH2, EPOCH2, roles=ROLES)["B"]
         assert secondary.log[12] == []
 
     def test_an_update_comes_back_to_the_row_that_made_it(self):
@@ -56,7 +56,7 @@ class TestReflected:
         assert verdicts(BASE + "B:d1=1@12 A:<12@3 B:<3@13", "B") == [DISCARDED]
 
     def test_an_insert_whose_row_was_deleted_meanwhile(self):
-        """A's delete took B's new row away; the reflected insert brings it back, so both end with it."""
+        """A's delete removed B's new row; the reflected insert restores it, so both end with it."""
         text = DELETE_DELETE_INSERT + "B:<5@15"
         assert verdicts(text, "B") == [APPLIED, APPLIED]
         found = resolved(text, EPOCH2, EPOCH2, roles=ROLES)
@@ -139,8 +139,10 @@ class TestRole:
 
     def test_a_pass_reflects_nothing(self):
         """What it applies does not come back."""
-        site = sites(BASE + "B:u1=1>9@12 A:<12@3", EPOCH2, EPOCH2, roles={"A": Role.PASS, "B": Role.SECONDARY})["A"]
-        assert site.log[3] == []
+        cluster = replayed(BASE + "B:u1=1>9@12 A:<12@3", EPOCH2, EPOCH2, roles={"A": Role.PASS, "B": Role.SECONDARY})[
+            "A"
+        ]
+        assert cluster.log[3] == []
 
     def test_swapped(self):
         """Whoever is the primary wins, whatever its server id."""
@@ -193,13 +195,13 @@ class TestDeleteDelete:
         assert counters(found, "B") == {"refresh_op_count": 2}
 
     def test_the_first_generation_diverges(self):
-        """Nothing brings back the row that A's delete took away on B."""
+        """Nothing restores the row that A's delete removed on B."""
         found = resolved(DELETE_DELETE_INSERT + "B:<5@15", EPOCH)
         assert (rows(found, "A"), rows(found, "B")) == ([(1, 7, None)], [])
         assert found.differing_rows == {"d.t": 1}
 
     def test_an_insert_that_was_rejected_makes_the_next_delete_one(self):
-        """A took B's first delete, but not the insert after it; its refresh takes away what B inserts last."""
+        """A applied B's first delete, but not the insert after it; its refresh removes what B inserts last."""
         text = (
             "A:i1=1,i2=1@1 B:<1@11 A:<11@2 A:u2=1>5@3 B:d1=1@12 B:i1=7,u2=1>9@12 B:d1=7@13 B:i1=8@13 "
             "A:<12@4 A:<13@5 B:<3@14 B:<4@15 B:<5@16"

@@ -36,7 +36,7 @@ class TestDependencies:
     """Which transaction depends on which."""
 
     def test_chain(self):
-        """A transaction in conflict takes with it all that touch its rows later, and those that follow them."""
+        """Transactions that touch its rows later are in conflict too, and those that depend on them."""
         assert rejected(resolved(CHAIN, TRANS)) == [0, 1, 2]
 
     def test_rows_afterwards(self):

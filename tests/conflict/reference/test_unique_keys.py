@@ -8,7 +8,7 @@ TABLE = "d.q"
 
 
 def test_two_rows_with_one_value():
-    """Each side took the same value for another row: the applier stops at that epoch, and earlier ones stay."""
+    """Each cluster used the same value for another row: the applier stops at that epoch; earlier ones stay."""
     found = resolved("A:iq1=1/7@1 B:iq2=1/8@11 A:<11@2 B:iq3=1/7@12 A:<12@3 B:iq4=1/9@13 A:<13@4")
     stop = found.clusters["A"].stop
     assert stop is not None
@@ -17,8 +17,8 @@ def test_two_rows_with_one_value():
     assert rows(found, "A", TABLE) == [(1, 1, 7), (2, 1, 8)]
 
 
-def test_an_update_to_a_value_that_is_taken():
-    """Whatever made the value, it is looked at when the transaction commits."""
+def test_an_update_to_a_value_that_is_used():
+    """Whatever made the value, the commit checks it."""
     found = resolved("A:iq1=1/7,iq2=1/8@1 B:<1@11 B:uq2=1/8>1/9@12 A:uq1=1/7>1/9@2 A:<12@3")
     assert found.clusters["A"].stop is not None
     assert rows(found, "A", TABLE) == [(1, 1, 9), (2, 1, 8)]
@@ -43,8 +43,8 @@ def test_nothing_of_the_epoch_is_open(value: str, stops: bool, undecided: int):
 @pytest.mark.parametrize(
     "changes",
     [
-        "B:dq1=1/7,iq2=1/7@12",  # freed, then taken
-        "B:iq2=1/7,dq1=1/7@12",  # taken, then freed: the order inside a transaction does not matter
+        "B:dq1=1/7,iq2=1/7@12",  # freed, then used
+        "B:iq2=1/7,dq1=1/7@12",  # used, then freed: the order inside a transaction does not matter
         "B:uq1=1/7>1/8,iq2=1/7@12",
         "B:dq1=1/7@12 B:iq2=1/7@12",  # one epoch is one transaction here
     ],
@@ -79,7 +79,7 @@ def test_the_same_row():
 
 
 def test_a_row_that_is_rejected():
-    """What is not applied takes no value."""
+    """A rejected operation uses no value."""
     found = resolved("A:iq1=5/7@1 A:iq2=5/8@1 B:iq2=4/7@11 A:<11@2", "NDB$MAX(x)")
     assert (found.clusters["A"].stop, counters(found, "A")) == (None, {"fn_max": 1})
 

@@ -132,7 +132,7 @@ class TestForms:
         assert warning is None
 
     def test_a_malformed_one_in_capitals_hides_the_other(self):
-        """The server takes the first that there is, and looks no further."""
+        """The server uses the first that exists."""
         both = f"CREATE TABLE `t$EX` (a INT PRIMARY KEY); CREATE TABLE `t$ex` (k INT NOT NULL, {BASIC});"
         assert find_exceptions_table(parse_schema(MAIN + both, database="d"), TABLE) == (
             None,
@@ -409,7 +409,7 @@ class TestExtensionColumns:
 
     @pytest.mark.parametrize(("kind", "value"), [("CHAR(1)", "\x03"), ("SET('one','two','four')", "one,two")])
     def test_other_bytes(self, kind: str, value: str):
-        """The server takes whatever NDB keeps as CHAR, and writes the number into it."""
+        """The server accepts every type that NDB stores as CHAR, and writes the number into it."""
         assert filled(f"NDB$OP_TYPE {kind} CHARACTER SET latin1", record(DELETE, image(k=1), None)) == (value,)
 
     def test_a_member_that_is_not_there(self):

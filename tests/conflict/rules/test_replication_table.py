@@ -1,4 +1,4 @@
-"""mysql.ndb_replication: which row counts."""
+"""mysql.ndb_replication: which row applies."""
 
 import pytest
 from hypothesis import given, settings
@@ -143,7 +143,7 @@ def test_the_warning_names_the_candidates():
 
 
 def like(pattern: str, name: str) -> bool:
-    """LIKE as one would say it: what the first of the pattern takes, and then the rest."""
+    """LIKE by recursion on the first character of the pattern."""
     if not pattern:
         return not name
     if pattern[0] == "%":
@@ -178,7 +178,7 @@ def test_wildcards_fit_as_like_says(pattern: str, name: str):
 
 
 def test_many_wildcards_take_no_time():
-    """No pattern takes longer than its length times the name's."""
+    """The time for a pattern is bounded by its length times the name's."""
     assert not matches(ReplicationRow("shop", "%a" * 31 + "%b"), table="a" * 63)
 
 

@@ -1,4 +1,4 @@
-"""Conflict functions that users write."""
+"""A user's own conflict functions: rows of cells and rules in Python."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from conflict.cli import app as cli
 from conflict.errors import ConfigurationError
-from conflict.rules import user_policies as user_functions
+from conflict.rules import user_policies
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS, add_counters, zero_counters
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
@@ -71,23 +71,23 @@ class TestLoading:
 
     def test_an_entry_point(self, monkeypatch: pytest.MonkeyPatch):
         """A name without a colon is one of the group."""
-        points = EntryPoints([EntryPoint("mine", "docs.examples.at_least:at_least", user_functions.ENTRY_POINTS)])
-        monkeypatch.setattr(user_functions, "entry_points", points.select)
+        points = EntryPoints([EntryPoint("mine", "docs.examples.at_least:at_least", user_policies.ENTRY_POINTS)])
+        monkeypatch.setattr(user_policies, "entry_points", points.select)
         assert load_functions(["mine"])[-1].name == "at_least"
         assert message_of(lambda: load_functions(["other"])) == (
-            "function other: give it as module:name; entry points of the group ndb_conflict.functions are mine"
+            "function other: use module:name or an entry point of the group ndb_conflict.functions; there are mine"
         )
 
     @pytest.mark.parametrize(
         ("reference", "complaint"),
         [
             ("no_such_module:f", "module no_such_module cannot be imported (ModuleNotFoundError: No module named"),
-            ("docs.examples.at_least:nothing", "there is no nothing in docs.examples.at_least"),
-            ("docs.examples.at_least:", "there is no  in docs.examples.at_least"),
+            ("docs.examples.at_least:nothing", "docs.examples.at_least has no nothing"),
+            ("docs.examples.at_least:", "docs.examples.at_least has no "),
             ("conflict.rules.functions:DEFAULT_GCI_BITS", "DEFAULT_GCI_BITS is int; a function of a RowState and an"),
             ("conflict.rules.functions:judge.__name__", "'__name__' is str"),
             ("math:sqrt", "sqrt must take two values, a RowState and an IncomingOperation"),
-            ("nothing", "give it as module:name; entry points of the group ndb_conflict.functions are none"),
+            ("nothing", "use module:name or an entry point of the group ndb_conflict.functions; there are none"),
         ],
     )
     def test_not_usable(self, reference: str, complaint: str):
@@ -99,7 +99,7 @@ class TestLoading:
     @pytest.mark.parametrize("name", ["", "a b", "a(b", "<lambda>", "1a"])
     def test_names_that_cannot_be_called(self, name: str):
         """A name has to stand before a parenthesis."""
-        assert "cannot stand in conflict_fn" in message_of(lambda: python_function(name, at_least))
+        assert "is no name for conflict_fn" in message_of(lambda: python_function(name, at_least))
 
     def test_names_that_clash(self):
         """With the server's functions, or with each other."""
@@ -141,8 +141,8 @@ class TestRows:
     @pytest.mark.parametrize(
         ("changed", "complaint"),
         [
-            ({"name": None}, "None cannot stand in conflict_fn"),
-            ({"name": "a b"}, "'a b' cannot stand in conflict_fn"),
+            ({"name": None}, "None is no name for conflict_fn"),
+            ({"name": "a b"}, "'a b' is no name for conflict_fn"),
             ({"write": "equal"}, "write is 'equal'; it can be apply, reject if present, greater, at least, less, by"),
             ({"update": "bigger"}, "update is 'bigger'; it can be apply, reject if missing, equal, greater,"),
             ({"delete": "reject if present"}, "delete is 'reject if present'; it can be apply, reject if missing,"),
@@ -186,10 +186,15 @@ class TestAnswers:
             (HERE, WRITE, 1, "function f, write of a row that exists: it returned 1"),
             (HERE, UPDATE, Decision(Verdict.SKIPPED), "the verdict must be APPLIED, REJECTED or IGNORED"),
             (HERE, UPDATE, Decision(Verdict.DISCARDED), "the verdict must be"),
-            (HERE, UPDATE, Decision(Verdict.REJECTED), "a cause belongs to what is rejected"),
-            (HERE, UPDATE, Decision(Verdict.APPLIED, Cause.ROW_IN_CONFLICT), "a cause belongs to what is rejected"),
+            (HERE, UPDATE, Decision(Verdict.REJECTED), "a rejected operation needs a cause, and no other has one"),
+            (
+                HERE,
+                UPDATE,
+                Decision(Verdict.APPLIED, Cause.ROW_IN_CONFLICT),
+                "a rejected operation needs a cause, and no other has one",
+            ),
             (GONE, UPDATE, APPLIED, "function f, update of a row that does not exist"),
-            (GONE, DELETE, APPLIED, "what is not there cannot be changed"),
+            (GONE, DELETE, APPLIED, "a missing row cannot be changed"),
             (HERE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, -1, 0), "whole numbers from 0 to 2^64"),
             (HERE, UPDATE, Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, 0, 2**64), "whole numbers"),
         ],
