@@ -27,8 +27,9 @@ test: check              ## Everything that is fast enough for every commit
 test-all: check          ## Also the long checks
 	$(BIN)/pytest
 
-bench: $(PEERS)          ## Measure decoding and resolving beside their peers; results go to build/bench
+bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
 

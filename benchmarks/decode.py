@@ -26,7 +26,7 @@ import attrs
 from benchmarks.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from ndb_formats.columnar.batches import read_batches
-from ndb_formats.columnar.event_index import index_events, index_pieces
+from ndb_formats.columnar.event_index import index_events, index_parts
 
 RESULTS = Path(__file__).parent / "results" / "decode.json"
 PRUNED = ("id", "name", "city")  # two columns of each mix
@@ -71,7 +71,7 @@ def ours(path: Path, rows: int, runs: int) -> list[Measured]:
         PRUNED_OURS: lambda: decode(columns=PRUNED),
         UNCHECKED: lambda: decode(verify=False),
         INDEX: lambda: len(index_events(path)),
-        SEALS: lambda: sum(map(len, index_pieces(path))),
+        SEALS: lambda: sum(map(len, index_parts(path))),
     }
     return [Measured(name, size, rows, measure(each, runs=runs)) for name, each in work.items()]
 

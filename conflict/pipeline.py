@@ -1,44 +1,52 @@
 """
-A run from its configuration to its result, with either engine.
+A run from its configuration to its result, on any engine.
 """
 
 from __future__ import annotations
 
 import contextlib
-import platform
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from importlib.metadata import version
-from typing import Any
+from functools import partial
+from pathlib import Path
 
 import attrs
 
+from conflict.compatibility.check import refuse_by_policy
+from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
-from conflict.errors import HistoryError, NotBuiltError
+from conflict.config.run_file import RunFile
+from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
+from conflict.history.hints import hints_of_run_file
 from conflict.history.model import Cluster, History
 from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
 from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
-from conflict.jobs.ingest_job import Ingested, ingest
+from conflict.jobs.ingest_job import Ingested
+from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import StageProgress
-from conflict.reference.replay import resolve
+from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
 from conflict.results.model import Resolution
-from conflict.results.summary import RunSummary
+from conflict.results.run_document import Run
+from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
 
 __all__ = [
     "ENGINES",
+    "ResolveOptions",
     "Run",
     "check_built",
     "finished_history",
+    "ingest",
+    "resolve",
     "resolve_settled",
-    "run_ingest",
+    "run_local",
     "run_reference",
     "run_spark",
     "whole_or_not_at_all",
@@ -48,85 +56,32 @@ HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
 
 
 @attrs.frozen
-class Run:
+class ResolveOptions:
     """
-    What a run came to.
+    What is wanted of a result, and what is there already.
 
     Attributes:
-        summary: Its figures.
-        changes: Row changes that both clusters made themselves.
-        errors: Per cluster, why its binlogs could not be read to the end.
-        left_out: Per cluster, row operations read of an epoch that was cut off.
-        assumed: Per applying cluster, foreign epochs whose place was assumed.
-        epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
-        settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+        history: A finished History of the run's binlogs, which are not read again; None to make one beside the result.
+        final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
     """
 
-    summary: RunSummary
-    changes: int
-    errors: dict[str, str]
-    left_out: dict[str, int]
-    assumed: dict[str, int]
-    epochs_left_out: dict[str, int]
-    settled: tuple[Inference, ...] = ()
-
-    def to_json(self, configuration: Configuration, engine: str) -> dict[str, Any]:
-        """Return the document `run.json`."""
-        return {
-            "engine": engine,
-            "configuration": _configuration_json(configuration),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
-            },
-            "changes": self.changes,
-            "binlog_errors": self.errors,
-            "row_operations_left_out": self.left_out,
-            "epochs_with_assumed_place": self.assumed,
-            "epochs_left_out": self.epochs_left_out,
-            "rounds": [attrs.asdict(each) for each in self.summary.rounds],
-            "cannot_tell": [attrs.asdict(each) for each in self.settled],
-            **self.summary.to_json(),
-        }
+    history: Folder | None = None
+    final_rows: bool = True
+    all_outcomes: bool = False
 
 
-def _configuration_json(configuration: Configuration) -> dict[str, Any]:
-    return {
-        "clusters": {
-            cluster.name: {
-                "server_id": cluster.server_id,
-                "role": cluster.role,
-                "binlogs": [str(file) for file in cluster.files],
-            }
-            for cluster in configuration.clusters
-        },
-        "tables": {
-            table.full_name: {column.name: column.sql_type for column in table.columns}
-            for table in configuration.schema.tables
-        },
-        "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
-        "functions": {
-            name: {table: _setup_json(setup) for table, setup in setups.items()}
-            for name, setups in configuration.setups().items()
-        },
-    }
-
-
-def _setup_json(setup: TableSetup) -> dict[str, Any]:
-    return {
-        "function": None if setup.function is None else str(setup.function),
-        "exceptions_table": None if setup.exceptions is None else setup.exceptions.table.full_name,
-        "refused": None if setup.refusal is None else setup.refusal.message,
-        "warnings": list(setup.warnings),
-    }
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing."""
 
 
 def check_built(configuration: Configuration) -> None:
     """
-    Make sure that every function of a run is built, and every pair of functions that meet in one table.
+    Refuse a table that has a function by epoch on one cluster and one by column on the other.
 
     Raises:
-        NotBuiltError: One is not.
+        NotBuiltError: A table has both.
     """
     tables: dict[str, set[Argument]] = {}
     for setups in configuration.setups().values():
@@ -144,9 +99,18 @@ def run_reference(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the reference engine, in this process, and write the result."""
+    """
+    Resolve with the reference engine, in this process, and write the result.
+
+    Raises:
+        ConfigurationError: A History is given; this engine reads the binlogs itself.
+    """
+    if options.history is not None:
+        message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
+        raise ConfigurationError(message)
     check_built(configuration)
     readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
@@ -165,7 +129,7 @@ def run_reference(
         lambda done: progress("resolving", done, items),
         skip_missing=configuration.skip_missing,
     )
-    write_resolution(out, history, setups, resolution)
+    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
@@ -186,7 +150,7 @@ def resolve_settled(
     skip_missing: bool = False,
 ) -> tuple[History, Resolution, list[Inference]]:
     """
-    Resolve a History with the reference engine, and settle by what the binlogs show what they leave open.
+    Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
     Args:
         history: What happened.
@@ -203,7 +167,7 @@ def resolve_settled(
     def run(clusters: Sequence[Cluster]) -> Resolution:
         if not kept or kept[-1][0] is not clusters:
             changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, resolve(changed, setups, progress, skip_missing=skip_missing))]
+            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing))]
         return kept[-1][1]
 
     def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
@@ -214,18 +178,69 @@ def resolve_settled(
     return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
 
 
-def run_ingest(
-    configuration: Configuration,
-    out: Folder,
-    hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
-) -> Ingested:
+def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
     """
-    Read the binlogs of a run into a History on disk, on Spark; see `ingest_job.ingest`.
+    Read the binlogs of a run into a History on disk, on Spark; see `conflict.jobs.ingest_job.ingest`.
 
     Raises:
         ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+        HistoryError: The folder holds a History of something else.
     """
+    folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    return ingest_binlogs(
+        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+    )
+
+
+def resolve(
+    run_file: RunFile,
+    out: Folder | str,
+    *,
+    engine: str = "spark",
+    policy: Policy = Policy.MANUAL,
+    options: ResolveOptions = ResolveOptions(),
+    progress: StageProgress = no_progress,
+) -> Run:
+    """
+    Resolve a run, and write its result as a whole or not at all.
+
+    Args:
+        run_file: The run; `conflict.load_run_file` reads it.
+        out: Where the result goes; nothing may be there.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``.
+        policy: Which conflict functions go with which binlog types.
+        options: What is wanted of the result.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be resolved as it is; nothing has been read.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    configuration, target = run_file.configuration, _folder(out)
+    if engine != "reference":
+        refuse_python_rules(configuration)
+    check_built(configuration)
+    refuse_by_policy(configuration, policy)
+    if target.exists():
+        message = f"{target.uri} exists already; give another folder, or remove it first"
+        raise ConfigurationError(message)
+    with whole_or_not_at_all(target) as work:
+        run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
+        zeros = zero_counters(configuration.functions)
+        work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
+        work.write_json("run.json", run.to_json(configuration, engine, all_outcomes=options.all_outcomes))
+    return run
+
+
+def _folder(given: Folder | str) -> Folder:
+    """Return a folder; a path is made absolute, because Spark's tasks run elsewhere."""
+    if isinstance(given, Folder):
+        return given
+    return Folder(given if "://" in given else str(Path(given).absolute()))
+
+
+def _spark(out: Folder, progress: StageProgress) -> Runner:
+    """Start Spark, and make sure that its tasks see the folder of the result."""
     from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
     from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
 
@@ -233,48 +248,50 @@ def run_ingest(
     spark = spark_session()
     check_shared(spark, out)
     progress("starting Spark", 1, 1)
-    return ingest(spark_runner(spark), configuration, out, hints_of=hints_of, progress=progress)
+    return spark_runner(spark)
 
 
 def run_spark(
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None = None,
-    progress: StageProgress = lambda stage, done, total: None,
-    history: Folder | None = None,
-    *,
-    final_rows: bool = True,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """
-    Resolve on Spark and write the result.
+    """Resolve with the columnar engine on Spark, and write the result."""
+    refuse_python_rules(configuration)
+    return _run_columnar(_spark(out, progress), configuration, out, hints_of, progress, options)
 
-    Args:
-        configuration: The run.
-        out: Where the result goes.
-        hints_of: What is known of the schedule from elsewhere.
-        progress: Called with the name of the stage, tasks done, and their number.
-        history: A History that was made of the run's binlogs, which are not read again; without one it is made, and
-            stays beside the result in ``history``.
-        final_rows: Whether the rows of the tables at the end are wanted.
 
-    Raises:
-        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
-        HistoryError: The History is of something else, or not finished.
-    """
-    from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
-    from conflict.jobs.shipping import ship_by_value  # noqa: PLC0415  # it needs pyspark too
-    from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
+def run_local(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = ResolveOptions(),
+) -> Run:
+    """Resolve with the columnar engine in this process, without Spark or Java, and write the result."""
+    refuse_python_rules(configuration)
+    return _run_columnar(in_threads, configuration, out, hints_of, progress, options)
 
+
+def _run_columnar(
+    runner: Runner,
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
     check_built(configuration)
-    ship_by_value(configuration.functions)
+    history = options.history
     if history is None:
         history = out.below("history")
-        manifest = run_ingest(configuration, history, hints_of, progress).manifest
+        manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
-        check_shared(spark_session(), out)
-    run = spark_runner(spark_session())
-    summary = resolve_history(run, configuration, history, out, final_rows=final_rows, progress=progress)
+    wanted = {"final_rows": options.final_rows, "all_outcomes": options.all_outcomes}
+    summary = resolve_history(runner, configuration, history, out, progress=progress, **wanted)
     return Run(
         summary,
         manifest.changes,
@@ -284,6 +301,24 @@ def run_spark(
         manifest.epochs_left_out,
         summary.settled,
     )
+
+
+def refuse_python_rules(configuration: Configuration) -> None:
+    """
+    Make sure that no table of a run has a conflict function that is written in Python.
+
+    Raises:
+        ConfigurationError: One has.
+    """
+    for setups in configuration.setups().values():
+        for name, setup in setups.items():
+            if setup.function is not None and setup.function.spec.python is not None:
+                rule = setup.function.spec.name
+                message = (
+                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs; to run it on every "
+                    "engine, write it as a row [[conflict_function]] of the run file"
+                )
+                raise ConfigurationError(message)
 
 
 def finished_history(history: Folder, configuration: Configuration) -> Manifest:
@@ -304,7 +339,7 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
     return manifest
 
 
-ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "spark": run_spark}
+ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
 
 
 @contextlib.contextmanager

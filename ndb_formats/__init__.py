@@ -1,5 +1,6 @@
 """
-What a row change looks like: MySQL binlogs, row images, NDB's update formats.
+The formats of row changes: MySQL binlogs, row images, and the binlog types of NDB.
 
-Bytes to values and back, without pyspark. Only `binlog_reader` opens files.
+It decodes bytes and encodes values, without pyspark; only `binlog_reader` opens files. Start with `row_reader` (row
+changes one by one) or `columnar.batches` (as Arrow record batches).
 """

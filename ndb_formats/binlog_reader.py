@@ -1,8 +1,8 @@
 """
-A binlog file to its events, in order.
+The events of a binlog file, in order.
 
-This is the one module of the package that opens files. It checks what every event has: header,
-size, checksum. What an event holds is decoded elsewhere, and only if somebody asks.
+This is the only module of the package that opens files. It checks what all events have in common: header, size and
+checksum. The modules in `events` decode their bodies.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from ndb_formats.constants import (
     CHECKSUM_ALG_CRC32,
     ENCRYPTED_MAGIC,
     EVENT_HEADER_SIZE,
+    LOG_EVENT_BINLOG_IN_USE_F,
     EventType,
 )
 from ndb_formats.errors import ChecksumError, CorruptError, CutFileError, FormatError, UnsupportedError
@@ -30,12 +31,14 @@ from ndb_formats.events.header import (
     FormatDescription,
     decode_format_description,
     decode_header,
+    encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 
 __all__ = [
     "FIRST_POSITION",
     "Event",
+    "check_magic",
     "event_at",
     "first_event",
     "locate",
@@ -55,9 +58,9 @@ class Event:
 
     Attributes:
         file: Path of its file.
-        position: Where it starts in that file.
-        header: Its common header.
-        body: What follows the header, without the checksum (but see `decode_format_description`).
+        position: Its position in that file.
+        header: Its header.
+        body: The bytes after the header, without the checksum (but see `decode_format_description`).
     """
 
     file: str
@@ -73,13 +76,13 @@ class Event:
 
     @property
     def end(self) -> int:
-        """Where it ends in its file."""
+        """Position after it in its file."""
         return self.position + self.header.size
 
 
 def unpacked(event: Event) -> Iterator[Event]:
     """
-    Yield an event; in place of a compressed transaction, the events inside, at its position.
+    Yield an event, or the events inside it if it is a compressed transaction; they have its position.
 
     Raises:
         FormatError: The payload cannot be read.
@@ -104,26 +107,26 @@ def read_events(
     path: str | Path, *, start: int = FIRST_POSITION, stop: int | None = None, verify: bool = True
 ) -> Iterator[Event]:
     """
-    Yield the events of one file whose first byte is at or after `start` and before `stop`.
+    Yield the events of one file that start at or after `start` and before `stop`.
 
-    The Format_description event at the file's start is always read, and yielded only if it is in range.
+    The Format_description event at the start of the file is always read, but yielded only if it is in that range.
 
     Args:
         path: The binlog file.
         start: Position of an event.
         stop: Position, or None for the end of the file.
-        verify: Whether to check checksums; mysqlbinlog does only when asked to.
+        verify: Whether to check checksums.
 
     Raises:
         CorruptError: Not a binlog, or an event's size cannot be right.
         ChecksumError: An event's bytes do not match its CRC32.
-        CutFileError: The file ends inside an event. Everything before it has been yielded.
+        CutFileError: The file ends inside an event. All events before it have been yielded.
         UnsupportedError: An encrypted file, or a binlog version other than 4.
     """
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
             return
         first, description = _read_description(file, name, size, verify=verify)
@@ -134,7 +137,7 @@ def read_events(
         while position < size and (stop is None or position < stop):
             event = _read_event(file, name, position, size, description, verify=verify)
             if event.type is EventType.FORMAT_DESCRIPTION_EVENT:
-                # A relay log holds that of its source after its own.
+                # A relay log has its source's Format_description event after its own.
                 description = decode_format_description(event.body)
             yield event
             position = event.end
@@ -142,7 +145,7 @@ def read_events(
 
 def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
     """
-    Yield position and header of every event of a file, without reading what events hold.
+    Yield position and header of every event of a file, without reading the bodies.
 
     Raises:
         CorruptError: Not a binlog, or an event's size cannot be right.
@@ -151,7 +154,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
         position = FIRST_POSITION
         while position < size:
             file.seek(position)
@@ -162,22 +165,22 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
 
 def map_file(path: str | Path) -> mmap.mmap | bytes:
     """
-    Return the bytes of a file without reading them: its pages are read when they are looked at.
+    Return the bytes of a file, memory-mapped.
 
-    A file may grow meanwhile, as a server's last binlog does; what is added is not seen. It must not be cut.
+    The file may grow meanwhile, as a server's last binlog does; the new bytes are not seen. It must not shrink.
     """
     with open(path, "rb") as file:
         # An empty file cannot be mapped.
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
 
 
-def first_event(path: str | Path, *, verify: bool | None) -> Event | None:
+def first_event(path: str | Path, *, verify: bool) -> Event | None:
     """
     Return the Format_description event of a file; None if the file holds no event.
 
     Args:
         path: The binlog file.
-        verify: Whether to check its checksum; None does not read the event and only looks at the magic bytes.
+        verify: Whether to check its checksum.
 
     Raises:
         FormatError: As `read_events`.
@@ -185,8 +188,8 @@ def first_event(path: str | Path, *, verify: bool | None) -> Event | None:
     name = str(path)
     size = os.path.getsize(path)
     with open(path, "rb") as file:
-        _check_magic(file.read(len(BINLOG_MAGIC)), name)
-        if size == FIRST_POSITION or verify is None:
+        check_magic(file.read(len(BINLOG_MAGIC)), name)
+        if size == FIRST_POSITION:
             return None
         return _read_description(file, name, size, verify=verify)[0]
 
@@ -197,8 +200,8 @@ def event_at(path: str | Path, position: int, description: FormatDescription | N
 
     Args:
         path: The binlog file.
-        position: Where the event starts.
-        description: What holds for it; None looks for no checksum.
+        position: Its position.
+        description: The Format_description event that applies to it; None if it has no checksum.
         verify: Whether to check its checksum.
 
     Raises:
@@ -209,13 +212,19 @@ def event_at(path: str | Path, position: int, description: FormatDescription | N
         return _read_event(file, str(path), position, os.path.getsize(path), description, verify=verify)
 
 
-def _check_magic(magic: bytes, name: str) -> None:
+def check_magic(magic: bytes, name: str) -> None:
+    """
+    Check the first four bytes of a file.
+
+    Raises:
+        FormatError: They are not those of a binlog that can be read.
+    """
     if magic == ENCRYPTED_MAGIC:
         message = "the file is encrypted; decrypt it first, or fetch it with mysqlbinlog --read-from-remote-server"
         raise UnsupportedError(message, file=name, position=0)
     if magic != BINLOG_MAGIC:
         if BINLOG_MAGIC.startswith(magic):
-            message = "the file ends inside the four bytes that every binlog starts with"
+            message = "the file ends inside the four magic bytes of a binlog"
             raise CutFileError(message, file=name, position=0)
         message = f"not a binlog: it starts with 0x{magic.hex()}, not 0x{BINLOG_MAGIC.hex()}"
         raise CorruptError(message, file=name, position=0)
@@ -224,23 +233,23 @@ def _check_magic(magic: bytes, name: str) -> None:
 def _read_description(file: BinaryIO, name: str, size: int, *, verify: bool) -> tuple[Event, FormatDescription]:
     event = _read_event(file, name, FIRST_POSITION, size, None, verify=verify)
     if event.type is not EventType.FORMAT_DESCRIPTION_EVENT:
-        message = "the first event is no FORMAT_DESCRIPTION_EVENT; files of MySQL before 5.0 cannot be read"
+        message = "the first event is not a FORMAT_DESCRIPTION_EVENT; files of MySQL before 5.0 cannot be read"
         raise UnsupportedError(message, file=name, position=FIRST_POSITION, event=event.header.type_name)
     return event, decode_format_description(event.body)
 
 
 def _read_header(file: BinaryIO, name: str, position: int, size: int, trailer: int) -> tuple[bytes, EventHeader]:
-    """Read a header, as bytes and decoded; `trailer` is the size of a checksum that every event must have room for."""
+    """Read a header, as bytes and decoded; no event may be shorter than a header and a checksum of `trailer` bytes."""
     head = file.read(EVENT_HEADER_SIZE)
     if len(head) < EVENT_HEADER_SIZE:
         message = f"the file ends {len(head)} bytes into an event header"
         raise CutFileError(message, file=name, position=position)
     header = decode_header(head)
     if header.size < EVENT_HEADER_SIZE + trailer:
-        message = f"its size is given as {header.size} bytes, less than its own header"
+        message = f"its header gives its size as {header.size} bytes, which is less than the header itself"
         raise CorruptError(message, file=name, position=position, event=header.type_name)
     if position + header.size > size:
-        message = f"its size is given as {header.size} bytes, but the file ends after {size - position} of them"
+        message = f"its header gives its size as {header.size} bytes, but the file ends after {size - position} of them"
         raise CutFileError(message, file=name, position=position, event=header.type_name)
     return head, header
 
@@ -252,8 +261,8 @@ def _read_event(
     head, header = _read_header(file, name, position, size, trailer)
     body = file.read(header.size - EVENT_HEADER_SIZE)
     if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT:
-        # It says itself whether it has a checksum, and keeps it: the algorithm stands before it.
-        # Checked before a word of it is believed: a damaged version would turn all checksums off.
+        # It says itself whether it has a checksum, which stays in the body because the algorithm is just before it.
+        # The checksum is checked first: a damaged server version could turn all checksums off.
         event = Event(name, position, header, body)
         if verify and body[-5:-4] == bytes([CHECKSUM_ALG_CRC32]):
             _check_crc(head + body, header, name, position)
@@ -267,14 +276,11 @@ def _read_event(
 
 def _check_crc(data: bytes, header: EventHeader, name: str, position: int) -> None:
     stored = int.from_bytes(data[-4:], "little")
-    # An event being written, or cut off by a crash, has this flag set after its checksum was made.
-    flagged = header.flags & 1 and header.type_code == EventType.FORMAT_DESCRIPTION_EVENT
-    computed = zlib.crc32(_without_in_use_flag(data[:-4]) if flagged else data[:-4])
+    # The server sets this flag after it has computed the checksum, and clears it when it closes the file.
+    if header.type_code == EventType.FORMAT_DESCRIPTION_EVENT and header.flags & LOG_EVENT_BINLOG_IN_USE_F:
+        closed = attrs.evolve(header, flags=header.flags ^ LOG_EVENT_BINLOG_IN_USE_F)
+        data = encode_header(closed) + data[EVENT_HEADER_SIZE:]
+    computed = zlib.crc32(data[:-4])
     if stored != computed:
-        message = f"its CRC32 is 0x{stored:08x}, but its bytes give 0x{computed:08x}: the file was damaged"
+        message = f"its CRC32 is 0x{stored:08x}, but that of its bytes is 0x{computed:08x}: the file was damaged"
         raise ChecksumError(message, file=name, position=position, event=header.type_name)
-
-
-def _without_in_use_flag(data: bytes) -> bytes:
-    flags = int.from_bytes(data[17:19], "little") & ~1
-    return data[:17] + flags.to_bytes(2, "little") + data[19:]

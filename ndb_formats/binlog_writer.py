@@ -1,8 +1,10 @@
 """
-Events to the bytes of a binlog file; the inverse of `binlog_reader`.
+The bytes of a binlog file from its events; the inverse of `binlog_reader`.
 
-What this version decodes is encoded from its value; what it does not is written as it was read, and so are
-compressed payloads. Sizes and checksums are made anew.
+Events that this package can decode are encoded from their values; all others, and compressed payloads, are written as
+they were read. Sizes and checksums are computed.
+
+To add an event: see `ndb_formats.events`.
 """
 
 from __future__ import annotations
@@ -13,7 +15,13 @@ from collections.abc import Callable, Iterable, Iterator
 import attrs
 
 from ndb_formats.binlog_reader import Event, locate
-from ndb_formats.constants import BINLOG_MAGIC, CHECKSUM_ALG_CRC32, EVENT_HEADER_SIZE, EventType
+from ndb_formats.constants import (
+    BINLOG_MAGIC,
+    CHECKSUM_ALG_CRC32,
+    EVENT_HEADER_SIZE,
+    LOG_EVENT_BINLOG_IN_USE_F,
+    EventType,
+)
 from ndb_formats.events.header import (
     FormatDescription,
     decode_format_description,
@@ -29,6 +37,7 @@ from ndb_formats.events.transaction_payload import decode_transaction_payload, e
 
 __all__ = ["EventEncoder", "encode_file"]
 
+# Events that need nothing but their body to be decoded and encoded.
 _CODECS: dict[EventType, Callable[[bytes], bytes]] = {
     EventType.QUERY_EVENT: lambda body: encode_query(decode_query(body)),
     EventType.TRANSACTION_PAYLOAD_EVENT: lambda body: encode_transaction_payload(decode_transaction_payload(body)),
@@ -38,10 +47,10 @@ _CODECS: dict[EventType, Callable[[bytes], bytes]] = {
 @attrs.define
 class EventEncoder:
     """
-    Encodes the events of one file, one after the other.
+    Encodes the events of one file, in order.
 
     Attributes:
-        description: What the last Format_description event said.
+        description: The last Format_description event.
     """
 
     description: FormatDescription | None = None
@@ -80,11 +89,11 @@ class EventEncoder:
         return encode_rows_event(rows)
 
     def _sealed(self, event: Event, body: bytes) -> bytes:
-        """Put the header before a body and the checksum after it."""
+        """Add header and checksum to a body."""
         description = self.description
         own = event.type is EventType.FORMAT_DESCRIPTION_EVENT and description is not None
         sealed = description is not None and description.checksum == CHECKSUM_ALG_CRC32
-        # A Format_description event of 5.6.1 and later has room for a checksum whether others have one or not.
+        # A Format_description event of 5.6.1 and later has a checksum field even if other events have none.
         trailer = 4 if sealed or (own and description is not None and has_checksum_algorithm(description)) else 0
         header = attrs.evolve(event.header, size=EVENT_HEADER_SIZE + len(body) + trailer)
         data = encode_header(header) + body
@@ -92,20 +101,19 @@ class EventEncoder:
             return data
         if own and not sealed:
             return data + event.body[-4:]
-        in_use = own and header.flags & 1
-        plain = attrs.evolve(header, flags=header.flags & ~1) if in_use else header
+        plain = attrs.evolve(header, flags=header.flags & ~LOG_EVENT_BINLOG_IN_USE_F) if own else header
         return data + zlib.crc32(encode_header(plain) + body).to_bytes(4, "little")
 
 
 def encode_file(events: Iterable[Event]) -> Iterator[bytes]:
     """
-    Yield the bytes of a binlog file, piece by piece.
+    Yield the bytes of a binlog file, event by event.
 
     Args:
         events: All events of the file, the Format_description event first.
 
     Raises:
-        FormatError: An event cannot be decoded. What comes before it has been yielded.
+        FormatError: An event cannot be decoded. All events before it have been yielded.
     """
     encoder = EventEncoder()
     yield BINLOG_MAGIC

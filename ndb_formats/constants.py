@@ -1,28 +1,30 @@
 """
-Protocol names, spelled as the server spells them.
+Names and numbers of the protocol, spelled as in the server's source.
 
 Source: `mysql/binlog/event/binlog_event.h` and `field_types.h` of MySQL 9.x.
 """
 
 from __future__ import annotations
 
-from enum import IntEnum, IntFlag
+from enum import IntEnum
 
 __all__ = [
     "APPLY_STATUS",
     "BINLOG_MAGIC",
     "CHECKSUM_ALG_CRC32",
     "CHECKSUM_ALG_OFF",
+    "ENCRYPTED_MAGIC",
     "EVENT_HEADER_SIZE",
+    "LOG_EVENT_BINLOG_IN_USE_F",
     "ColumnCode",
     "EventType",
-    "HeaderFlag",
 ]
 
 APPLY_STATUS = "mysql.ndb_apply_status"
 BINLOG_MAGIC = b"\xfebin"
 ENCRYPTED_MAGIC = b"\xfdbin"
 EVENT_HEADER_SIZE = 19
+LOG_EVENT_BINLOG_IN_USE_F = 0x1  # flag of a header
 CHECKSUM_ALG_OFF = 0
 CHECKSUM_ALG_CRC32 = 1
 
@@ -85,16 +87,8 @@ class EventType(IntEnum):
 
     @classmethod
     def name_of(cls, code: int) -> str:
-        """Return the name of a type code, also of one that is not known."""
+        """Return the name of a type code, or text with its number if it is not known."""
         return cls(code).name if code in cls._value2member_map_ else f"event type {code}"
-
-
-class HeaderFlag(IntFlag):
-    """Flags of the common event header."""
-
-    LOG_EVENT_BINLOG_IN_USE_F = 0x1
-    LOG_EVENT_ARTIFICIAL_F = 0x20
-    LOG_EVENT_IGNORABLE_F = 0x80
 
 
 class ColumnCode(IntEnum):

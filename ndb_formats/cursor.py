@@ -1,8 +1,8 @@
 """
-The one place that reads numbers out of bytes.
+A cursor that reads numbers and bytes from a block.
 
-A `Cursor` knows where its block ends. Reading past the end raises `TruncatedError`, so that
-neither ``IndexError`` nor ``struct.error`` ever leaves the package.
+Reading past the end of the block raises `TruncatedError`, so that neither ``IndexError`` nor ``struct.error`` ever
+leaves the package.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ __all__ = ["Cursor", "packed"]
 
 @attrs.define(slots=True)
 class Cursor:
-    """A position in a block of bytes. All integers are little-endian unless a name says otherwise."""
+    """A position in a block of bytes. Integers are little-endian."""
 
     data: bytes
     offset: int = 0
@@ -42,16 +42,16 @@ class Cursor:
         if count < 0 or stop > self.end:
             message = f"needs {count} bytes, has {self.remaining}"
             raise TruncatedError(message)
-        piece = self.data[self.offset : stop]
+        taken = self.data[self.offset : stop]
         self.offset = stop
-        return piece
+        return taken
 
     def skip(self, count: int) -> None:
         """Step over `count` bytes."""
         self.take(count)
 
     def rest(self) -> bytes:
-        """Return everything up to the end of the block."""
+        """Return all bytes up to the end of the block."""
         return self.take(self.remaining)
 
     def uint(self, width: int) -> int:

@@ -1,9 +1,8 @@
 """
-Errors of `ndb_formats`: one root, and one leaf per thing that can be wrong.
+The exceptions of `ndb_formats`.
 
-Each carries the fields that say where: file, position, event, table, column.
-The code that notices a fault knows only part of them; `located` fills in the rest on the way up,
-once at the event boundary and once at the file boundary.
+Each has attributes for its location: file, position, event, table and column. The code that raises an error knows only
+some of them; its callers fill in the others with `located`.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ class FormatError(Exception):
     Something in a binlog or a schema cannot be read.
 
     Attributes:
-        message: What is wrong and what to do, without the place.
+        message: What is wrong and what to do, without the location.
         file: Path of the binlog file, if known.
         position: Byte position of the event in that file, if known.
         event: Name of the event type, if known.
@@ -62,7 +61,7 @@ class FormatError(Exception):
         table: str | None = None,
         column: str | None = None,
     ) -> Self:
-        """Fill in the parts of the place that are not known yet, and return the error itself."""
+        """Fill in the parts of the location that are not known yet, and return the error itself."""
         self.file = self.file if self.file is not None else file
         self.position = self.position if self.position is not None else position
         self.event = self.event if self.event is not None else event
@@ -71,7 +70,7 @@ class FormatError(Exception):
         return self
 
     def __str__(self) -> str:
-        place = [
+        location = [
             f"{label}{value}"
             for label, value in (
                 ("", self.file),
@@ -82,10 +81,10 @@ class FormatError(Exception):
             )
             if value is not None
         ]
-        return f"{', '.join(place)}: {self.message}" if place else self.message
+        return f"{', '.join(location)}: {self.message}" if location else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # Spark carries errors between processes by pickling them.
+        # Spark pickles errors to send them between processes.
         return (_rebuild, (type(self), self.message, self.__dict__))
 
 
@@ -96,7 +95,7 @@ def _rebuild(kind: type[FormatError], message: str, state: dict[str, object]) ->
 
 
 class TruncatedError(FormatError, EOFError):
-    """The bytes end before the value, event or file does."""
+    """The bytes end inside a value, event or file."""
 
 
 class CutFileError(TruncatedError):
@@ -104,7 +103,7 @@ class CutFileError(TruncatedError):
 
 
 class CorruptError(FormatError, ValueError):
-    """The bytes contradict the format, so that nothing after them can be trusted."""
+    """The bytes contradict the format."""
 
 
 class ChecksumError(CorruptError):
@@ -112,7 +111,7 @@ class ChecksumError(CorruptError):
 
 
 class UnsupportedError(FormatError, ValueError):
-    """The bytes are a valid form that this version does not read."""
+    """The bytes are valid, but in a form that is not supported."""
 
 
 class SchemaError(FormatError, ValueError):
@@ -120,4 +119,4 @@ class SchemaError(FormatError, ValueError):
 
 
 class SettingError(FormatError, ValueError):
-    """A setting of the server has no such value."""
+    """A setting of the server has an invalid value."""

@@ -1,5 +1,5 @@
 """
-A binlog file to its row changes, one by one, whoever made them.
+The row changes of a binlog file, one by one.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ __all__ = ["LoggedRow", "read_rows", "rows_of"]
 @attrs.frozen
 class LoggedRow:
     """
-    One row change as a binlog holds it.
+    One row change as logged.
 
     Attributes:
         file: Path of the file.
@@ -32,8 +32,8 @@ class LoggedRow:
         row: Number of the row in the event, from 0.
         timestamp: Seconds since 1970.
         server_id: Server on which the change was first made.
-        epoch: NDB epoch of its binlog transaction; None in the binlog of another engine.
-        extra: What NDB added; None if nothing.
+        epoch: NDB epoch of its binlog transaction; None for other engines.
+        extra: The extra row info of NDB; None if there is none.
         database: Database name.
         table: Table name.
         operation: Write, update or delete.
@@ -71,8 +71,8 @@ def read_rows(
         path: The binlog file.
         start: Position of a transaction's first event.
         stop: Position to stop before; None for the end of the file.
-        schema: Definitions, for names and types that the binlog itself does not tell.
-        wanted: Which tables, by ``database.table``; others are stepped over.
+        schema: Definitions, for names and types that are not in the binlog.
+        wanted: Whether to read a table, by ``database.table``; others are skipped.
         last_epoch: Stop after this NDB epoch.
 
     Raises:

@@ -95,7 +95,7 @@ def record_batches(rows: Iterable[LoggedRow]) -> Iterator[pa.RecordBatch]:
 
 
 def json_line(row: LoggedRow) -> str:
-    """Return a row change as one JSON object; a column that an image does not carry is not in it, NULL is null."""
+    """Return a row change as one JSON object: absent columns are left out, NULL is null."""
     document: dict[str, Any] = {
         "file": row.file,
         "position": row.position,
@@ -116,7 +116,7 @@ def json_line(row: LoggedRow) -> str:
 
 
 def _json_value(value: Value) -> object:
-    """Integers and floating point numbers stay numbers; exact decimals and all else are text."""
+    """Return integers and floats as numbers, and all other values, DECIMAL among them, as text."""
     if value is None or (isinstance(value, int | float) and not isinstance(value, Decimal)):
         return value
     return value_text(value)

@@ -1,5 +1,5 @@
 """
-Which events of which files to show: the options that mysqlbinlog has, and NDB's epochs.
+The selection of events: by the options of mysqlbinlog, and by NDB epochs.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from ndb_formats.events.table_map import TableMap, decode_table_map
 
 __all__ = ["UNREAD_ROW_EVENTS", "DecodedEvent", "DecodingState", "Selection", "decode_event", "select_events"]
 
-_EPOCH, _LOG_NAME = 1, 2
-# Events that carry row changes which this version cannot read; passing them over would lose changes.
+_EPOCH, _LOG_NAME = 1, 2  # columns of ndb_apply_status
+# Events with row changes that cannot be read; to skip them would lose changes.
 UNREAD_ROW_EVENTS = {
     EventType.PRE_GA_WRITE_ROWS_EVENT: "row events of MySQL before 5.1.16",
     EventType.PRE_GA_UPDATE_ROWS_EVENT: "row events of MySQL before 5.1.16",
@@ -30,7 +30,7 @@ UNREAD_ROW_EVENTS = {
 @attrs.frozen
 class Selection:
     """
-    What to show.
+    Which events to select.
 
     Attributes:
         start_position: First position, in the first file.
@@ -40,7 +40,7 @@ class Selection:
         databases: Databases; none means all.
         tables: ``database.table`` names; none means all.
         start_epoch: First NDB epoch.
-        stop_epoch: Last NDB epoch; what follows is not read.
+        stop_epoch: Last NDB epoch; reading stops after it.
     """
 
     start_position: int = FIRST_POSITION
@@ -53,12 +53,12 @@ class Selection:
     stop_epoch: int | None = None
 
     def has_table(self, table_map: TableMap) -> bool:
-        """Whether the changes of a table are to be shown."""
+        """Return whether the changes of a table are selected."""
         in_database = not self.databases or table_map.database in self.databases
         return in_database and (not self.tables or table_map.full_name in self.tables)
 
     def has_epoch(self, epoch: int | None) -> bool:
-        """Whether an epoch is to be shown; events outside epochs are shown unless epochs were chosen."""
+        """Return whether an epoch is selected; events outside epochs are unless epochs were chosen."""
         if epoch is None:
             return self.start_epoch == 0 and self.stop_epoch is None
         return self.start_epoch <= epoch and (self.stop_epoch is None or epoch <= self.stop_epoch)
@@ -70,11 +70,11 @@ class DecodedEvent:
     One selected event.
 
     Attributes:
-        event: As read; one inside a compressed transaction stands at the position of its payload.
-        epoch: NDB epoch it belongs to; None outside, and before the epoch is known.
-        table_map: Of a Table_map event, and of a rows event its table's.
-        rows: Of a rows event, itself decoded.
-        statement: Of a Query event, its text.
+        event: The event; one inside a compressed transaction has the position of the transaction.
+        epoch: NDB epoch that it belongs to; None outside of epochs, and before the epoch is known.
+        table_map: The Table_map event, decoded; for a rows event, the one it refers to.
+        rows: The rows event, decoded.
+        statement: The text of a Query event.
     """
 
     event: Event
@@ -87,11 +87,11 @@ class DecodedEvent:
 @attrs.define
 class DecodingState:
     """
-    What an event means depends on those before it.
+    What has to be known of earlier events to decode the next one.
 
     Attributes:
         maps: The last Table_map event of each table id.
-        epoch: The open NDB epoch.
+        epoch: The current NDB epoch.
     """
 
     maps: dict[int, TableMap] = attrs.field(factory=dict)
@@ -104,7 +104,7 @@ def select_events(files: Sequence[str], selection: Selection, *, verify: bool) -
 
     Args:
         files: Paths in the order in which the files were written.
-        selection: What to show.
+        selection: Which events to select.
         verify: Whether to check checksums.
 
     Raises:
@@ -134,11 +134,11 @@ def _wanted(decoded: DecodedEvent, selection: Selection) -> bool:
 
 def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
     """
-    Return an event, decoded as far as it is shown.
+    Decode an event.
 
     Args:
-        event: Any event, unpacked.
-        state: What the events before it left; changed.
+        event: Any event but a compressed transaction.
+        state: The state after the events before it; changed.
 
     Raises:
         FormatError: It cannot be read.
@@ -158,7 +158,7 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
         _note_epoch(rows, found, state)
         return DecodedEvent(event, state.epoch, found, rows)
     if kind is EventType.MARIADB_START_ENCRYPTION_EVENT:
-        message = "what follows is encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
+        message = "the events after it are encrypted; fetch the file with mysqlbinlog --read-from-remote-server"
         raise UnsupportedError(message)
     if kind in UNREAD_ROW_EVENTS:
         message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
@@ -172,7 +172,7 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
 
 
 def _note_epoch(rows: RowsEvent, table_map: TableMap, state: DecodingState) -> None:
-    """An epoch is named by the first row of `ndb_apply_status`, which has no log name."""
+    """Set the epoch that a row of `ndb_apply_status` with an empty log name gives."""
     if table_map.full_name != APPLY_STATUS:
         return
     for _, after in rows.rows(layout_of(table_map)):

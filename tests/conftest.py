@@ -1,4 +1,4 @@
-"""One Spark session and one Hypothesis profile for the whole run."""
+"""One Spark session and one Hypothesis profile for all tests; corpora that are absent are reported."""
 
 from collections.abc import Iterator
 
@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
+
+pytest_plugins = ["tests.corpora"]
 
 settings.register_profile("ndb", deadline=None, print_blob=True)
 settings.load_profile("ndb")

@@ -17,8 +17,9 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.compatibility.pairing import Policy
-from conflict.compatibility.requirements import MARKS, requirements_table
+from conflict.cli.common import ExitCode, console
+from conflict.compatibility.deployment import Policy
+from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.grid import schemas as grid
@@ -27,11 +28,14 @@ from conflict.history.epochs import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
-from conflict.rules.functions import FUNCTIONS, parse_conflict_function
+from conflict.rules.decision import Decision, IncomingOperation, RowState
+from conflict.rules.functions import FUNCTIONS, Cell, judge
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stop_messages import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
+from conflict.rules.user_policies import policies_of_tables
 from ndb_formats.binlog_reader import Event
 from ndb_formats.columnar.batches import METADATA
 from ndb_formats.constants import EventType
@@ -132,7 +136,7 @@ class Shell:
 def shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
     """Return a shell with lines so long that no path is broken."""
     monkeypatch.chdir(ROOT)
-    monkeypatch.setattr(cli.console, "_width", 400)
+    monkeypatch.setattr(console, "_width", 400)
     return Shell(tmp_path / "build")
 
 
@@ -207,22 +211,68 @@ def test_the_entries_of_a_run_file_are_those_that_are_read(tmp_path: Path) -> No
 def test_exit_codes() -> None:
     """The codes are those of the command line."""
     codes = [int(code) for code, _ in table("run-file.md", "code", "meaning")]
-    assert codes == [0, cli.CONTRADICTED, cli.REFUSED, cli.CUT_SHORT]
+    assert codes == list(ExitCode)
 
 
 def test_conflict_functions() -> None:
-    """The table of functions is `FUNCTIONS`."""
-    rows = table("functions.md", "function", "argument", "counter")
-    assert rows == [
+    """The table of functions is `FUNCTIONS`, cell by cell."""
+    assert table("functions.md", "function", "write", "update", "delete") == [
         [
             spec.name,
+            *(spec.cell(operation).words for operation in Operation),
             spec.argument.value,
-            spec.counter,
-            *(spec.needs[operation].value if operation in spec.needs else "nothing" for operation in Operation),
-            *("yes" if flag else "no" for flag in (spec.refreshes, spec.transactional, spec.uses_role)),
+            *("yes" if flag else "no" for flag in (spec.transactional, spec.roles)),
         ]
         for spec in FUNCTIONS
     ]
+
+
+def test_cells() -> None:
+    """The table of cells names what `judge` decides on present and on missing rows, and nothing else."""
+    rows = {row[0]: row[1:] for row in table("functions.md", "cell", "the row is present")}
+    assert list(rows) == [cell.words for cell in Cell]
+    present = [RowState(True, local, epoch=8, value=5) for local in (True, False)]
+    for cell in Cell:
+        on_present, on_missing = rows[cell.words]
+        writes, others = cells_of("write"), cells_of("update") | cells_of("delete")
+        kinds = [kind for kind in Operation if cell in (writes if kind is Operation.WRITE_ROW else others)]
+        incoming = [
+            IncomingOperation(kind, value, value, max_replicated_epoch=7) for kind in kinds for value in (4, 5, 6)
+        ]
+        assert named_decisions(on_present) == {name_of(judge(cell, row, each)) for row in present for each in incoming}
+        changes = [each for each in incoming if each.operation is not Operation.WRITE_ROW]
+        assert named_decisions(on_missing) == {name_of(judge(cell, RowState(False), each)) for each in changes}
+        inserts = [each for each in incoming if each.operation is Operation.WRITE_ROW]
+        assert {name_of(judge(cell, RowState(False), each)) for each in inserts} <= {"applied"}
+
+
+def test_cells_of_a_run_file() -> None:
+    """The page lists the cells that the reader accepts, and shows the example that the tests use."""
+    listed = {row[0]: row[1] for row in table("adding.md", "entry", "what it can be")}
+    for operation in ("write", "update", "delete"):
+        assert set(listed[operation].split(", ")) == {cell.words for cell in cells_of(operation)}
+    example = (ROOT / "docs/examples/at_least.py").read_text("utf-8").split("\n\n", 1)[1]
+    assert example in _text(PAGES["adding.md"])
+
+
+def cells_of(operation: str) -> set[Cell]:
+    """Return the cells that a function can have for one kind of operation, as the run file's reader names them."""
+    row = {"name": "F", "write": "apply", "update": "apply", "delete": "apply", operation: ""}
+    with pytest.raises(ConfigurationError, match="it can be") as caught:
+        policies_of_tables([row])
+    words = str(caught.value).split("it can be ")[1].split(", ")
+    return {cell for cell in Cell if cell.words in words}
+
+
+def name_of(decision: Decision) -> str:
+    """Return a decision as the pages name it."""
+    verdict = decision.verdict.name.lower()
+    return f"{verdict}, {decision.cause.name}" if decision.cause else verdict
+
+
+def named_decisions(text: str) -> set[str]:
+    """Return the decisions that a cell of a table names."""
+    return set(re.findall(r"applied|ignored|rejected, \w+", text))
 
 
 def test_functions_and_binlog_types() -> None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import csv
 import json
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -15,9 +15,8 @@ from typing import Annotated, BinaryIO, TextIO
 
 import pyarrow.parquet as pq
 import typer
-from rich.console import Console
 
-from conflict.cli.output_file import refuse_overwriting
+from conflict.cli.common import messages, refuse_overwriting
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import CutFileError
@@ -30,11 +29,9 @@ from ndb_formats.text.event_lines import text_lines
 
 __all__ = ["decode"]
 
-messages = Console(stderr=True)
-
 
 class Format(StrEnum):
-    """How to write row changes."""
+    """The output format."""
 
     TEXT = "text"
     JSON = "json"
@@ -45,21 +42,29 @@ class Format(StrEnum):
 def decode(
     files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="How to write.")] = Format.TEXT,
-    result_file: Annotated[Path | None, typer.Option("--result-file", "-r", help="Write here.")] = None,
+    form: Annotated[Format, typer.Option("--format", help="The output format.")] = Format.TEXT,
+    result_file: Annotated[Path | None, typer.Option("--result-file", "-r", help="Write to this file.")] = None,
     schema: Annotated[Path | None, typer.Option(help="CREATE TABLE statements, for column names.")] = None,
     start_position: Annotated[int, typer.Option("--start-position", "-j", help="In the first file.")] = FIRST_POSITION,
-    stop_position: Annotated[int | None, typer.Option(help="In the last file; not included.")] = None,
+    stop_position: Annotated[int | None, typer.Option(help="In the last file; exclusive.")] = None,
     start_datetime: Annotated[datetime | None, typer.Option(help="First moment, UTC.")] = None,
     stop_datetime: Annotated[datetime | None, typer.Option(help="Moment to stop before, UTC.")] = None,
-    database: Annotated[list[str] | None, typer.Option("--database", "-d", help="Only this one.")] = None,
-    table: Annotated[list[str] | None, typer.Option(help="Only this one, as database.table.")] = None,
+    database: Annotated[
+        list[str] | None, typer.Option("--database", "-d", help="Show this database only; can be repeated.")
+    ] = None,
+    table: Annotated[
+        list[str] | None, typer.Option(help="Show this table only, as database.table; can be repeated.")
+    ] = None,
     start_epoch: Annotated[int, typer.Option(help="First NDB epoch.")] = 0,
     stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.")] = None,
     print_table_metadata: Annotated[bool, typer.Option(help="Show columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
 ) -> None:
-    """Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet."""
+    """
+    Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet.
+
+    Example: ndb-conflict decode -vv binlog.000001
+    """
     refuse_overwriting(result_file, [*files, schema])
     selection = Selection(
         start_position=start_position,
@@ -73,13 +78,13 @@ def decode(
     )
     events = select_events([str(file) for file in files], selection, verify=verify_binlog_checksum)
     definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
-    with _cut_files_end():
-        if form is Format.TEXT:
-            with _binary(result_file) as out:
-                for line in text_lines(events, verbose=verbose, table_metadata=print_table_metadata):
-                    out.write(line + b"\n")
+    with _cut_file_as_warning():
+        if form is not Format.TEXT:
+            _write_rows(rows_of(events, definitions), form, result_file)
             return
-        _write_rows(rows_of(events, definitions), form, result_file)
+        with _binary(result_file) as out:
+            for line in text_lines(events, verbose=verbose, table_metadata=print_table_metadata):
+                out.write(line + b"\n")
 
 
 def _seconds(moment: datetime) -> int:
@@ -87,8 +92,8 @@ def _seconds(moment: datetime) -> int:
 
 
 @contextmanager
-def _cut_files_end() -> Iterator[None]:
-    """Take a file that ends inside an event as a file that ends, with a warning, as mysqlbinlog does."""
+def _cut_file_as_warning() -> Iterator[None]:
+    """Warn of a file that ends inside an event, and show what comes before, as mysqlbinlog does."""
     try:
         yield
     except CutFileError as error:
@@ -108,8 +113,7 @@ def _write_rows(rows: Iterator[LoggedRow], form: Format, result_file: Path | Non
         return
     with _text(result_file) as out:
         if form is Format.JSON:
-            for row in rows:
-                out.write(json_line(row) + "\n")
+            out.writelines(json_line(row) + "\n" for row in rows)
             return
         table = csv.writer(out)
         table.writerow(RECORDS.names)
@@ -122,19 +126,11 @@ def _cell(value: object) -> object:
     return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
 
 
-@contextmanager
-def _binary(path: Path | None) -> Iterator[BinaryIO]:
-    if path is None:
-        yield typer.get_binary_stream("stdout")
-    else:
-        with path.open("wb") as file:
-            yield file
+def _binary(path: Path | None) -> AbstractContextManager[BinaryIO]:
+    return nullcontext(typer.get_binary_stream("stdout")) if path is None else path.open("wb")
 
 
-@contextmanager
-def _text(path: Path | None) -> Iterator[TextIO]:
+def _text(path: Path | None) -> AbstractContextManager[TextIO]:
     if path is None:
-        yield typer.get_text_stream("stdout")
-    else:
-        with path.open("w", encoding="utf-8", errors="surrogateescape", newline="") as file:
-            yield file
+        return nullcontext(typer.get_text_stream("stdout"))
+    return path.open("w", encoding="utf-8", errors="surrogateescape", newline="")

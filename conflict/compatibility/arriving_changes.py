@@ -1,30 +1,31 @@
 """
-What arrives of each kind of change under an update format, and whether a conflict function can judge it.
+How each kind of change arrives under an update format, and how the applier handles it.
 
-Both come from what is written down once: `FunctionSpec.needs` says what a function compares, and
-`ndb_formats.rules.update_format.ndb_columns` which columns an event carries.
+`FunctionSpec.needs` says which image a function reads, and `ndb_formats.rules.update_format.ndb_columns` which
+columns an event carries.
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; an update that arrives as a write is
 applied as an insert, as recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from enum import Enum
+from functools import partial
 
 import attrs
 
-from conflict.rules.functions import Argument, ConflictFunction, FunctionCode, Image
+from conflict.rules.functions import ConflictFunction
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import UpdateFormat, ndb_columns
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Change", "Fate", "JudgedChange", "carries", "judged_changes", "marks", "settable_columns"]
+__all__ = ["ArrivingChange", "Change", "Handling", "arriving_changes"]
 
 
 class Change(Enum):
-    """A kind of change, as far as functions and formats tell changes apart."""
+    """The kinds of change that functions and formats distinguish."""
 
     INSERT = "insert"
     UPDATE = "update"
@@ -33,13 +34,13 @@ class Change(Enum):
     DELETE = "delete"
 
     @property
-    def is_update(self) -> bool:
-        """Whether it changes a row that stays."""
-        return self not in (Change.INSERT, Change.DELETE)
+    def operation(self) -> Operation:
+        """The operation of the statement; the event may have another one."""
+        return {Change.INSERT: Operation.WRITE_ROW, Change.DELETE: Operation.DELETE_ROW}.get(self, Operation.UPDATE_ROW)
 
 
-class Fate(Enum):
-    """What becomes of a change on the applier."""
+class Handling(Enum):
+    """How the applier handles a change."""
 
     JUDGED = "is judged"
     AS_INSERT = "arrives as a write, and is rejected as ROW_ALREADY_EXISTS where the row exists"
@@ -48,22 +49,22 @@ class Fate(Enum):
 
 
 @attrs.frozen
-class JudgedChange:
+class ArrivingChange:
     """
-    One kind of change.
+    One kind of change as it arrives on the applier.
 
     Attributes:
-        change: What the statement does.
-        event: What arrives of it; None if nothing does.
-        needed: The image in which the function reads its column; None if it needs none.
-        fate: What becomes of it.
+        change: The kind of statement.
+        event: The event that arrives; None if nothing is logged.
+        needed: The image in which the function reads its column, ``before`` or ``after``; None if it reads none.
+        handling: How the applier handles it.
         column: The function's column, if it has one.
     """
 
     change: Change
     event: EventColumns | None
-    needed: Image | None
-    fate: Fate
+    needed: str | None
+    handling: Handling
     column: str | None = None
 
     @property
@@ -71,103 +72,67 @@ class JudgedChange:
         """The change in words."""
         return self.change.value.format(column=self.column)
 
-
-def settable_columns(table: Table) -> list[int]:
-    """Return the columns that an update can set; another key makes another row, and is a delete and an insert."""
-    key = frozenset(table.key_ordinals)
-    return [place for place, column in enumerate(table.columns) if place not in key and column.generated is None]
-
-
-def carries(event: EventColumns, place: int, image: Image) -> bool:
-    """Whether an event has a column in an image."""
-    columns = event.before if image is Image.BEFORE else event.after
-    return columns is not None and place in columns
+    @property
+    def is_update(self) -> bool:
+        """Whether the statement changes a row and keeps its key."""
+        return self.change.operation is Operation.UPDATE_ROW
 
 
-def judged_changes(function: ConflictFunction, table: Table, update_format: UpdateFormat) -> tuple[JudgedChange, ...]:
+def arriving_changes(
+    function: ConflictFunction, table: Table, update_format: UpdateFormat
+) -> tuple[ArrivingChange, ...]:
     """
-    Return every kind of change that the table allows, and whether the function can judge it.
+    Return every kind of change that the table allows, as it arrives.
 
     Args:
-        function: The function; the table must have its column.
+        function: The function; its column must be one of the table.
         table: The table.
-        update_format: How the cluster that makes the changes logs it.
+        update_format: How the cluster that makes the changes logs them.
     """
+    arriving = partial(_arriving, function, table, update_format)
     place = None if function.column is None else table.ordinal(function.column)
-    found = [_judge(function, table, update_format, place, Change.INSERT, ())]
-    for change, written in _updates(function, table, update_format, place):
-        found.append(_judge(function, table, update_format, place, change, written))
-    found.append(_judge(function, table, update_format, place, Change.DELETE, ()))
-    return tuple(found)
+    return (arriving(Change.INSERT), *_updates(arriving, table, place), arriving(Change.DELETE))
 
 
-def _updates(
-    function: ConflictFunction, table: Table, update_format: UpdateFormat, place: int | None
-) -> list[tuple[Change, Sequence[int]]]:
-    settable = settable_columns(table)
+def _updates(arriving: Callable[..., ArrivingChange], table: Table, place: int | None) -> list[ArrivingChange]:
+    """
+    Return one update of each kind.
+
+    An update of a key column is a delete and an insert, so it is left out. Updates of one column are enough: if an
+    image of several columns lacks the function's column, so does the image of one of them alone.
+    """
+    key = frozenset(table.key_ordinals)
+    settable = [each for each, column in enumerate(table.columns) if each not in key and column.generated is None]
     if place is None:
-        return [(Change.UPDATE, settable[:1])] if settable else []
-    others = [[other] for other in settable if other != place]
-    # One column is enough to look at: an image that some set of columns lacks the function's column in is also
-    # made by one of them alone. One that lacks it stands for all.
-    lacking = [
-        written
-        for written in others
-        if _judge(function, table, update_format, place, Change.UPDATE_LEAVING, written).fate is Fate.STOPS
-    ]
-    carrying = [written for written in others if written not in lacking]
-    updates: list[tuple[Change, Sequence[int]]] = []
+        return [arriving(Change.UPDATE, [each]) for each in settable[:1]]
+    others = [arriving(Change.UPDATE_LEAVING, [each]) for each in settable if each != place]
+    lacking = [each for each in others if each.handling is Handling.STOPS]
+    carrying = [each for each in others if each.handling is not Handling.STOPS]
+    setting = []
     if place in settable:
-        updates.append((Change.UPDATE_SETTING, (place,)))
-    elif lacking and carrying:  # a generated column, which is set with those that it is made of
-        updates.append((Change.UPDATE_SETTING, carrying[0]))
-    if others:
-        updates.append((Change.UPDATE_LEAVING, (lacking or carrying)[0]))
-    return updates
+        setting = [arriving(Change.UPDATE_SETTING, [place])]
+    elif lacking and carrying:  # a generated column: it is set with the columns that it is computed from
+        setting = [attrs.evolve(carrying[0], change=Change.UPDATE_SETTING)]
+    return setting + (lacking or carrying)[:1]
+
+
+def _arriving(
+    function: ConflictFunction, table: Table, update_format: UpdateFormat, change: Change, written: Sequence[int] = ()
+) -> ArrivingChange:
+    event = ndb_columns(update_format, table, change.operation, written)
+    if event is None:
+        return ArrivingChange(change, None, None, Handling.NOT_LOGGED, function.column)
+    image = function.spec.needs.get(event.operation)
+    needed = None if image is None or function.column is None else image.value
+    if needed is not None and table.ordinal(function.column or "") not in (getattr(event, needed) or ()):
+        handling = Handling.STOPS
+    elif change.operation is not Operation.WRITE_ROW and event.operation is Operation.WRITE_ROW:
+        handling = Handling.JUDGED if _judges_writes(function) else Handling.AS_INSERT
+    else:
+        handling = Handling.JUDGED
+    return ArrivingChange(change, event, needed, handling, function.column)
 
 
 def _judges_writes(function: ConflictFunction) -> bool:
-    """Whether a write of a row that exists can win: by the server's _INS functions, and if a user's rule says so."""
-    return function.spec.conditional_write or function.spec.code is FunctionCode.USER
-
-
-_STATEMENTS = {Change.INSERT: Operation.WRITE_ROW, Change.DELETE: Operation.DELETE_ROW}
-
-
-def _judge(
-    function: ConflictFunction,
-    table: Table,
-    update_format: UpdateFormat,
-    place: int | None,
-    change: Change,
-    written: Sequence[int],
-) -> JudgedChange:
-    event = ndb_columns(update_format, table, _STATEMENTS.get(change, Operation.UPDATE_ROW), written)
-    if event is None:
-        return JudgedChange(change, None, None, Fate.NOT_LOGGED, function.column)
-    needed = function.spec.needs.get(event.operation) if function.spec.argument is Argument.COLUMN else None
-    if needed is not None and place is not None and not carries(event, place, needed):
-        fate = Fate.STOPS
-    elif change.is_update and event.operation is Operation.WRITE_ROW and not _judges_writes(function):
-        fate = Fate.AS_INSERT
-    else:
-        fate = Fate.JUDGED
-    return JudgedChange(change, event, needed, fate, function.column)
-
-
-def marks(changes: tuple[JudgedChange, ...]) -> list[str]:
-    """Return the marks of what cannot be judged: ``W!``, ``U!`` or ``U?``, ``D!``, ``I!``."""
-    fates = {change.change: change.fate for change in changes}
-    updates = [fate for change, fate in fates.items() if change.is_update]
-    found = []
-    if Fate.AS_INSERT in updates:
-        found.append("W!")
-    if updates and all(fate is Fate.STOPS for fate in updates):
-        found.append("U!")
-    elif Fate.STOPS in updates:
-        found.append("U?")
-    if fates.get(Change.DELETE) is Fate.STOPS:
-        found.append("D!")
-    if fates.get(Change.INSERT) is Fate.STOPS:
-        found.append("I!")
-    return found
+    """Whether a write of an existing row can win: with the server's _INS functions, and if a rule in Python says so."""
+    return function.spec.conditional_write or function.spec.python is not None

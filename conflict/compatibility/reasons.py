@@ -1,294 +1,256 @@
 """
-What speaks against a conflict function with a way of logging: one rule after the other, each with its source.
+Reasons against a deployed conflict function, found by one rule after the other.
 
-Every rule reads the function's row in `FUNCTIONS` and the columns that events carry; none names a pair.
+The rules read the function's flags and the columns that events carry; only the manual's own list names functions.
 Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; error numbers and the server's words as recorded.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 
 import attrs
 
-from conflict.compatibility.arriving_changes import Fate, JudgedChange, judged_changes
-from conflict.compatibility.pairing import Pairing, Policy, TableLogging
-from conflict.rules.functions import ConflictFunction, FunctionCode
+from conflict.compatibility.arriving_changes import ArrivingChange, Handling, arriving_changes
+from conflict.compatibility.deployment import Deployment, Policy, TableLogging
+from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.stop_messages import StopError
 from conflict.rules.table_setup import RefusalKind, refusal_of
-from ndb_formats.rules.update_format import UpdateFormat
-from ndb_formats.schema.tables import Table
 
-__all__ = ["Concern", "Reason", "changes_of", "notes_of", "reasons_of"]
+__all__ = ["Reason", "ReasonKind", "changes_of", "reasons_of"]
 
-# The manual: with types 8 and 9 algorithms that need old values, "such as" these two, do not work correctly.
-_NAMED_AS_UNFIT = ("NDB$OLD", "NDB$MAX")
-# Extra GCI bits that tell the epochs of one global checkpoint apart at the default 2000 ms and 100 ms: 20 epochs.
-_ENOUGH_GCI_BITS = 5
-# What the server's error log says, as recorded.
-_SAYS_MISSING = (
+# The manual: with types 8 and 9, algorithms that need old values, "such as" these two, do not work correctly.
+_NAMED_IN_MANUAL = ("NDB$OLD", "NDB$MAX")
+_ROLE, _TRANSACTION_IDS = "ndb_applier_conflict_role", "ndb_log_transaction_id"
+# Words of the server's error log, as recorded.
+_MISSING_WORDS = (
     "Binlog event missing info necessary for conflict detection.  Check binlog format options on upstream cluster."
 )
-_SAYS_NO_ROLE = "Conflict function requires ndb_applier_conflict_role variable to be set. Stopping SQL thread."
-_SAYS_NO_TRANSACTION_IDS = (
+_ROLE_WORDS = "Conflict function requires ndb_applier_conflict_role variable to be set. Stopping SQL thread."
+_TRANSACTION_ID_WORDS = (
     "Transactional conflict detection defined, but events received without transaction ids.  "
     "Check --ndb-log-transaction-id setting on upstream Cluster."
 )
-_SAYS_BLOBS = "Transaction conflict handling failed as table has Blobs which cannot be refreshed."
-_SAYS_DUPLICATE = "Can't write; duplicate key in table"
+_BLOB_WORDS = "Transaction conflict handling failed as table has Blobs which cannot be refreshed."
+_DUPLICATE_WORDS = "Can't write; duplicate key in table"
 
 
-class Concern(Enum):
-    """What a reason is about, and whether the pair is refused for it."""
+class ReasonKind(Enum):
+    """
+    The kinds of reasons; the text of each is its short description.
 
-    CREATE_REFUSED = ("the server does not create the table", True)
-    POLICY = ("policy manual does not allow the pair", True)
-    NO_KEY = ("the table has no primary key", True)
+    Attributes:
+        refuses: Whether it rules the function out.
+        error: Server error number of the applier's stop; None if nothing stops.
+        server: The server's words; None if it says nothing.
+    """
+
+    # CREATE TABLE is refused; its error and words are those of the refusal.
+    CREATE_REFUSED = ("create refused", True)
+    POLICY = ("not allowed by policy manual", True)
+    NO_KEY = ("no primary key", True)
     NOT_LOGGED = ("nothing is logged", True)
-    NO_ROLE = ("the applier has no role", True)
-    NO_TRANSACTION_IDS = ("events do not name their transaction", True)
-    NO_UPDATE = ("no update can be judged", True)
-    LACKING = ("some changes cannot be judged", False)
+    NO_ROLE = ("no role", True, StopError.FROM_NDB, _ROLE_WORDS)
+    NO_TRANSACTION_IDS = ("no transaction ids", True, StopError.FROM_NDB, _TRANSACTION_ID_WORDS)
+    NO_UPDATE = ("no update can be judged", True, StopError.FROM_NDB, _MISSING_WORDS)
+    LACKING = ("some changes cannot be judged", False, StopError.FROM_NDB, _MISSING_WORDS)
     AS_WRITES = ("updates arrive as writes", False)
     ROLE_PASS = ("the function is ignored", False)
     SAME_ROLES = ("both clusters have the same role", False)
     BOTH_PRIMARY = ("both clusters are primary", False)
     NO_REFRESH = ("refreshes are not logged", False)
-    BLOBS_IN_REACH = ("a transaction may touch blobs", False)
-    UNIQUE_KEYS = ("the table has further unique keys", False)
+    BLOBS_IN_REACH = ("a transaction may change blobs", False, StopError.FROM_NDB, _BLOB_WORDS)
+    UNIQUE_KEYS = ("further unique keys", False, StopError.DUPLICATE_VALUE, _DUPLICATE_WORDS)
 
-    def __init__(self, summary: str, refuses: bool) -> None:  # the members read like a table
-        self.summary = summary
+    def __init__(self, _about: str, refuses: bool, error: int | None = None, server: str | None = None) -> None:
         self.refuses = refuses
+        self.error = error
+        self.server = server
 
 
 @attrs.frozen
 class Reason:
     """
-    One thing that speaks against a pair.
+    One reason against a deployment.
 
     Attributes:
-        concern: What it is about.
-        message: What happens, in a sentence.
-        error: Server error number of the failing statement or of the applier's stop; None if nothing stops.
+        kind: Its kind.
+        message: A sentence without its full stop.
         at: Column or option at fault, if one is.
-        server: What the server itself says; None if it says nothing.
+        error: Server error number of the failing statement or of the applier's stop; None if nothing stops.
+        server: The server's words; None if it says nothing.
     """
 
-    concern: Concern
+    kind: ReasonKind
     message: str
-    error: int | None = None
     at: str | None = None
-    server: str | None = None
+    error: int | None = attrs.field(default=attrs.Factory(lambda self: self.kind.error, takes_self=True))
+    server: str | None = attrs.field(default=attrs.Factory(lambda self: self.kind.server, takes_self=True))
 
 
-def changes_of(pairing: Pairing) -> tuple[JudgedChange, ...]:
-    """Return what arrives of each kind of change; nothing where the function's column does not exist."""
-    column = pairing.function.column
-    if column is not None and pairing.table.find(column) is None:
+def changes_of(deployment: Deployment) -> tuple[ArrivingChange, ...]:
+    """Return each kind of change as it arrives; none if the function's column does not exist."""
+    column = deployment.function.column
+    if column is not None and deployment.table.find(column) is None:
         return ()
-    return judged_changes(pairing.function, pairing.table, pairing.source.format)
+    return arriving_changes(deployment.function, deployment.table, deployment.source.format)
 
 
-def reasons_of(pairing: Pairing, policy: Policy) -> tuple[Reason, ...]:
-    """Return all that speaks against a pair, what refuses it first."""
+def reasons_of(deployment: Deployment, policy: Policy) -> tuple[Reason, ...]:
+    """Return all reasons against a deployment, those that rule it out first."""
     found = [
-        *_at_creation(pairing),
-        *_by_policy(pairing, policy),
-        *_by_arrival(pairing),
-        *_by_role(pairing),
-        *_by_table(pairing),
+        *_creation(deployment),
+        *_policy(deployment, policy),
+        *_logging(deployment),
+        *_changes(deployment),
+        *_roles(deployment),
+        *_refreshes(deployment),
+        *_blobs(deployment),
+        *_unique_keys(deployment),
     ]
-    return tuple(sorted(found, key=lambda reason: not reason.concern.refuses))
+    return tuple(sorted(found, key=lambda reason: not reason.kind.refuses))
 
 
-def _at_creation(pairing: Pairing) -> Iterator[Reason]:
-    refusal = refusal_of(pairing.table, pairing.function, pairing.own_logging.format)
+def _creation(deployment: Deployment) -> Iterator[Reason]:
+    table = deployment.table
+    refusal = refusal_of(table, deployment.function, deployment.own_logging.format)
     if refusal is not None:
         at = refusal.column
         if refusal.kind is RefusalKind.BLOB:
-            at = next(column.name for column in pairing.table.columns if column.is_blob)
+            at = next(column.name for column in table.columns if column.is_blob)
         elif refusal.kind is RefusalKind.UPDATES_AS_WRITES:
-            at = _write_setting(pairing.own_logging)
+            at = _type_or_option(deployment.own_logging, "ndb_log_update_as_write")
         message = f"The server does not create the table, because {refusal.kind.value}"
-        yield Reason(Concern.CREATE_REFUSED, message, refusal.error, at, refusal.message)
-    if not pairing.table.primary_key:
+        yield Reason(ReasonKind.CREATE_REFUSED, message, at, refusal.error, refusal.message)
+    if not table.primary_key:
         message = (
-            "The table has no primary key. Its hidden key is in no image and is each cluster's own, so the applier "
-            "cannot tell which row a change is about"
+            "The table has no primary key. Its hidden key is in no image and differs between the clusters, so the "
+            "applier cannot find the row of a change"
         )
-        yield Reason(Concern.NO_KEY, message, at="PRIMARY KEY")
+        yield Reason(ReasonKind.NO_KEY, message, "PRIMARY KEY")
 
 
-def _write_setting(logging: TableLogging) -> str:
-    return "ndb_log_update_as_write" if logging.binlog_type == 0 else "binlog_type"
+def _type_or_option(logging: TableLogging, option: str) -> str:
+    """Return which setting decides: the option under type 0, else the type."""
+    return option if logging.binlog_type == 0 else "binlog_type"
 
 
-def _by_policy(pairing: Pairing, policy: Policy) -> Iterator[Reason]:
-    """Policy manual: a before image that holds the key alone serves only functions that need no more than that."""
-    spec, column = pairing.function.spec, pairing.function.column
-    if policy is not Policy.MANUAL or not pairing.source.format.minimal or spec.code is FunctionCode.USER:
-        return  # the manual cannot name a user's function, and its author says what it needs
-    at = "ndb_log_update_minimal" if pairing.source.binlog_type == 0 else "binlog_type"
-    if spec.name in _NAMED_AS_UNFIT:
+def _policy(deployment: Deployment, policy: Policy) -> Iterator[Reason]:
+    """Policy manual: a before image that holds the key alone is enough only for functions that need no more."""
+    spec, column = deployment.function.spec, deployment.function.column
+    if policy is not Policy.MANUAL or not deployment.source.format.minimal or spec not in FUNCTIONS:
+        return  # the manual cannot name a user's function; its author says what it needs
+    at = _type_or_option(deployment.source, "ndb_log_update_minimal")
+    if spec.name in _NAMED_IN_MANUAL:
         message = (
-            f"The manual says that {' and '.join(_NAMED_AS_UNFIT)} do not work correctly with types 8 and 9: the "
+            f"The manual says that {' and '.join(_NAMED_IN_MANUAL)} do not work correctly with types 8 and 9: the "
             "before image of an update holds the key alone, so old values cannot be checked"
         )
-        yield Reason(Concern.POLICY, message, at=at)
-    elif spec.needs and column not in pairing.table.primary_key:
+        yield Reason(ReasonKind.POLICY, message, at)
+    elif spec.needs and column not in deployment.table.primary_key:
         message = (
-            f"The manual does not name {spec.name} among the functions that work with types 8 and 9, and it "
-            f"compares {column}, which is no column of the primary key"
+            f"The manual does not name {spec.name} among the functions that work with types 8 and 9, and the function "
+            f"compares {column}, which is not a column of the primary key"
         )
-        yield Reason(Concern.POLICY, message, at=at)
+        yield Reason(ReasonKind.POLICY, message, at)
 
 
-def _by_arrival(pairing: Pairing) -> Iterator[Reason]:
-    """Judge what arrives of each kind of change."""
-    function, column = pairing.function, pairing.function.column
-    changes = changes_of(pairing)
-    if not pairing.source.format.logged:
+def _logging(deployment: Deployment) -> Iterator[Reason]:
+    spec, source = deployment.function.spec, deployment.source
+    if not source.format.logged:
         message = "The other cluster logs no change of the table, so nothing arrives that could be judged"
-        yield Reason(Concern.NOT_LOGGED, message, at="binlog_type")
-        return
-    if function.spec.transactional and pairing.source.transaction_ids is False:
+        yield Reason(ReasonKind.NOT_LOGGED, message, "binlog_type")
+    elif spec.transactional and source.transaction_ids is False:
         message = (
-            f"{function.spec.name} judges transactions, and the other cluster logs no transaction ids; the applier "
-            "stops at the first event"
+            f"{spec.name} judges transactions, and the other cluster logs no transaction ids; the applier stops at the "
+            "first event"
         )
-        yield Reason(
-            Concern.NO_TRANSACTION_IDS, message, StopError.FROM_NDB, "ndb_log_transaction_id", _SAYS_NO_TRANSACTION_IDS
-        )
-    updates = [change for change in changes if change.change.is_update]
-    stopping = [change for change in changes if change.fate is Fate.STOPS]
+        yield Reason(ReasonKind.NO_TRANSACTION_IDS, message, _TRANSACTION_IDS)
+
+
+def _changes(deployment: Deployment) -> Iterator[Reason]:
+    """Compare the images that arrive with those that the function needs."""
+    function, changes = deployment.function, changes_of(deployment)
+    stopping = [change for change in changes if change.handling is Handling.STOPS]
+    updates = [change for change in changes if change.is_update]
     if updates and all(update in stopping for update in updates):
         message = f"No update has {_lacked(function, updates[0])}; the first one stops the applier"
-        yield Reason(Concern.NO_UPDATE, message, StopError.FROM_NDB, column, _SAYS_MISSING)
-        stopping = [change for change in stopping if change not in updates]
+        yield Reason(ReasonKind.NO_UPDATE, message, function.column)
+        stopping = [change for change in stopping if not change.is_update]
     for change in stopping:
-        message = f"{_article(change.name)} lacks {_lacked(function, change)}; it stops the applier"
-        yield Reason(Concern.LACKING, message, StopError.FROM_NDB, column, _SAYS_MISSING)
-    if any(change.fate is Fate.AS_INSERT for change in changes):
+        article = "An" if change.name[0] in "aeiou" else "A"
+        message = f"{article} {change.name} lacks {_lacked(function, change)}; it stops the applier"
+        yield Reason(ReasonKind.LACKING, message, function.column)
+    if any(change.handling is Handling.AS_INSERT for change in changes):
         message = (
-            "Updates arrive as writes and are applied as inserts: an update of a row that exists is rejected as "
-            f"ROW_ALREADY_EXISTS, whatever {column or 'the row'} holds"
+            "Updates arrive as writes and are applied as inserts: an update of an existing row is rejected as "
+            f"ROW_ALREADY_EXISTS, whatever {function.column or 'the row'} holds"
         )
-        yield Reason(Concern.AS_WRITES, message, at=_write_setting(pairing.source))
+        yield Reason(ReasonKind.AS_WRITES, message, _type_or_option(deployment.source, "ndb_log_update_as_write"))
 
 
-def _lacked(function: ConflictFunction, change: JudgedChange) -> str:
-    assert change.needed is not None
-    return f"{function.column} in its {change.needed.value} image, where {function.spec.name} looks for it"
+def _lacked(function: ConflictFunction, change: ArrivingChange) -> str:
+    return f"{function.column} in its {change.needed} image, where {function.spec.name} looks for it"
 
 
-def _article(name: str) -> str:
-    return f"{'An' if name[0] in 'aeiou' else 'A'} {name}"
-
-
-def _by_role(pairing: Pairing) -> Iterator[Reason]:
-    spec = pairing.function.spec
-    option = "ndb_applier_conflict_role"
-    if spec.uses_role and pairing.role is Role.NONE:
+def _roles(deployment: Deployment) -> Iterator[Reason]:
+    spec, role = deployment.function.spec, deployment.role
+    if not spec.uses_role:
+        return
+    if role is Role.NONE:
         message = (
-            f"{spec.name} needs {option} to be PRIMARY, SECONDARY or PASS, and it is NONE; the applier stops at the "
+            f"{spec.name} needs {_ROLE} to be PRIMARY, SECONDARY or PASS, and it is NONE; the applier stops at the "
             "first change of the table"
         )
-        yield Reason(Concern.NO_ROLE, message, StopError.FROM_NDB, option, _SAYS_NO_ROLE)
-    if spec.uses_role and pairing.role is Role.PASS:
+        yield Reason(ReasonKind.NO_ROLE, message, _ROLE)
+    elif role is Role.PASS:
         message = "With role PASS the function is ignored: every change is applied, and no conflict is found"
-        yield Reason(Concern.ROLE_PASS, message, at=option)
-    if spec.uses_role and pairing.role == pairing.peer_role and pairing.role in (Role.PRIMARY, Role.SECONDARY):
-        what = "each rejects changes of the other" if pairing.role is Role.PRIMARY else "no conflict is found on either"
-        message = f"Both clusters have role {pairing.role}, and one of each kind is needed: {what}"
-        yield Reason(Concern.SAME_ROLES, message, at=option)
-    if spec.refreshes and not spec.uses_role and pairing.on_both:
+        yield Reason(ReasonKind.ROLE_PASS, message, _ROLE)
+    elif role is not None and role is deployment.peer_role:
+        effect = "each rejects changes of the other" if role is Role.PRIMARY else "neither finds a conflict"
+        message = f"Both clusters have role {role}, and one PRIMARY and one SECONDARY are needed: {effect}"
+        yield Reason(ReasonKind.SAME_ROLES, message, _ROLE)
+
+
+def _refreshes(deployment: Deployment) -> Iterator[Reason]:
+    spec = deployment.function.spec
+    if not spec.refreshes:
+        return
+    if not spec.uses_role and deployment.on_both:
         message = (
-            f"{spec.name} stands on both clusters, so both are primary: each sends its rows again to the other, "
-            "and this never settles"
+            f"{spec.name} is set on both clusters, so both are primary: each refreshes its rows on the other, without "
+            "end"
         )
-        yield Reason(Concern.BOTH_PRIMARY, message, at="conflict_fn")
-    if spec.refreshes and not pairing.own_logging.format.logged and pairing.source.format.logged:
-        message = "A row in conflict is sent again through this cluster's own binlog, and it logs nothing of the table"
-        yield Reason(Concern.NO_REFRESH, message, at="binlog_type")
+        yield Reason(ReasonKind.BOTH_PRIMARY, message, "conflict_fn")
+    if deployment.source.format.logged and not deployment.own_logging.format.logged:
+        message = "Refreshes go through this cluster's own binlog, and it logs no change of the table"
+        yield Reason(ReasonKind.NO_REFRESH, message, "binlog_type")
 
 
-def _by_table(pairing: Pairing) -> Iterator[Reason]:
-    table, spec = pairing.table, pairing.function.spec
-    if spec.transactional:
-        names = [other.full_name for other in pairing.others if other != table and _has_blobs(other)]
-        if names:
-            message = (
-                f"A rejected transaction that also touched {_listed(names)} stops the applier: blobs cannot be "
-                "refreshed (1627). Keep such tables out of transactions that can be in conflict"
-            )
-            yield Reason(Concern.BLOBS_IN_REACH, message, StopError.FROM_NDB, names[0], _SAYS_BLOBS)
-    for key in table.unique_keys:
+def _blobs(deployment: Deployment) -> Iterator[Reason]:
+    names = [
+        other.full_name
+        for other in deployment.others
+        if other != deployment.table and any(column.is_blob for column in other.columns)
+    ]
+    if deployment.function.spec.transactional and names:
         message = (
-            f"The unique key on {', '.join(key)} is not compared: where two rows meet in its value, the applier stops"
+            f"A rejected transaction that also changed {_listed(names)} stops the applier: blobs cannot be refreshed "
+            "(1627). Keep such tables out of transactions that can be in conflict"
         )
-        yield Reason(Concern.UNIQUE_KEYS, message, StopError.DUPLICATE_VALUE, ", ".join(key), _SAYS_DUPLICATE)
+        yield Reason(ReasonKind.BLOBS_IN_REACH, message, names[0])
 
 
-def _has_blobs(table: Table) -> bool:
-    return any(column.is_blob for column in table.columns)
-
-
-def _listed(names: list[str]) -> str:
+def _listed(names: Sequence[str]) -> str:
     return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
 
 
-# -----------------------------------------------------------------------------------------------------------
-# What is good to know and speaks against nothing
-# -----------------------------------------------------------------------------------------------------------
-
-
-def notes_of(pairing: Pairing) -> tuple[str, ...]:
-    """Return what the settings at hand do not show, or what they mean."""
-    return (*_column_notes(pairing), *_epoch_notes(pairing))
-
-
-def _column_notes(pairing: Pairing) -> Iterator[str]:
-    name = pairing.function.column
-    column = None if name is None else pairing.table.find(name)
-    if column is None:
-        return
-    if name in pairing.table.primary_key:
-        yield f"{name} is a column of the primary key and so the same on both sides of every update."
-    elif column.nullable:
-        yield f"{name} can be NULL, which compares as 0."
-    if pairing.function.spec.code is FunctionCode.USER and not pairing.function.spec.needs:
-        yield "The function does not say which images it needs; what an image does not carry it finds as None."
-    if pairing.on_both is False:
-        yield (
-            "Only one of the clusters has the function: it rejects what the other one keeps, and nothing is sent "
-            "again, so they can end different."
+def _unique_keys(deployment: Deployment) -> Iterator[Reason]:
+    for key in deployment.table.unique_keys:
+        columns = ", ".join(key)
+        message = (
+            f"The unique key on {columns} is not compared: a change that would duplicate a value stops the applier"
         )
-
-
-def _epoch_notes(pairing: Pairing) -> Iterator[str]:
-    function, spec = pairing.function, pairing.function.spec
-    if not spec.refreshes:
-        return
-    yield "The row of mysql.ndb_replication must be there before the table is created."
-    yield "The other cluster needs ndb_log_apply_status=ON: it says which epochs have reached it."
-    if not spec.uses_role:
-        yield "The primary, whose changes win, is the cluster whose server id the function's row names."
-        yield "A row that both clusters delete may stay different when it comes again: delete-delete is not refreshed."
-    elif pairing.role is None:
-        yield "Both clusters need ndb_applier_conflict_role: one PRIMARY, the other SECONDARY."
-    if spec.transactional and pairing.source.transaction_ids is None:
-        yield "The other cluster needs ndb_log_transaction_id=ON; without ids the applier stops with 1296."
-    if spec.transactional and _reads_are_empty(pairing.source.format):
-        yield "Reads that ndb_log_exclusive_reads logs arrive without an after image, and have no effect."
-    if function.gci_bits < _ENOUGH_GCI_BITS:
-        yield (
-            f"{function.gci_bits} extra GCI bits do not tell all epochs of a global checkpoint apart, so that more "
-            "conflicts are found than there are."
-        )
-
-
-def _reads_are_empty(update_format: UpdateFormat) -> bool:
-    return update_format.minimal and update_format.updated_only
+        yield Reason(ReasonKind.UNIQUE_KEYS, message, columns)

@@ -1,18 +1,19 @@
 """
-The settings nearest to a pair that does not work, or not fully: the fewest changes, the smallest first.
+The nearest settings under which a conflict function works: as few changes as possible, the smallest first.
 
-Every suggestion is a changed pair that was judged by the same rules, so none is offered that would not work.
+Every suggestion is a changed deployment that passed the same rules.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations, product
+from typing import Any
 
 import attrs
 
-from conflict.compatibility.pairing import Pairing, Policy, TableLogging, type_name
-from conflict.compatibility.reasons import Concern, reasons_of
+from conflict.compatibility.deployment import Deployment, Policy, TableLogging, type_name
+from conflict.compatibility.reasons import ReasonKind, reasons_of
 from conflict.rules.functions import FUNCTIONS, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import RefusalKind, refusal_of
@@ -31,12 +32,12 @@ class NearestSetting:
     Settings that would work.
 
     Attributes:
-        changes: What to set, as ``name = value``, one entry per setting.
-        pairing: The pair as it then is.
+        changes: The settings to change, as ``name = value``.
+        deployment: The deployment with these settings.
     """
 
     changes: tuple[str, ...]
-    pairing: Pairing = attrs.field(repr=False)
+    deployment: Deployment = attrs.field(repr=False)
 
     def __str__(self) -> str:
         return " and ".join(self.changes)
@@ -44,42 +45,62 @@ class NearestSetting:
 
 @attrs.frozen
 class _Step:
-    """One setting that could be changed: how far the new value is from the old one, its words, and the change."""
+    """One changed setting: how far the new value is from the old one, its text, and the change itself."""
 
     distance: int
-    words: str
-    apply: Callable[[Pairing], Pairing]
+    text: str
+    apply: Callable[[Deployment], Deployment]
 
 
-def nearest_settings(pairing: Pairing, policy: Policy) -> tuple[NearestSetting, ...]:
-    """Return the nearest settings that work; none if there is nothing that a setting could mend, or none does."""
-    concerns = {reason.concern for reason in reasons_of(pairing, policy)}
-    # No setting makes a unique key compared; blobs in reach are worth a change of their own only where nothing else
-    # is wrong. Nothing that is offered may bring in what was not wrong before.
-    accepted = concerns & {Concern.UNIQUE_KEYS}
-    if concerns - accepted - {Concern.BLOBS_IN_REACH}:
-        accepted |= concerns & {Concern.BLOBS_IN_REACH}
-    if not concerns - accepted or Concern.NO_KEY in concerns:
+def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSetting, ...]:
+    """Return the nearest settings that work; none where nothing needs to change, or no setting helps."""
+    kinds = {reason.kind for reason in reasons_of(deployment, policy)}
+    # No setting makes a unique key compared. Blobs within reach are worth a change only where nothing else is wrong.
+    # No suggestion may bring a new reason with it.
+    accepted = kinds & {ReasonKind.UNIQUE_KEYS}
+    if kinds - accepted - {ReasonKind.BLOBS_IN_REACH}:
+        accepted |= kinds & {ReasonKind.BLOBS_IN_REACH}
+    if not kinds - accepted or ReasonKind.NO_KEY in kinds:
         return ()
-    axes = [axis for axis in (_formats(pairing), *_options(pairing), _others(pairing), *_switches(pairing)) if axis]
+    settings = [
+        steps
+        for steps in (
+            _binlog_types(deployment),
+            *_server_options(deployment),
+            _functions(deployment),
+            _roles(deployment),
+            _transaction_ids(deployment),
+            _one_cluster_only(deployment),
+            _table_definitions(deployment),
+        )
+        if steps
+    ]
     for count in range(1, _MOST_CHANGES + 1):
-        found = sorted(_that_work(pairing, policy, axes, count, accepted), key=lambda each: each[0])
+        found = [
+            (distance, setting)
+            for distance, setting in _changed(deployment, settings, count)
+            if {reason.kind for reason in reasons_of(setting.deployment, policy)} <= accepted
+        ]
         if found:
-            return tuple(setting for _, setting in found[:_MOST_SUGGESTIONS])
+            nearest = sorted(found, key=lambda each: each[0])[:_MOST_SUGGESTIONS]
+            return tuple(setting for _, setting in nearest)
     return ()
 
 
-def _that_work(
-    pairing: Pairing, policy: Policy, axes: Sequence[Sequence[_Step]], count: int, accepted: set[Concern]
+def _changed(
+    deployment: Deployment, settings: Sequence[Sequence[_Step]], count: int
 ) -> Iterator[tuple[int, NearestSetting]]:
-    for chosen in combinations(axes, count):
+    """Yield every way to change so many settings, and how far it is from the deployment."""
+    for chosen in combinations(settings, count):
         for steps in product(*chosen):
-            changed = pairing
+            changed = deployment
             for step in steps:
                 changed = step.apply(changed)
-            if {reason.concern for reason in reasons_of(changed, policy)} <= accepted:
-                words = tuple(step.words for step in steps)
-                yield sum(step.distance for step in steps), NearestSetting(words, changed)
+            yield sum(step.distance for step in steps), NearestSetting(tuple(step.text for step in steps), changed)
+
+
+def _set(**values: Any) -> Callable[[Deployment], Deployment]:
+    return lambda deployment: attrs.evolve(deployment, **values)
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -87,126 +108,125 @@ def _that_work(
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _flags_that_differ(one: attrs.AttrsInstance, other: attrs.AttrsInstance) -> int:
-    """Return in how many attributes two values of one class differ."""
-    return sum(getattr(one, field.name) != getattr(other, field.name) for field in attrs.fields(type(one)))
+def _set_logging(change: Callable[[TableLogging], TableLogging]) -> Callable[[Deployment], Deployment]:
+    """Change how both clusters log the table."""
+
+    def apply(deployment: Deployment) -> Deployment:
+        own = None if deployment.own is None else change(deployment.own)
+        return attrs.evolve(deployment, source=change(deployment.source), own=own)
+
+    return apply
 
 
-def _formats(pairing: Pairing) -> list[_Step]:
-    """Every binlog type with a name and a meaning of its own; of two with the same the manual uses the later."""
+def _binlog_types(deployment: Deployment) -> list[_Step]:
+    """Every binlog type with a name and a meaning of its own; of two equivalent types the manual uses the later."""
     types: dict[UpdateFormat, int] = {row.format: row.number for row in BINLOG_TYPES if row.names and row.format}
-    return [
-        _Step(_format_distance(pairing, fixed), f"binlog_type = {type_name(number)}", _with_type(number))
-        for fixed, number in types.items()
-        if fixed.logged
-    ]
+
+    def step(wanted: UpdateFormat, number: int) -> _Step:
+        distance = sum(_differing(each.format, wanted) for each in (deployment.source, deployment.own_logging))
+        change = _set_logging(lambda logging: attrs.evolve(logging, binlog_type=number))
+        return _Step(distance, f"binlog_type = {type_name(number)}", change)
+
+    return [step(wanted, number) for wanted, number in types.items() if wanted.logged]
 
 
-def _format_distance(pairing: Pairing, wanted: UpdateFormat) -> int:
-    return _flags_that_differ(pairing.source.format, wanted) + _flags_that_differ(pairing.own_logging.format, wanted)
+def _differing(one: UpdateFormat, other: UpdateFormat) -> int:
+    """Return how many flags of two formats differ."""
+    return sum(mine != yours for mine, yours in zip(attrs.astuple(one), attrs.astuple(other), strict=True))
 
 
-def _with_type(number: int) -> Callable[[Pairing], Pairing]:
-    return lambda pairing: _with_logging(pairing, lambda logging: attrs.evolve(logging, binlog_type=number))
-
-
-def _with_logging(pairing: Pairing, change: Callable[[TableLogging], TableLogging]) -> Pairing:
-    own = None if pairing.own is None else change(pairing.own)
-    return attrs.evolve(pairing, source=change(pairing.source), own=own)
-
-
-def _options(pairing: Pairing) -> Iterator[list[_Step]]:
+def _server_options(deployment: Deployment) -> Iterator[list[_Step]]:
     """Each server option the other way round; they count for type 0 alone."""
-    if pairing.source.binlog_type == 0 and pairing.own_logging.binlog_type == 0:
+
+    def step(name: str, value: bool) -> _Step:
+        change = _set_logging(
+            lambda logging: attrs.evolve(logging, options=attrs.evolve(logging.options, **{name: value}))
+        )
+        return _Step(2, f"{name} = {'ON' if value else 'OFF'}", change)
+
+    if deployment.source.binlog_type == 0 and deployment.own_logging.binlog_type == 0:
         for field in attrs.fields(ServerOptions):
-            value = not getattr(pairing.source.options, field.name)
-            words = f"{field.name} = {'ON' if value else 'OFF'}"
-            yield [_Step(2, words, _with_options({field.name: value}))]
+            yield [step(field.name, not getattr(deployment.source.options, field.name))]
 
 
-def _with_options(values: dict[str, bool]) -> Callable[[Pairing], Pairing]:
-    def change(logging: TableLogging) -> TableLogging:
-        return attrs.evolve(logging, options=attrs.evolve(logging.options, **values))
-
-    return lambda pairing: _with_logging(pairing, change)
+def _transaction_ids(deployment: Deployment) -> list[_Step]:
+    if deployment.source.transaction_ids is not False:
+        return []
+    change = _set_logging(lambda logging: attrs.evolve(logging, transaction_ids=True))
+    return [_Step(1, "ndb_log_transaction_id = ON", change)]
 
 
 # -----------------------------------------------------------------------------------------------------------
-# Function, roles, table
+# Function and roles
 # -----------------------------------------------------------------------------------------------------------
 
 
-def _others(pairing: Pairing) -> list[_Step]:
-    """Other functions of the same family, on the same column; or the same function on another column."""
-    function = pairing.function
-    steps = [
-        _function_step(attrs.evolve(function, spec=spec), _spec_distance(spec, function.spec))
+def _functions(deployment: Deployment) -> list[_Step]:
+    """The same function on another column if its column is refused, else the other functions of its family."""
+    function, table = deployment.function, deployment.table
+    if function.column is not None and _refused(deployment) is not None:
+        others = [column.name for column in table.columns if column.name not in (*table.primary_key, function.column)]
+        return [_function_step(attrs.evolve(function, column=name), 1) for name in others]
+    return [
+        _function_step(attrs.evolve(function, spec=spec), 2 + _behaviour_distance(spec, function.spec))
         for spec in FUNCTIONS
         if spec.argument is function.spec.argument and spec != function.spec
     ]
-    refusal = refusal_of(pairing.table, function, pairing.own_logging.format)
-    if function.column is not None and refusal is not None:
-        key = pairing.table.primary_key
-        names = [column.name for column in pairing.table.columns if column.name not in key]
-        return [_function_step(attrs.evolve(function, column=name), 1) for name in names if name != function.column]
-    return steps
 
 
 def _function_step(function: ConflictFunction, distance: int) -> _Step:
-    return _Step(distance, f"conflict_fn = {function}", lambda pairing: attrs.evolve(pairing, function=function))
+    return _Step(distance, f"conflict_fn = {function}", _set(function=function))
 
 
-def _spec_distance(one: FunctionSpec, other: FunctionSpec) -> int:
-    """Return how differently two functions behave; what they are called does not count."""
-    renamed = attrs.evolve(one, name=other.name, counter=other.counter, code=other.code, decide=other.decide)
-    return 2 + _flags_that_differ(renamed, other)
+def _behaviour_distance(one: FunctionSpec, other: FunctionSpec) -> int:
+    return sum(mine != yours for mine, yours in zip(_behaviour(one), _behaviour(other), strict=True))
 
 
-def _switches(pairing: Pairing) -> Iterator[list[_Step]]:
-    """Whatever else has one right value or two."""
-    spec = pairing.function.spec
-    if spec.uses_role and (pairing.role in (Role.NONE, Role.PASS) or pairing.role == pairing.peer_role):
-        roles = [role for role in (Role.PRIMARY, Role.SECONDARY) if role is not pairing.peer_role]
-        yield [_Step(1, f"ndb_applier_conflict_role = {role}", _with_role(role)) for role in roles]
-    if pairing.source.transaction_ids is False:
-        yield [
-            _Step(
-                1,
-                "ndb_log_transaction_id = ON",
-                lambda each: _with_logging(each, lambda logging: attrs.evolve(logging, transaction_ids=True)),
-            )
-        ]
-    if pairing.on_both:
-        words = "conflict_fn of one cluster only = NULL"
-        yield [_Step(1, words, lambda each: attrs.evolve(each, on_both=False))]
-    yield _table_steps(pairing)
+def _behaviour(spec: FunctionSpec) -> tuple[object, ...]:
+    """Return the traits that distinguish a function from the others of its family."""
+    delete_delete_conflicts = spec.transactional and spec.uses_role
+    flags = (spec.conditional_write, spec.refreshes, spec.transactional, spec.reflects, spec.uses_role)
+    return (dict(spec.needs), *flags, delete_delete_conflicts)
 
 
-def _with_role(role: Role) -> Callable[[Pairing], Pairing]:
-    return lambda pairing: attrs.evolve(pairing, role=role)
+def _roles(deployment: Deployment) -> list[_Step]:
+    role, peer_role = deployment.role, deployment.peer_role
+    if not deployment.function.spec.uses_role or (role not in (Role.NONE, Role.PASS) and role != peer_role):
+        return []
+    wanted = [each for each in (Role.PRIMARY, Role.SECONDARY) if each is not peer_role]
+    return [_Step(1, f"ndb_applier_conflict_role = {each}", _set(role=each)) for each in wanted]
 
 
-def _table_steps(pairing: Pairing) -> list[_Step]:
-    """What could be changed in the table itself, which is the greatest change."""
-    refusal = refusal_of(pairing.table, pairing.function, pairing.own_logging.format)
-    kind = None if refusal is None else refusal.kind
-    column = pairing.function.column
-    if kind in (RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE) and column:
-        declared = _resolve_column(pairing.table, column)
-        table = _with_column(pairing.table, declared)
-        words = f"column {column} = {declared.sql_type.upper()}"
-        return [_Step(4, words, lambda each: attrs.evolve(each, table=table))]
-    if kind is RefusalKind.BLOB:
-        kept = tuple(each for each in pairing.table.columns if not each.is_blob)
-        moved = ", ".join(each.name for each in pairing.table.columns if each.is_blob)
-        table = attrs.evolve(pairing.table, columns=kept)
-        words = f"{moved} = in a table of its own" if "," not in moved else f"{moved} = in a table of their own"
-        return [_Step(4, words, lambda each: attrs.evolve(each, table=table))]
+def _one_cluster_only(deployment: Deployment) -> list[_Step]:
+    return [_Step(1, "conflict_fn of one cluster only = NULL", _set(on_both=False))] if deployment.on_both else []
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Table
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _refused(deployment: Deployment) -> RefusalKind | None:
+    refusal = refusal_of(deployment.table, deployment.function, deployment.own_logging.format)
+    return None if refusal is None else refusal.kind
+
+
+def _table_definitions(deployment: Deployment) -> list[_Step]:
+    """Another definition of the table, which is the greatest change."""
+    table, name, refused = deployment.table, deployment.function.column, _refused(deployment)
+    if refused in (RefusalKind.NO_COLUMN, RefusalKind.WRONG_TYPE) and name:
+        column = _resolve_column(table, name)
+        return [_Step(4, f"column {name} = {column.sql_type.upper()}", _set(table=_with_column(table, column)))]
+    if refused is RefusalKind.BLOB:
+        blobs = [each.name for each in table.columns if each.is_blob]
+        without = attrs.evolve(table, columns=tuple(each for each in table.columns if not each.is_blob))
+        whose = "its" if len(blobs) == 1 else "their"
+        return [_Step(4, f"{', '.join(blobs)} = in a table of {whose} own", _set(table=without))]
     return []
 
 
 def _resolve_column(table: Table, name: str) -> Column:
-    """Return a column as a function can compare it; an INT stays one."""
+    """Return a column as a function can compare it; an INT column stays INT."""
     column = table.find(name)
     kind = "int" if column is not None and column.type == "int" else "bigint"
     return Column(name, kind, unsigned=True, nullable=False)

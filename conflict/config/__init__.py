@@ -1,3 +1,3 @@
 """
-What a run is about: the run file, and the forms in which its parts may be given.
+The configuration of a run: the run file, and the other files that it names.
 """

@@ -1,5 +1,5 @@
 """
-What a run is about: two clusters, their binlogs and tables, and rows of mysql.ndb_replication.
+The model of a run: two clusters, their binlogs and tables, and the rows of mysql.ndb_replication.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class ClusterConfiguration:
     One cluster of a run.
 
     Attributes:
-        name: As the user calls it.
-        server_id: Of its logging and applying server.
-        files: Its binlog files, in the order in which they were written.
+        name: The name that the user gives it.
+        server_id: Server id of the MySQL server that logs and applies.
+        files: Its binlog files, oldest first.
         role: ``ndb_applier_conflict_role``.
-        options: Its logging options, which count for tables whose binlog type is 0.
-        transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if that is not known.
+        options: Its logging options, which count for tables with binlog type 0.
+        transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
     """
 
     name: str
@@ -43,14 +43,14 @@ class ClusterConfiguration:
 @attrs.frozen
 class Configuration:
     """
-    A run.
+    A run: one use of the program on the binlogs of two clusters.
 
     Attributes:
         clusters: The two clusters.
-        schema: All tables, exceptions tables among them.
+        schema: All tables, including exceptions tables.
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
-        functions: The conflict functions that there are: the server's, and a user's own.
-        skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
+        functions: The known conflict functions: the server's, and the user's own.
+        skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
     """
 
     clusters: tuple[ClusterConfiguration, ...]

@@ -1,98 +1,79 @@
 r"""
-Rows of a table as text with a header line: commas (CSV), or tabs as `mysql --batch` prints them.
+Rows of a table as text with a header line: CSV, or tabs as `mysql --batch` prints them.
 
-Escapes are those of SELECT ... INTO OUTFILE (MySQL manual, "LOAD DATA Statement"), with two liberties for files
-from elsewhere: a quote in quotes may also be doubled, and a backslash before a character that needs none, as in
+Escapes are those of SELECT ... INTO OUTFILE (MySQL manual, "LOAD DATA Statement"). Two liberties are taken with files
+from other programs: a quote inside quotes may be doubled, and a backslash before a character that needs none, as in
 the pattern ``my\_table``, stays.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
-import attrs
-
+from conflict.config.input_row import Cell, InputRow
 from conflict.errors import ConfigurationError
 
-__all__ = ["Cell", "PlacedRow", "delimited_rows"]
+__all__ = ["delimited_rows"]
 
-Cell = str | bytes | None
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a"}
 _ESCAPED = '0bnrtZ\\"\r\n'
 _HEX = re.compile(r"0x((?:[0-9A-Fa-f]{2})*)")
 
 
-@attrs.frozen
-class PlacedRow:
-    """
-    One row of input, not looked at yet.
-
-    Attributes:
-        place: Where it stands in its file, for people.
-        cells: Values by column name in lower case; None is NULL, bytes are what was written in hex.
-        replaces: Whether it takes the place of an earlier row with the same key.
-    """
-
-    place: str
-    cells: Mapping[str, object]
-    replaces: bool = False
-
-
-def delimited_rows(text: str, needed: Sequence[str]) -> Iterator[PlacedRow]:
+def delimited_rows(text: str, needed: Sequence[str]) -> Iterator[InputRow]:
     """
     Yield the rows below a header line; tabs separate fields if the header has one, else commas.
 
     Args:
         text: The lines.
-        needed: Columns that the header must name; a first line that lacks one is taken for a row.
+        needed: Columns that the header must name; a first line without them is refused.
 
     Raises:
         ConfigurationError: There is no header, a line has another number of fields, or a quote is not closed.
     """
     delimiter = "\t" if "\t" in text.lstrip().split("\n", maxsplit=1)[0] else ","
-    header: list[str] | None = None
-    for line, cells in _records(text, delimiter):
-        if header is None:
-            header = [str(name).lower() for name in cells]
-            if not set(needed) <= set(header):
-                message = (
-                    f"line {line} must name the columns, {', '.join(needed)} among them; "
-                    "SELECT ... INTO OUTFILE does not write such a line, so add it"
-                )
-                raise ConfigurationError(message)
-            continue
+    lines = _lines(text, delimiter)
+    first, names = next(lines, (0, None))
+    if names is None:
+        message = "the file is empty; a header line with the names of the columns is needed"
+        raise ConfigurationError(message)
+    header = [str(name).lower() for name in names]
+    if not set(needed) <= set(header):
+        message = (
+            f"line {first} must name the columns, {', '.join(needed)} among them; "
+            "SELECT ... INTO OUTFILE does not write such a line, so add it"
+        )
+        raise ConfigurationError(message)
+    for line, cells in lines:
         if len(cells) != len(header):
             message = f"line {line} has {len(cells)} fields, the header line has {len(header)}"
             raise ConfigurationError(message)
-        yield PlacedRow(f"line {line}", dict(zip(header, cells, strict=True)))
-    if header is None:
-        message = "it is empty; a header line with the names of the columns is needed"
-        raise ConfigurationError(message)
+        yield InputRow(f"line {line}", dict(zip(header, cells, strict=True)))
 
 
-def _records(text: str, delimiter: str) -> Iterator[tuple[int, list[Cell]]]:
+def _lines(text: str, delimiter: str) -> Iterator[tuple[int, list[Cell]]]:
     """Yield line number and fields of each line that is not empty; a quoted field can hold line ends."""
     field = re.compile(
         rf'[ ]*"(?P<quoted>(?:[^"\\]|\\.|"")*)"[ \r]*(?=[{delimiter}\n]|\Z)|(?P<plain>(?:[^{delimiter}\n\\]|\\.)*\\?)',
         re.DOTALL,
     )
-    place, cells, start = 0, list[Cell](), 0
+    position, start, cells = 0, 0, list[Cell]()
     while True:
-        found = field.match(text, place)
-        assert found is not None  # it matches at least nothing
+        found = field.match(text, position)
+        assert found is not None  # the empty field always matches
         line = 1 + text.count("\n", 0, start)
         cells.append(_cell(found, delimiter, line))
-        place = found.end()
-        if text.startswith(delimiter, place):
-            place += 1
+        position = found.end()
+        if text.startswith(delimiter, position):
+            position += 1
             continue
         if cells != [""]:
             yield line, cells
-        if place >= len(text):
+        if position >= len(text):
             return
-        place, cells = place + 1, []
-        start = place
+        position, cells = position + 1, []
+        start = position
 
 
 def _cell(found: re.Match[str], delimiter: str, line: int) -> Cell:

@@ -1,8 +1,8 @@
 """
-Rows of one table out of a dump: the INSERT and REPLACE statements that mysqldump writes, or that users type.
+Rows of one table from SQL: the INSERT and REPLACE statements that mysqldump writes, or that users type.
 
-sqlglot's MySQL dialect cuts the text into tokens; they are walked here, so that whatever else a dump holds is
-passed over. Literals are decoded as in the MySQL manual, "String Literals" and "Hexadecimal Literals".
+sqlglot's MySQL dialect splits the text into tokens, and a cursor goes over them; all other statements are ignored.
+Literals are decoded as in the MySQL manual, "String Literals" and "Hexadecimal Literals".
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ from sqlglot.dialects.mysql import MySQL
 from sqlglot.errors import SqlglotError
 from sqlglot.tokenizer_core import Token, TokenType
 
-from conflict.config.delimited_text import Cell, PlacedRow
+from conflict.config.input_row import Cell, InputRow
 from conflict.errors import ConfigurationError
 
-__all__ = ["InsertedValues", "create_columns", "inserted_values"]
+__all__ = ["InsertedValues", "created_columns", "inserted_values"]
 
 _ESCAPES = {"0": "\0", "b": "\b", "n": "\n", "r": "\r", "t": "\t", "Z": "\x1a", "%": r"\%", "_": r"\_"}
 _NO_COLUMNS = frozenset({"PRIMARY", "PRIMARY KEY", "UNIQUE", "KEY", "INDEX", "CONSTRAINT", "FOREIGN KEY", "CHECK"})
-_DEFAULT = object()
+_DEFAULT = object()  # the word DEFAULT in a VALUES list
 
 
 class _Tokenizer(MySQL.Tokenizer):
-    """Without sqlglot's commands, which swallow a statement such as REPLACE unread."""
+    """sqlglot's tokenizer without its commands, which take the rest of a REPLACE statement as one text."""
 
     COMMANDS: ClassVar[set[TokenType]] = set()
 
@@ -35,12 +35,12 @@ class _Tokenizer(MySQL.Tokenizer):
 @attrs.frozen
 class InsertedValues:
     """
-    One parenthesis of a VALUES list.
+    One row of a VALUES list.
 
     Attributes:
-        place: Where it stands in its file, for people.
-        columns: Names in the statement's column list, in lower case; None if it has none.
-        values: The values; `is_default` tells which are the word DEFAULT.
+        place: Its place in the file, for messages.
+        columns: Names in the statement's column list, in lower case; None without a list.
+        values: The values.
         replaces: Whether the statement is a REPLACE.
     """
 
@@ -49,9 +49,9 @@ class InsertedValues:
     values: tuple[object, ...]
     replaces: bool
 
-    def named(self, columns: Sequence[str]) -> PlacedRow:
+    def named(self, columns: Sequence[str]) -> InputRow:
         """
-        Return the row, its values under these names.
+        Return the row, its values under these names; a column with DEFAULT is left out.
 
         Raises:
             ConfigurationError: There are more or fewer values than names.
@@ -60,60 +60,38 @@ class InsertedValues:
             message = f"{self.place}: {len(self.values)} values for the {len(columns)} columns {', '.join(columns)}"
             raise ConfigurationError(message)
         cells = {name: value for name, value in zip(columns, self.values, strict=True) if value is not _DEFAULT}
-        return PlacedRow(self.place, cells, self.replaces)
+        return InputRow(self.place, cells, self.replaces)
 
 
 def inserted_values(sql: str, table: str) -> Iterator[InsertedValues]:
     """
-    Yield what the statements insert into a table, of whatever database.
+    Yield the rows that the statements insert into a table, of whatever database.
 
     Raises:
-        ConfigurationError: The text is no SQL, or a statement holds something else than plain values.
+        ConfigurationError: The text is not SQL, or a statement holds anything but plain values.
     """
-    for statement in _statements(sql):
-        words = _Statement(sql, statement)
-        replaces = words.accept(TokenType.REPLACE)
-        if not replaces and not words.accept(TokenType.INSERT):
-            continue
-        while words.word in ("IGNORE", "LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "INTO"):
-            words.place += 1
-        if words.table_name() == table:
-            yield from _values(words, replaces)
+    for cursor in _statements(sql):
+        replaces = cursor.accept(TokenType.REPLACE)
+        if replaces or cursor.accept(TokenType.INSERT):
+            cursor.skip_words("IGNORE", "LOW_PRIORITY", "DELAYED", "HIGH_PRIORITY", "INTO")
+            if cursor.table_name() == table:
+                yield from _rows(cursor, replaces)
 
 
-def create_columns(sql: str, table: str) -> tuple[str, ...] | None:
-    """Return the columns of the CREATE TABLE statement of a table in a dump, in order; None if there is none."""
-    for statement in _statements(sql):
-        words = _Statement(sql, statement)
-        if not (words.accept(TokenType.CREATE) and words.accept(TokenType.TABLE)):
-            continue
-        while words.word in ("IF", "NOT", "EXISTS"):
-            words.place += 1
-        if words.table_name() == table and words.kind is TokenType.L_PAREN:
-            firsts = [item[0] for item in words.parenthesis() if item]
-            return tuple(token.text.lower() for token in firsts if token.text.upper() not in _NO_COLUMNS)
+def created_columns(sql: str, table: str) -> tuple[str, ...] | None:
+    """Return the columns in the CREATE TABLE statement of a table, in order; None if there is none."""
+    for cursor in _statements(sql):
+        if cursor.accept(TokenType.CREATE) and cursor.accept(TokenType.TABLE):
+            cursor.skip_words("IF", "NOT", "EXISTS")
+            if cursor.table_name() == table and cursor.kind is TokenType.L_PAREN:
+                firsts = [item[0] for item in cursor.parenthesis() if item]
+                return tuple(token.text.lower() for token in firsts if token.text.upper() not in _NO_COLUMNS)
     return None
 
 
-def _statements(sql: str) -> Iterator[list[Token]]:
-    try:
-        tokens = _Tokenizer(dialect=MySQL()).tokenize(sql)
-    except SqlglotError as error:
-        message = "it cannot be read as SQL; is a quote or a comment not closed?"
-        raise ConfigurationError(message) from error
-    statement: list[Token] = []
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            yield statement
-            statement = []
-        else:
-            statement.append(token)
-    yield statement
-
-
 @attrs.define
-class _Statement:
-    """The tokens of one statement, with a place."""
+class _Cursor:
+    """The tokens of one statement, and how many have been read."""
 
     sql: str
     tokens: list[Token]
@@ -125,6 +103,7 @@ class _Statement:
 
     @property
     def word(self) -> str:
+        """The next token in upper case; empty for a quoted one, and at the end."""
         quoted = self.kind in (None, TokenType.IDENTIFIER, TokenType.STRING)
         return "" if quoted else self.tokens[self.place].text.upper()
 
@@ -134,12 +113,17 @@ class _Statement:
         return 1 + self.sql.count("\n", 0, token.start)
 
     def accept(self, kind: TokenType) -> bool:
+        """Read the next token if it is of this kind."""
         found = self.kind is kind
         self.place += found
         return found
 
+    def skip_words(self, *words: str) -> None:
+        while self.word in words:
+            self.place += 1
+
     def table_name(self) -> str:
-        """Step over a name and return it without its database."""
+        """Read a name and return it without its database."""
         name = self._name()
         return self._name() if self.accept(TokenType.DOT) else name
 
@@ -148,7 +132,7 @@ class _Statement:
         return self.tokens[self.place - 1].text.lower() if self.place <= len(self.tokens) else ""
 
     def parenthesis(self) -> list[list[Token]]:
-        """Step over a parenthesis and return what it holds, split at its commas."""
+        """Read a parenthesis and return its contents, split at its commas."""
         items: list[list[Token]] = [[]]
         depth, line = 0, self.line
         while self.kind is not None:
@@ -165,33 +149,48 @@ class _Statement:
         raise ConfigurationError(message)
 
 
-def _values(words: _Statement, replaces: bool) -> Iterator[InsertedValues]:
-    start = words.line
+def _statements(sql: str) -> Iterator[_Cursor]:
+    try:
+        tokens = _Tokenizer(dialect=MySQL()).tokenize(sql)
+    except SqlglotError as error:
+        message = "it cannot be read as SQL; is a quote or a comment not closed?"
+        raise ConfigurationError(message) from error
+    statement: list[Token] = []
+    for token in tokens:
+        if token.token_type is TokenType.SEMICOLON:
+            yield _Cursor(sql, statement)
+            statement = []
+        else:
+            statement.append(token)
+    yield _Cursor(sql, statement)
+
+
+def _rows(cursor: _Cursor, replaces: bool) -> Iterator[InsertedValues]:
+    start = cursor.line
     columns = None
-    if words.kind is TokenType.L_PAREN:
-        columns = tuple(token.text.lower() for item in words.parenthesis() for token in item[-1:])
-    if words.word not in ("VALUES", "VALUE"):
-        message = f"line {start}: rows are read from a list VALUES (...), as mysqldump writes it, and from nothing else"
+    if cursor.kind is TokenType.L_PAREN:
+        columns = tuple(token.text.lower() for item in cursor.parenthesis() for token in item[-1:])
+    if cursor.word not in ("VALUES", "VALUE"):
+        message = f"line {start}: only VALUES (...) lists can be read, as mysqldump writes them"
         raise ConfigurationError(message)
-    words.place += 1
+    cursor.place += 1
     row = 0
-    while words.kind is TokenType.L_PAREN:
+    while cursor.kind is TokenType.L_PAREN:
         row += 1
-        place = f"line {words.line}, row {row}"
-        values = tuple(_value(words.sql, item, place) for item in words.parenthesis())
+        place = f"line {cursor.line}, row {row}"
+        values = tuple(_value(cursor.sql, item, place) for item in cursor.parenthesis())
         yield InsertedValues(place, columns, values, replaces)
-        words.accept(TokenType.COMMA)
-    if words.kind is not None:
-        message = f"line {words.line}: nothing can follow the values; {words.word} is not understood"
+        cursor.accept(TokenType.COMMA)
+    if cursor.kind is not None:
+        message = f"line {cursor.line}: the statement must end after its values; {cursor.word} is not understood"
         raise ConfigurationError(message)
 
 
 def _value(sql: str, item: list[Token], place: str) -> Cell | object:
-    written = sql[item[0].start : item[-1].end + 1] if item else ""
     tokens = item[1:] if item and item[0].token_type is TokenType.INTRODUCER else item
     kinds = {token.token_type for token in tokens}
     if kinds and kinds <= {TokenType.STRING, TokenType.NATIONAL_STRING}:
-        # Strings that stand beside each other are one.
+        # Adjacent strings are one string.
         return "".join(_string(sql[token.start : token.end + 1]) for token in tokens)
     if len(tokens) == 1:
         (token,) = tokens
@@ -203,12 +202,13 @@ def _value(sql: str, item: list[Token], place: str) -> Cell | object:
             return None
         if token.token_type is TokenType.DEFAULT:
             return _DEFAULT
-    message = f"{place}: {written!r} is no plain value; give a number, a quoted text, 0x... or NULL"
+    written = sql[item[0].start : item[-1].end + 1] if item else ""
+    message = f"{place}: {written!r} is not a plain value; give a number, a quoted text, 0x... or NULL"
     raise ConfigurationError(message)
 
 
 def _string(literal: str) -> str:
-    r"""Return what a quoted literal stands for. ``\%`` and ``\_`` keep their backslash, so that patterns work."""
+    r"""Return the text of a quoted literal. ``\%`` and ``\_`` keep their backslash, so that patterns work."""
     quote = literal[-1]
     body = literal[literal.index(quote) + 1 : -1]
     return re.sub(

@@ -1,14 +1,14 @@
 """
-Rows of mysql.ndb_replication from what users have: a dump, a table as text, or TOML.
+Rows of mysql.ndb_replication from a dump, a table as text, or TOML.
 
-    .sql                INSERT or REPLACE statements, as mysqldump writes them; all else in the file is passed over
+    .sql                INSERT or REPLACE statements, as mysqldump writes them; the rest of the file is ignored
     .csv, .tsv, .txt    a header line, and a row per line: commas, or tabs as `mysql --batch` prints them
     .toml               [[ndb_replication]] tables, as in a run file
 
 The table has the columns db, table_name, server_id, binlog_type and conflict_fn, and in newer clusters
-binlog_row_slice_count and binlog_row_slice_id. They may stand in any order where they are named. Where an INSERT
-names none, the CREATE TABLE in the same dump counts, else the order above; with seven values of which the last is
-a text, it is that of the manual, where the slices come before conflict_fn.
+binlog_row_slice_count and binlog_row_slice_id. Named columns can be in any order. An INSERT without names follows the
+CREATE TABLE in the same dump, else the order above; if it has seven values and the last is a text, it follows the
+manual, where the slices come before conflict_fn.
 
 Source: MySQL manual, "ndb_replication Table".
 """
@@ -20,12 +20,12 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from conflict.config.delimited_text import PlacedRow, delimited_rows
-from conflict.config.insert_statements import InsertedValues, create_columns, inserted_values
-from conflict.config.text_file import read_text
+from conflict.config.delimited_text import delimited_rows
+from conflict.config.input_row import InputRow
+from conflict.config.insert_statements import InsertedValues, created_columns, inserted_values
+from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
-from ndb_formats.errors import SettingError
 from ndb_formats.rules.update_format import parse_binlog_type
 
 __all__ = ["load_replication_rows", "rows_of_tables"]
@@ -34,29 +34,26 @@ TABLE = "ndb_replication"
 _NAMES = ("db", "table_name")
 _COLUMNS = (*_NAMES, "server_id", "binlog_type", "conflict_fn")
 _SLICES = ("binlog_row_slice_count", "binlog_row_slice_id")
-# Without conflict_fn: as servers had it before there were conflict functions.
+# By the number of values; clusters older than the conflict functions have four columns.
 _ORDERS = {4: _COLUMNS[:4], 5: _COLUMNS, 7: _COLUMNS + _SLICES}
 _MANUAL_ORDER = (*_COLUMNS[:4], *_SLICES, "conflict_fn")
 
 
 def load_replication_rows(path: Path) -> tuple[ReplicationRow, ...]:
     """
-    Read the rows in a file; its ending says how they are written.
+    Read the rows in a file; its suffix says how they are written.
 
     Raises:
         ConfigurationError: It cannot be read, or a row is wrong; the message has file, line and column.
     """
-    readers = {".sql": _of_dump, ".csv": _of_delimited, ".tsv": _of_delimited, ".txt": _of_delimited, ".toml": _of_toml}
+    readers = {".sql": _from_dump, ".csv": _from_text, ".tsv": _from_text, ".txt": _from_text, ".toml": _from_toml}
     reader = readers.get(path.suffix.lower())
     if reader is None:
         message = f"{path}: rows of mysql.ndb_replication are read from {', '.join(readers)}"
         raise ConfigurationError(message)
     text = read_text(path)
-    try:
-        return _rows(reader(text))
-    except ConfigurationError as error:
-        message = f"{path}, {error}" if str(error).startswith(("line ", "row ")) else f"{path}: {error}"
-        raise ConfigurationError(message) from error
+    with located(path):
+        return _checked(reader(text))
 
 
 def rows_of_tables(tables: Any) -> tuple[ReplicationRow, ...]:
@@ -69,27 +66,24 @@ def rows_of_tables(tables: Any) -> tuple[ReplicationRow, ...]:
     if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
         message = f"{TABLE} must be tables [[{TABLE}]], or the name of a file with the rows"
         raise ConfigurationError(message)
-    return _rows(PlacedRow(f"row {number} of [[{TABLE}]]", table) for number, table in enumerate(tables, 1))
+    return _checked(InputRow(f"row {number} of [[{TABLE}]]", table) for number, table in enumerate(tables, 1))
 
 
-def _of_toml(text: str) -> list[PlacedRow]:
-    try:
-        document = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise ConfigurationError(str(error)) from error
+def _from_toml(text: str) -> list[InputRow]:
+    document = tomllib.loads(text)
     tables = document.get(TABLE)
     if not isinstance(tables, list) or set(document) != {TABLE}:
-        message = f"only tables [[{TABLE}]] can stand in it, and at least one must"
+        message = f"the file must hold tables [[{TABLE}]], at least one, and nothing else"
         raise ConfigurationError(message)
-    return [PlacedRow(f"row {number} of [[{TABLE}]]", table) for number, table in enumerate(tables, 1)]
+    return [InputRow(f"row {number} of [[{TABLE}]]", table) for number, table in enumerate(tables, 1)]
 
 
-def _of_delimited(text: str) -> Iterator[PlacedRow]:
+def _from_text(text: str) -> Iterator[InputRow]:
     return delimited_rows(text, _NAMES)
 
 
-def _of_dump(text: str) -> Iterator[PlacedRow]:
-    created = create_columns(text, TABLE)
+def _from_dump(text: str) -> Iterator[InputRow]:
+    created = created_columns(text, TABLE)
     found = list(inserted_values(text, TABLE))
     if not found and created is None:
         message = f"it holds no INSERT INTO mysql.{TABLE}"
@@ -114,44 +108,45 @@ def _wrong_number(row: InsertedValues) -> str:
     )
 
 
-def _rows(found: Iterable[PlacedRow]) -> tuple[ReplicationRow, ...]:
-    """Return the rows; one primary key, one row."""
+def _checked(found: Iterable[InputRow]) -> tuple[ReplicationRow, ...]:
+    """Return the rows, one per primary key."""
     rows: dict[tuple[str, str, int], tuple[str, ReplicationRow]] = {}
-    for placed in found:
-        row = _row(placed.place, placed.cells)
+    for each in found:
+        with located(each.place):
+            row = _row(each.cells)
         key = (row.db, row.table_name, row.server_id)
-        if key in rows and not placed.replaces:
+        if key in rows and not each.replaces:
             message = (
-                f"{placed.place}: the same db, table_name and server_id ({', '.join(map(str, key))}) as "
+                f"{each.place}: the same db, table_name and server_id ({', '.join(map(str, key))}) as "
                 f"{rows[key][0]}; they are the primary key, so remove one of the two rows"
             )
             raise ConfigurationError(message)
-        rows[key] = (placed.place, row)
+        rows[key] = (each.place, row)
     return tuple(row for _, row in rows.values())
 
 
-def _row(place: str, cells: Mapping[str, object]) -> ReplicationRow:
+def _row(cells: Mapping[str, object]) -> ReplicationRow:
     known = (*_COLUMNS, *_SLICES)
     unknown = sorted(set(cells) - set(known))
     if unknown:
-        message = f"{place}: unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        message = f"unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         raise ConfigurationError(message)
-    try:
-        db, table_name = (_text(name, cells.get(name)) for name in _NAMES)
-        if db is None or table_name is None:
-            message = f"{'db' if db is None else 'table_name'} is missing; it must be a name or a pattern"
-            raise ConfigurationError(message)
-        return ReplicationRow(
-            db,
-            table_name,
-            _whole("server_id", cells.get("server_id")) or 0,
-            _binlog_type(cells.get("binlog_type")),
-            _text("conflict_fn", cells.get("conflict_fn")),
-            *(_whole(name, cells.get(name)) for name in _SLICES),
-        )
-    except (ConfigurationError, SettingError) as error:
-        message = f"{place}: {error}"
-        raise ConfigurationError(message) from error
+    return ReplicationRow(
+        _pattern("db", cells.get("db")),
+        _pattern("table_name", cells.get("table_name")),
+        _integer("server_id", cells.get("server_id")) or 0,
+        _binlog_type(cells.get("binlog_type")),
+        _text("conflict_fn", cells.get("conflict_fn")),
+        *(_integer(name, cells.get(name)) for name in _SLICES),
+    )
+
+
+def _pattern(name: str, value: object) -> str:
+    text = _text(name, value)
+    if text is None:
+        message = f"{name} is missing; it must be a name or a pattern"
+        raise ConfigurationError(message)
+    return text
 
 
 def _text(name: str, value: object) -> str | None:
@@ -167,14 +162,14 @@ def _text(name: str, value: object) -> str | None:
     raise ConfigurationError(message)
 
 
-def _whole(name: str, value: object) -> int | None:
+def _integer(name: str, value: object) -> int | None:
     if isinstance(value, bytes):
         return int.from_bytes(value, "big")
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
     if isinstance(value, str) and value.isdecimal():
         return int(value)
-    message = f"{name} is {value!r}; a whole number is needed"
+    message = f"{name} is {value!r}; an integer is needed"
     raise ConfigurationError(message)
 
 

@@ -9,8 +9,8 @@
     server_id = 1
     binlogs = ["a/binlog.0*"]      # relative to this file; patterns are sorted by name
     role = "NONE"                  # ndb_applier_conflict_role
-    ndb_log_update_as_write = "ON" # and the other two options that count where binlog_type is 0
-    ndb_log_transaction_id = "ON"  # if known: the functions that judge transactions need it
+    ndb_log_update_as_write = "ON" # and the other two options that count for binlog_type 0
+    ndb_log_transaction_id = "ON"  # if known; the _TRANS functions need it
 
     [clusters.B]
     ...
@@ -23,7 +23,13 @@
     conflict_fn = "NDB$MAX(version)"
     # or, at the top, a file with the rows: ndb_replication = "ndb_replication.sql" (or .csv, .tsv, .toml)
 
-    [schedule]                     # optional: what the binlogs do not show
+    [[conflict_function]]          # optional: a function of your own, for conflict_fn = "NEWEST(version)"
+    name = "NEWEST"
+    write = "reject if present"    # and update, delete; see `conflict.rules.functions.Cell`
+    update = "at least"
+    delete = "equal"
+
+    [schedule]                     # optional: apply times that the binlogs do not show
     steps = "scenario.json"        # steps of a recording, or:
     [[schedule.applied]]           # cluster A applied this epoch of the other one after its own epoch
     applier = "A"
@@ -45,16 +51,17 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
-from conflict.config.text_file import read_text
+from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
-from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
-from ndb_formats.errors import SchemaError, SettingError
+from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
 
 __all__ = ["RunFile", "load_run_file"]
 
+_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 
@@ -68,7 +75,7 @@ class RunFile:
         path: The file.
         configuration: The run.
         schedule: The file's `schedule` table; empty if there is none.
-        inputs: Every file that the run reads: the run file, what it names, and the binlogs.
+        inputs: Every file that the run reads: the run file, the files that it names, and the binlogs.
     """
 
     path: Path
@@ -77,115 +84,96 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
 
 
-def load_run_file(path: Path) -> RunFile:
+def load_run_file(path: Path | str) -> RunFile:
     """
     Read a run file.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
-    try:
-        document = tomllib.loads(read_text(path))
-    except tomllib.TOMLDecodeError as error:
-        message = f"{path}: {error}"
-        raise ConfigurationError(message) from error
-    known = {"schema", "database", "charset", "clusters", "ndb_replication", "schedule"}
-    _no_others(path, "the run file", document, known)
-    clusters = _clusters(path, document.get("clusters"))
-    schema_path = path.parent / _required(path, document, "schema", str)
-    try:
-        schema = parse_schema(
-            read_text(schema_path),
-            database=document.get("database", ""),
-            charset=document.get("charset", DEFAULT_CHARSET),
-        )
-    except SchemaError as error:
-        message = f"{schema_path}: {error}"
-        raise ConfigurationError(message) from error
-    rows = _replication_rows(path, document.get("ndb_replication", []))
-    schedule = _schedule(path, document.get("schedule", {}), [cluster.name for cluster in clusters])
-    named = [document["schema"], document.get("ndb_replication"), schedule.get("steps")]
-    inputs = [path, *(path.parent / name for name in named if isinstance(name, str))]
-    inputs += [file for cluster in clusters for file in cluster.files]
-    return RunFile(path, Configuration(clusters, schema, rows), schedule, tuple(inputs))
+    path = Path(path)
+    text = read_text(path)
+    with located(path):
+        document = tomllib.loads(text)
+        _no_others("the run file", document, _ENTRIES)
+        clusters = _clusters(path.parent, document.get("clusters"))
+        schema_path = path.parent / _required(document, "schema", str)
+        policies = policies_of_tables(document.get("conflict_function", []))
+        functions = add_functions(FUNCTIONS, policies)
+        schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
+    rows = document.get("ndb_replication", [])
+    if isinstance(rows, str):
+        replication = load_replication_rows(path.parent / rows)
+    else:
+        with located(path):
+            replication = rows_of_tables(rows)
+    definitions = read_text(schema_path)
+    with located(schema_path):
+        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
+        schema = parse_schema(definitions, database=database, charset=charset)
+    named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
+    inputs = (path, *(path.parent / name for name in named), *(file for cluster in clusters for file in cluster.files))
+    return RunFile(path, Configuration(clusters, schema, replication, functions), schedule, inputs)
 
 
-def _required(path: Path, table: Mapping[str, Any], name: str, kind: type) -> Any:
+def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
     value = table.get(name)
     if not isinstance(value, kind):
-        message = f"{path}: {name} is missing, or is not of type {kind.__name__}"
+        message = f"{name} is missing, or is not of type {kind.__name__}"
         raise ConfigurationError(message)
     return value
 
 
-def _no_others(path: Path, where: str, table: Mapping[str, Any], known: set[str]) -> None:
+def _no_others(where: str, table: Mapping[str, Any], known: set[str]) -> None:
     unknown = sorted(set(table) - known)
     if unknown:
-        message = f"{path}: {where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
+        message = f"{where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
         raise ConfigurationError(message)
 
 
-def _clusters(path: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
+def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
     if not isinstance(tables, dict) or len(tables) != 2:
-        message = f"{path}: exactly two tables [clusters.NAME] are needed"
+        message = "exactly two tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
-    clusters = []
-    for name, table in tables.items():
-        _no_others(path, f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
-        role = table.get("role", "NONE")
-        if role not in set(Role):
-            message = f"{path}: role {role} of cluster {name} is none of {', '.join(Role)}"
-            raise ConfigurationError(message)
-        files = _binlogs(path, name, _required(path, table, "binlogs", list))
-        server_id = _required(path, table, "server_id", int)
-        options, transaction_ids = _options(path, table)
-        clusters.append(ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids))
-    if clusters[0].server_id == clusters[1].server_id:
-        message = f"{path}: both clusters have server_id {clusters[0].server_id}; it tells them apart in their binlogs"
+    first, second = (_cluster(folder, name, table) for name, table in tables.items())
+    if first.server_id == second.server_id:
+        message = f"both clusters have server_id {first.server_id}; it tells them apart in their binlogs"
         raise ConfigurationError(message)
-    return tuple(clusters)
+    return first, second
 
 
-def _options(path: Path, table: Mapping[str, Any]) -> tuple[ServerOptions, bool | None]:
-    """Return the three options that count where binlog_type is 0, and whether transaction ids are logged."""
-    try:
-        ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-        return server_options(table), ids
-    except SettingError as error:
-        message = f"{path}: {error}"
-        raise ConfigurationError(message) from error
+def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
+    _no_others(f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
+    role = table.get("role", "NONE")
+    if role not in set(Role):
+        message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
+        raise ConfigurationError(message)
+    files = _binlogs(folder, name, _required(table, "binlogs", list))
+    server_id = _required(table, "server_id", int)
+    transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
+    return ClusterConfiguration(name, server_id, files, Role(role), server_options(table), transaction_ids)
 
 
-def _binlogs(path: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:
+def _binlogs(folder: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
-        found = sorted(base.parent.glob(base.name) if base.is_absolute() else path.parent.glob(pattern))
+        found = sorted(base.parent.glob(base.name) if base.is_absolute() else folder.glob(pattern))
         if not found:
-            message = f"{path}: no file matches {pattern}, binlogs of cluster {cluster}"
+            message = f"no file matches {pattern}, binlogs of cluster {cluster}"
             raise ConfigurationError(message)
         files += found
     return tuple(files)
 
 
-def _replication_rows(path: Path, given: Any) -> tuple[ReplicationRow, ...]:
-    if isinstance(given, str):
-        return load_replication_rows(path.parent / given)
-    try:
-        return rows_of_tables(given)
-    except ConfigurationError as error:
-        message = f"{path}: {error}"
-        raise ConfigurationError(message) from error
-
-
-def _schedule(path: Path, table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
-    _no_others(path, "[schedule]", table, {"steps", "applied", "stopped"})
+def _schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
+    _no_others("[schedule]", table, {"steps", "applied", "stopped"})
     for name, needed in (("applied", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
         for entry in table.get(name, ()):
-            _no_others(path, f"[[schedule.{name}]]", entry, {"applier", *needed})
+            _no_others(f"[[schedule.{name}]]", entry, {"applier", *needed})
             if entry.get("applier") not in clusters:
-                message = f"{path}: applier of [[schedule.{name}]] must be one of {', '.join(clusters)}"
+                message = f"applier of [[schedule.{name}]] must be one of {', '.join(clusters)}"
                 raise ConfigurationError(message)
             for field in needed:
-                _required(path, entry, field, int)
+                _required(entry, field, int)
     return table

@@ -1,5 +1,5 @@
 """
-A recorded conflict case on disk.
+A recording of two clusters in conflict: its files, and the run that they describe.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["ConflictCase"]
 @attrs.frozen
 class ConflictCase:
     """
-    One case: what went in, and what came out.
+    One case: its input, and the recorded result.
 
     Attributes:
         path: Its folder.

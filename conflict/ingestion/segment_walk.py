@@ -88,7 +88,7 @@ class SegmentWalk:
             self.sources.append(chunk.data)
         count = len(chunk.types)
         rows = np.zeros(count, np.int64)
-        for found, fault in self._walk.takes(chunk):
+        for found, fault in self._walk.blocks(chunk):
             if fault is not None:
                 raise UnreadableError
             self._add_rows(chunk, found)

@@ -21,22 +21,21 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.appliers import Site, transactional_tables
+from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping, first_stopping
 from conflict.columnar.apply_order import ApplierEpochs, order_applies, plan_applies
 from conflict.columnar.bucket import Bucket, load_bucket
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.fold_bucket import fold_bucket
-from conflict.columnar.kernels.abridged import expand
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.fold import fold
 from conflict.columnar.output.effects import Difference, Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows, number_exceptions
 from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.decisions import keep_decisions, keep_entries, load_decisions, load_entries
-from conflict.columnar.rounds.fixed_point import Settled, conflicts_of, settle
-from conflict.columnar.rounds.rows import keep_rows, load_rows
-from conflict.columnar.rounds.transactions import Changed, Findings, fold_again, fold_round
-from conflict.columnar.stopping_operations import Unusable, can_log_unusable, first_unusable
-from conflict.columnar.stops import stop_of
+from conflict.columnar.rounds.bucket_round import Changed, Findings, fold_again, fold_round
+from conflict.columnar.rounds.entries import keep_entries, load_entries
+from conflict.columnar.rounds.fixed_point import FixedPoint, conflicts_of, find_fixed_point
+from conflict.columnar.rounds.kept_rows import keep_rows, load_rows
+from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
 from conflict.config.configuration import Configuration
@@ -48,7 +47,7 @@ from conflict.history import reconcile
 from conflict.history.model import Cluster, EpochApply
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.results.layout import APPLIED, applied_epochs_path, applied_epochs_table
+from conflict.results.layout import applied_epochs_path, applied_epochs_table
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
@@ -74,8 +73,9 @@ class _BucketTask:
     bucket: int
     manifest: Manifest
     numbers: TableNumbers
-    sites: tuple[Site, ...]
+    clusters: tuple[ClusterSetup, ...]
     final_rows: bool
+    all_outcomes: bool
     look: bool = False
     applies: Shared[EpochApplies] | None = None
     conflicts: Shared[Conflicts] | None = None
@@ -109,6 +109,7 @@ def resolve_history(
     *,
     use_evidence: bool = True,
     final_rows: bool = True,
+    all_outcomes: bool = False,
     progress: StageProgress = lambda stage, done, total: None,
 ) -> RunSummary:
     """
@@ -121,6 +122,8 @@ def resolve_history(
         out: Where the result goes.
         use_evidence: Settle what the binlogs leave open by what they show (see `conflict.history.reconcile`).
         final_rows: Whether the rows of the tables at the end are wanted; reading all images takes most of the time.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -128,26 +131,25 @@ def resolve_history(
     """
     manifest = read_manifest(history)
     numbers = table_numbers(configuration)
-    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows)
+    base = _BucketTask(history, out, 0, manifest, numbers, _sites(configuration, numbers), final_rows, all_outcomes)
     job = _Job(runner, base, progress)
     table = history.read_table("schedule.parquet", SCHEDULE)
     settled, summaries = job.resolve([ApplierEpochs.of_table(table, name) for name in manifest.clusters])
     answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
-        clusters, answers = reconcile.infer(_clusters(history, manifest), job.contradictions)
+        timelines, answers = reconcile.infer(_timelines(history, manifest), job.contradictions)
         if answers:
             job.clear()
-            settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in clusters])
+            settled, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])
     out.delete("shared")
-    sites, applies, conflicts = job.base.sites, settled.applies, settled.conflicts
-    _write_applied_epochs(out, sites, applies)
-    out.write_json(APPLIED, {site.name: [summary.applied[site.name] for summary in summaries] for site in sites})
+    clusters, applies, conflicts = job.base.clusters, settled.applies, settled.conflicts
+    _write_applied_epochs(out, clusters, applies)
     stops = {
-        site.name: stop_of(settled.unusable[site.name], site, manifest.files[sites[1 - number].name])
-        for number, site in enumerate(sites)
-        if site.name in settled.unusable
+        cluster.name: stop_of(settled.stopping[cluster.name], cluster, manifest.files[clusters[1 - number].name])
+        for number, cluster in enumerate(clusters)
+        if cluster.name in settled.stopping
     }
-    summary = add_summaries([*summaries, _transactions(sites, applies, conflicts)], stops)
+    summary = add_summaries([*summaries, _transactions(clusters, applies, conflicts)], stops)
     return attrs.evolve(summary, settled=tuple(answers), rounds=settled.rounds)
 
 
@@ -165,7 +167,7 @@ class _Job:
     runner: Runner
     base: _BucketTask
     progress: StageProgress
-    _last: tuple[list[Cluster], Settled] | None = None
+    _last: tuple[list[Cluster], FixedPoint] | None = None
     _shared: dict[str, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
     def _stage(
@@ -202,15 +204,17 @@ class _Job:
             self.base.out.delete(part)
 
     def _needs_rounds(self) -> bool:
-        sites = self.base.sites
-        return bool(has_unique_keys(sites).any() or transactional_tables(sites).any() or can_log_unusable(sites))
+        clusters = self.base.clusters
+        return bool(
+            has_unique_keys(clusters).any() or transactional_tables(clusters).any() or can_log_stopping(clusters)
+        )
 
-    def _settle(self, applied: Sequence[ApplierEpochs]) -> Settled:
+    def _settle(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
         """Find out which takes are made and which transactions are in conflict."""
-        names = [site.name for site in self.base.sites]
+        names = [cluster.name for cluster in self.base.clusters]
         if self._needs_rounds():
-            check = self._check if has_unique_keys(self.base.sites).any() else None
-            return settle(applied, names, self.base.manifest.buckets, self._round, check)
+            check = self._check if has_unique_keys(self.base.clusters).any() else None
+            return find_fixed_point(applied, names, self.base.manifest.buckets, self._round, check)
         return _without_rounds(applied, names, {})
 
     def _round(
@@ -225,72 +229,78 @@ class _Job:
         # A task that folds a few rows takes less time than to hand it out.
         few = changed is not None and len(changed) <= _FEW and self.base.manifest.buckets <= _FEW_BUCKETS
         run = in_threads if few else None
-        return self._stage(name, _fold, run, number, whole, applies=applies, conflicts=conflicts, changed=changed)
+        return self._stage(name, _run_round, run, number, whole, applies=applies, conflicts=conflicts, changed=changed)
 
-    def _check(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, Unusable]:
+    def _check(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
         parts = self._stage("checking unique keys", _unique_states, applies=applies, conflicts=conflicts)
         return find_duplicates(parts)
 
-    def contradictions(self, clusters: Sequence[Cluster]) -> list[reconcile.Contradiction]:
+    def contradictions(self, timelines: Sequence[Cluster]) -> list[reconcile.Contradiction]:
         """Return where binlogs show something else than is found with these clusters, causes first."""
-        settled = self._settle_clusters(clusters)
+        settled = self._settle_clusters(timelines)
         parts = self._stage("comparing", _differing, applies=settled.applies, conflicts=settled.conflicts)
         found: dict[tuple[int, int, int], Difference] = {}
         for part in parts:
             for place, difference in part.places.items():
                 found[place] = found.get(place, Difference()) + difference
-        applies = plan_applies(clusters)
+        applies = plan_applies(timelines)
         places = zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
         order = {place: number for number, place in enumerate(places)}
         ordered = sorted(found, key=lambda place: (order.get(place, len(order)), place))
         return [
             reconcile.Contradiction(
-                clusters[place[0]].name, *place[1:], found[place].rows, tuple(sorted(found[place].changed_at))
+                timelines[place[0]].name, *place[1:], found[place].rows, tuple(sorted(found[place].changed_at))
             )
             for place in ordered
         ]
 
-    def _settle_clusters(self, clusters: Sequence[Cluster]) -> Settled:
+    def _settle_clusters(self, timelines: Sequence[Cluster]) -> FixedPoint:
         """Find out which takes are made, stops considered, unless that was asked just before."""
-        if self._last is None or self._last[0] != list(clusters):
-            applied = [ApplierEpochs.of_cluster(cluster) for cluster in clusters]
+        if self._last is None or self._last[0] != list(timelines):
+            applied = [ApplierEpochs.of_cluster(cluster) for cluster in timelines]
             settled = self._settle(applied)
             if not self._needs_rounds():
-                stops = _first_of_each(self._stage("checking images", _look, applies=settled.applies))
-                settled = _without_rounds(applied, [cluster.name for cluster in clusters], stops)
-            self._last = list(clusters), settled
+                stops = _first_of_each(self._stage("checking images", _first_stops, applies=settled.applies))
+                settled = _without_rounds(applied, [cluster.name for cluster in timelines], stops)
+            self._last = list(timelines), settled
         return self._last[1]
 
-    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[Settled, list[BucketSummary]]:
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[FixedPoint, list[BucketSummary]]:
         """Write the result; returns what was settled, and what each bucket adds to the whole."""
         settled = self._settle(applied)
-        results = self._resolve(settled)
+        results = self._resolve_buckets(settled)
         stops = _first_of_each([found for _, _, found in results])
         if stops:
             self.clear()
-            settled = _without_rounds(applied, [site.name for site in self.base.sites], stops)
-            results = self._resolve(settled)
+            settled = _without_rounds(applied, [cluster.name for cluster in self.base.clusters], stops)
+            results = self._resolve_buckets(settled)
         base = self.base
         tracked = [each for _, each, _ in results]
-        number_exceptions(base.out, base.sites, settled.applies, settled.conflicts, base.manifest.buckets, tracked)
+        number_exceptions(base.out, base.clusters, settled.applies, settled.conflicts, base.manifest.buckets, tracked)
         return settled, [summary for summary, _, _ in results]
 
-    def _resolve(self, settled: Settled) -> list[tuple[BucketSummary, TrackedRows, dict[str, Unusable]]]:
+    def _resolve_buckets(
+        self, settled: FixedPoint
+    ) -> list[tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]]:
         applies, conflicts = settled.applies, settled.conflicts
-        return self._stage("resolving", _resolve, number=len(settled.rounds), applies=applies, conflicts=conflicts)
+        return self._stage(
+            "resolving", _resolve_bucket, number=len(settled.rounds), applies=applies, conflicts=conflicts
+        )
 
 
-def _without_rounds(applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, Unusable]) -> Settled:
+def _without_rounds(
+    applied: Sequence[ApplierEpochs], names: Sequence[str], stops: Mapping[str, StoppingOperation]
+) -> FixedPoint:
     """Return the takes that are made where no transaction can be in conflict."""
     kept = [each.first(stops[name].apply if name in stops else None) for name, each in zip(names, applied, strict=True)]
     applies = order_applies(kept, names)
-    return Settled(applies, conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
+    return FixedPoint(applies, conflicts_of(applies, np.zeros((0, 2), np.int64)), stops)
 
 
-def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, ...]:
+def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[ClusterSetup, ...]:
     setups = configuration.setups()
     return tuple(
-        Site(
+        ClusterSetup(
             cluster.name,
             cluster.server_id,
             tuple(setups[cluster.name][table.full_name] for table in numbers.tables),
@@ -301,7 +311,7 @@ def _sites(configuration: Configuration, numbers: TableNumbers) -> tuple[Site, .
     )
 
 
-def _clusters(history: Folder, manifest: Manifest) -> list[Cluster]:
+def _timelines(history: Folder, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their takes alone; transactions stay in the grid."""
     applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
     for row in history.read_table("schedule.parquet", SCHEDULE).to_pylist():
@@ -310,79 +320,74 @@ def _clusters(history: Folder, manifest: Manifest) -> list[Cluster]:
     return [Cluster(name, server_id, tuple(applies[name])) for name, server_id in manifest.clusters.items()]
 
 
-def _look(task: _BucketTask) -> dict[str, Unusable]:
+def _first_stops(task: _BucketTask) -> dict[str, StoppingOperation]:
     assert task.applies is not None
-    return first_unusable(task.load(images=False), task.sites, task.applies.load())
+    return first_stopping(task.load(images=False), task.clusters, task.applies.load())
 
 
-def _fold(task: _BucketTask) -> Findings:
+def _run_round(task: _BucketTask) -> Findings:
     """Run a round on a bucket: the first one on all of it, which it then leaves for the next ones."""
     assert task.changed is not None
     changed = task.changed.load()
     found = None
     if changed is not None and not task.whole:
         entries = load_entries(task.kept, task.round - 1)
-        found = fold_again(load_rows(task.kept), task.sites, *task.settled, changed, entries)
+        found = fold_again(load_rows(task.kept), task.clusters, *task.settled, changed, entries)
     if found is None:
         bucket = task.load(images=False)
         if changed is None:
             keep_rows(bucket, task.kept)
-        found = fold_round(bucket, task.sites, *task.settled)
+        found = fold_round(bucket, task.clusters, *task.settled)
     keep_entries(found.entries, task.kept, task.round)
-    if found.abridged is not None:
-        keep_decisions(found.abridged, found.findings.keys, task.kept, task.round)
     return found.findings
 
 
 def _unique_states(task: _BucketTask) -> pa.Table:
-    return unique_states(task.load(images=True), task.sites, *task.settled)
+    return unique_states(task.load(images=True), task.clusters, *task.settled)
 
 
 def _differing(task: _BucketTask) -> Differing:
     applies, conflicts = task.settled
     bucket = task.load(images=False)
-    folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts)
-    return compare_effects(BucketResult(bucket, task.sites, applies, conflicts, folded), with_places=True)
+    folded = fold(applies, bucket.rows, rules_of(task.clusters), conflicts, bucket.key_table, candidates=False)
+    return compare_effects(BucketResult(bucket, task.clusters, applies, conflicts, folded), with_places=True)
 
 
-def _resolve(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, Unusable]]:
+def _resolve_bucket(task: _BucketTask) -> tuple[BucketSummary, TrackedRows, dict[str, StoppingOperation]]:
     applies, conflicts = task.settled
-    bucket, abridged = task.load(images=True), None
+    bucket = task.load(images=True)
     if not task.look:
         bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
-        abridged = load_decisions(task.kept, task.round)
-    if abridged is not None:
-        folded = expand(abridged, applies, bucket.rows, conflicts)
-    else:
-        folded = fold_bucket(bucket.rows, bucket.key_table, task.sites, applies, conflicts, candidates=True)
-        folded = folded.without_vain_passes(conflicts)
-    result = BucketResult(bucket, task.sites, applies, conflicts, folded)
-    summary, tracked = write_bucket(result, task.manifest.files, task.out, final_rows=task.final_rows)
-    return summary, tracked, first_unusable(bucket, task.sites, applies) if task.look else {}
+    folded = fold(applies, bucket.rows, rules_of(task.clusters), conflicts, bucket.key_table, candidates=True)
+    folded = folded.tracking_conflicts_alone(conflicts)
+    result = BucketResult(bucket, task.clusters, applies, conflicts, folded)
+    wanted = {"final_rows": task.final_rows, "all_outcomes": task.all_outcomes}
+    summary, tracked = write_bucket(result, task.manifest.files, task.out, **wanted)
+    return summary, tracked, first_stopping(bucket, task.clusters, applies) if task.look else {}
 
 
-def _first_of_each(found: Sequence[Mapping[str, Unusable]]) -> dict[str, Unusable]:
-    first: dict[str, Unusable] = {}
+def _first_of_each(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:
+    first: dict[str, StoppingOperation] = {}
     for part in found:
-        for name, unusable in part.items():
-            first[name] = min(first.get(name, unusable), unusable)
+        for name, stopping in part.items():
+            first[name] = min(first.get(name, stopping), stopping)
     return first
 
 
-def _write_applied_epochs(out: Folder, sites: Sequence[Site], applies: EpochApplies) -> None:
-    for number, site in enumerate(sites):
-        mine, source = applies.applier == number, sites[1 - number].name
+def _write_applied_epochs(out: Folder, clusters: Sequence[ClusterSetup], applies: EpochApplies) -> None:
+    for number, cluster in enumerate(clusters):
+        mine, source = applies.applier == number, clusters[1 - number].name
         applied = applied_epochs_table(source, applies.foreign_epoch[mine], applies.epoch[mine], applies.group[mine])
-        out.write_table(applied_epochs_path(site.name), applied)
+        out.write_table(applied_epochs_path(cluster.name), applied)
 
 
-def _transactions(sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
+def _transactions(clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts) -> BucketSummary:
     """Count the transactions that were rejected, and the epochs that held some."""
     summary = BucketSummary()
-    for number, site in enumerate(sites):
+    for number, cluster in enumerate(clusters):
         mine = conflicts.applies[applies.applier[conflicts.applies] == number]
         rejected = int(np.diff(conflicts.offsets)[mine].sum())
         # Every such epoch is looked at once for dependencies, and committed once.
         counters = {TRANSACTION_ITERATIONS: len(mine), TRANSACTION_COMMITS: len(mine), TRANSACTION_REJECTS: rejected}
-        summary.counters[site.name] = counters
+        summary.counters[cluster.name] = counters
     return summary

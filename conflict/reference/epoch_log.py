@@ -12,7 +12,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.history.model import NO_FLAGS, RowChange
-from conflict.reference.row_store import Row
+from conflict.reference.row_store import Row, RowKey
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -42,6 +42,11 @@ class LoggedChange:
     group: int
     ordinal: int
     server_id: int
+
+    @property
+    def row(self) -> RowKey:
+        """Its row."""
+        return self.change.table, self.change.key
 
 
 @attrs.frozen

@@ -1,22 +1,25 @@
 """
 One pass of an applier over the operations of a foreign epoch.
 
-All operations are checked against the rows as they stand, in order, each seeing the ones before it. A pass may
-be rolled back and another one made (see `conflict.reference.applier`).
+The pass decides on every operation in the order of the log. Each operation sees the rows as the operations before it
+left them. The caller commits the pass or rolls it back (see `conflict.reference.applier`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from enum import Enum
+from collections.abc import Iterable
 
 import attrs
 
-from conflict.history.model import NO_FLAGS, EpochApply, RowChange
+from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import EMPTY_ROW, Row, RowKey, RowStore
-from conflict.results.model import Stop
+from conflict.reference.row_store import Row, RowKey
+from conflict.results.model import Stop, Undecided
+from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
     DELETE_DELETE,
     REFLECTED_DISCARDED,
@@ -25,9 +28,9 @@ from conflict.rules.counters import (
     TRANSACTION_ROW_CONFLICTS,
     TRANSACTION_ROW_REJECTS,
 )
-from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict, stored_precision
-from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ExceptionsTable
-from conflict.rules.functions import ConflictFunction, Image
+from conflict.rules.decision import IGNORED, Cause, Decision, Verdict
+from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
+from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.stop_messages import (
     StopError,
@@ -39,31 +42,16 @@ from conflict.rules.stop_messages import (
 )
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.tables import Table
-from ndb_formats.types.values import ABSENT, Value
+from ndb_formats.types.values import Value
 
-__all__ = ["EpochPass", "Judged", "PassKind", "Stopped", "Touched", "write_row"]
+__all__ = ["ApplierStopped", "ChangedRow", "DecidedOperation", "EpochPass"]
 
-APPLY = Decision(Verdict.APPLIED)
-IGNORE = Decision(Verdict.IGNORED)
-DISCARD = Decision(Verdict.DISCARDED)
-REJECT_TRANSACTION = Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT)
+SKIPPED = Decision(Verdict.SKIPPED)
+REJECTED_WITH_TRANSACTION = Decision(Verdict.REJECTED, Cause.TRANS_IN_CONFLICT)
 
 
-class PassKind(Enum):
-    """What a pass is for; named as in the server's source."""
-
-    # Rows are judged one by one.
-    NORMAL = "normal"
-    # The same, and which transactions touch the same rows is written down.
-    TRACK = "track dependencies"
-    # Transactions in conflict are left out.
-    APPLY = "apply dependencies"
-
-
-class Stopped(Exception):  # noqa: N818  # a signal inside this package, not an error
+class ApplierStopped(Exception):  # noqa: N818  # a signal inside this package, not an error
     """The applier cannot go on; carries the `Stop`."""
 
     def __init__(self, stop: Stop) -> None:
@@ -72,17 +60,16 @@ class Stopped(Exception):  # noqa: N818  # a signal inside this package, not an 
 
 
 @attrs.frozen
-class Judged:
-    """What was decided on an operation, and the transaction id that an exceptions table tells of it."""
+class DecidedOperation:
+    """An operation and the decision on it."""
 
     entry: LoggedChange
     decision: Decision
-    transaction_id: int = UNKNOWN_TRANSACTION_ID
 
 
 @attrs.define
-class Touched:
-    """A row that the pass changed: how it was before, which columns were written, and by which operation last."""
+class ChangedRow:
+    """A row that the pass changed: its state before, the last operation on it, and the columns written."""
 
     before: Row | None
     change: RowChange
@@ -97,220 +84,159 @@ class EpochPass:
     One pass.
 
     Attributes:
-        cluster: Name of the applying cluster.
-        server_id: Its server id.
-        role: Its role.
-        setups: How its server set up each table.
-        store: Its rows; what the pass changes can be rolled back.
-        max_replicated_epoch: Highest own epoch known to have come back.
-        apply: The take.
-        kind: What the pass is for.
-        rejected: Transactions to leave out; known only when dependencies are applied.
-        tracker: Where dependencies are written down.
-        skip_missing: Leave out operations that lack a value to compare, instead of stopping.
+        cluster: The applying cluster. The pass changes its rows, which can be rolled back.
+        source: The cluster whose epoch it is.
+        apply: The epoch apply.
+        rejected: Transactions in conflict, which the pass rejects whole.
+        tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
-        judged: What became of each operation, in order.
+        decided: Every operation with its decision, in order.
+        undecided: Decisions that no binlog shows.
         exceptions: Rows for exceptions tables.
-        refreshes: Rows to send again, each with the first operation that was rejected.
-        touched: Rows that were changed.
+        refreshes: Rows to refresh, each with the first operation on it that was rejected.
+        changed: Rows that were changed.
     """
 
-    cluster: str
-    server_id: int
-    role: Role
-    setups: dict[str, TableSetup]
-    store: RowStore
-    max_replicated_epoch: int
+    cluster: ReplayedCluster
+    source: Cluster
     apply: EpochApply
-    kind: PassKind
     rejected: frozenset[int] = frozenset()
-    skip_missing: bool = False
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
-    judged: list[Judged] = attrs.field(factory=list)
+    decided: list[DecidedOperation] = attrs.field(factory=list)
+    undecided: list[Undecided] = attrs.field(factory=list)
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
-    touched: dict[RowKey, Touched] = attrs.field(factory=dict)
+    changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+
+    def run(self, changes: Iterable[LoggedChange]) -> None:
+        """
+        Handle the operations of an epoch, and make the exceptions rows.
+
+        Raises:
+            ApplierStopped: The applier cannot go on.
+        """
+        for entry in changes:
+            self.handle(entry)
+        self._make_exceptions_rows()
 
     def handle(self, entry: LoggedChange) -> None:
         """
         Handle one operation.
 
         Raises:
-            Stopped: The applier cannot go on.
+            ApplierStopped: The applier cannot go on.
         """
         change = entry.change
-        setup = self.setups.get(change.table)
+        setup = self.cluster.setups.get(change.table)
         if setup is None or setup.refusal is not None:
-            message = no_such_table(change.table, self.cluster)
+            message = no_such_table(change.table, self.cluster.cluster.name)
             raise self.stopped(StopError.NO_SUCH_TABLE, change, message)
         if change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present):
-            # The server skips an update whose after image is empty before it looks at anything else.
-            self.judged.append(Judged(entry, IGNORE))
+            # The server skips an update with an empty after image before it does anything else.
+            self.decided.append(DecidedOperation(entry, IGNORED))
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
         function = self._active_function(setup, change)
-        if self.kind is PassKind.TRACK:
-            self.tracker.touch((change.table, change.key), entry.group)
+        self.tracker.touch(entry.row, entry.group)
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
-        decision = self._decide(change, setup.table, function)
-        self.judged.append(Judged(entry, decision))
+        decision = self._decide(change, setup, function)
+        self.decided.append(DecidedOperation(entry, decision))
         if decision.verdict is Verdict.APPLIED:
-            self._apply(entry, function)
+            self._change_row(entry, function)
         elif decision.verdict is Verdict.REJECTED:
             assert function is not None
-            self._count_conflict(entry, function, decision)
+            self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
     def _active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
-        function = setup.function
+        """Return the conflict function of a table; None if it has none or the role is PASS."""
+        function, cluster = setup.function, self.cluster.cluster
         if function is not None and function.spec.uses_role:
-            if self.role is Role.NONE:
-                raise self.stopped(StopError.FROM_NDB, change, role_not_set(function, self.cluster))
-            if self.role is Role.PASS:
+            if cluster.role is Role.NONE:
+                raise self.stopped(StopError.FROM_NDB, change, role_not_set(function, cluster.name))
+            if cluster.role is Role.PASS:
                 return None
         return function
 
     def _reject_with_transaction(self, entry: LoggedChange, setup: TableSetup) -> None:
-        """Leave out an operation because its transaction is in conflict; its row is sent again in any case."""
-        change = entry.change
+        """Reject an operation because its transaction is in conflict; its row is always refreshed."""
         self.counters[TRANSACTION_ROW_REJECTS] += 1
         if any(column.is_blob for column in setup.table.columns):
-            raise self.stopped(StopError.FROM_NDB, change, blob_refresh(change.table))
-        transaction_id = UNKNOWN_TRANSACTION_ID if change.transaction_id is None else change.transaction_id
-        self.judged.append(Judged(entry, REJECT_TRANSACTION, transaction_id))
-        self.refreshes.setdefault((change.table, change.key), change)
+            raise self.stopped(StopError.FROM_NDB, entry.change, blob_refresh(entry.change.table))
+        self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
+        self.refreshes.setdefault(entry.row, entry.change)
 
-    def _decide(self, change: RowChange, table: Table, function: ConflictFunction | None) -> Decision:
-        row = self.store.get((change.table, change.key))
+    def _decide(self, change: RowChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
+        row, table = self.cluster.store.get((change.table, change.key)), setup.table
         if function is None:
-            return _decide_without_function(row, change, table)
+            return decide_without_function(row, change, table)
         if function.spec.transactional and change.transaction_id is None:
             raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
-        reflected = bool(change.flags & ConflictFlag.REFLECTED)
-        if function.spec.uses_role and self.role is Role.SECONDARY:
-            # The secondary follows the primary: what the primary did itself is applied whatever is here.
-            if reflected:
-                return _decide_reflected(row, change.operation)
-            return _decide_without_function(row, change, table)
-        decision = self._decide_by_function(row, change, function)
-        writes = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
-        if writes and row is None and _cannot_be_inserted(change, table):
-            decision = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
-        return DISCARD if reflected and decision.verdict is Verdict.REJECTED else decision
-
-    def _decide_by_function(self, row: Row | None, change: RowChange, function: ConflictFunction) -> Decision:
-        before, after = _number(change.before, function), _number(change.after, function)
-        needed = function.spec.needs.get(change.operation)
-        if needed is not None and {Image.BEFORE: before, Image.AFTER: after}[needed] is None:
-            if self.skip_missing:
-                return Decision(Verdict.SKIPPED)
-            message = missing_information(function, change.operation, needed)
+        if function.spec.uses_role and self.cluster.cluster.role is Role.SECONDARY:
+            return decide_as_secondary(row, change, table)
+        missing = missing_image(change, function)
+        if missing is not None:
+            if self.cluster.skip_missing:
+                return SKIPPED
+            message = missing_information(function, change.operation, missing)
             raise self.stopped(StopError.FROM_NDB, change, message, function.column)
-        state = RowState(exists=False)
-        if row is not None:
-            stored = self._stored(row, change, function)
-            state = RowState(True, row.local, stored_precision(row.epoch, function.gci_bits), stored)
-        incoming = IncomingOperation(change.operation, before, after, self.max_replicated_epoch)
-        return function.spec.decide(state, incoming)
+        return decide_by_function(row, change, function, table, self.cluster.max_replicated_epoch)
 
-    def _stored(self, row: Row, change: RowChange, function: ConflictFunction) -> int | None:
-        if function.column is None:
-            return None
-        payload = row.payloads.get(self.setups[change.table].table.ordinal(function.column))
-        return int.from_bytes(payload, "little") if payload is not None else 0
-
-    def _apply(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
-        change = entry.change
-        key = (change.table, change.key)
-        touched = self.touched.setdefault(key, Touched(self.store.get(key), change, entry.server_id))
-        reflects = function is not None and function.spec.reflects and self.role is Role.PRIMARY
-        touched.change = change
-        touched.server_id = self.server_id if reflects else entry.server_id
-        touched.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
+    def _change_row(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+        """Apply an operation to its row; the primary of NDB$EPOCH2 marks the row as reflected."""
+        change, cluster = entry.change, self.cluster.cluster
+        row = self.changed.setdefault(entry.row, ChangedRow(self.cluster.store.get(entry.row), change, entry.server_id))
+        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
+        row.change = change
+        row.server_id = cluster.server_id if reflects else entry.server_id
+        row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
         if change.after is not None:
-            touched.written.update(change.after.present)
-        write_row(self.store, change, local=False, epoch=self.apply.epoch)
+            row.written.update(change.after.present)
+        self.cluster.store.write(change, local=False, epoch=self.apply.epoch)
 
-    def _count_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
-        """Count a rejected row, mark its transaction, and see to it that the row is sent again."""
-        spec, change = function.spec, entry.change
-        self.counters[spec.counter] += 1
-        # A refresh could not be told from one of the row's later life in the same epoch.
-        delete_delete = change.operation is Operation.DELETE_ROW and decision.cause is Cause.ROW_DOES_NOT_EXIST
-        if spec.transactional and (not delete_delete or spec.delete_delete_conflicts):
-            self.counters[TRANSACTION_ROW_CONFLICTS] += 1
+    def _note_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
+        """Count a rejected operation, mark its transaction, and have its row refreshed unless it is a delete-delete."""
+        moved = moved_counters(function.spec, entry.change.operation, decision)
+        self.counters.update(moved)
+        if moved[TRANSACTION_ROW_CONFLICTS]:
             self.tracker.conflicting.add(entry.group)
-        if spec.refreshes and delete_delete:
-            self.counters[DELETE_DELETE] += 1
-        elif spec.refreshes:
-            self.refreshes.setdefault((change.table, change.key), change)
+        # After a delete-delete a refresh could not be told from one of the row's next life.
+        if function.spec.refreshes and not moved[DELETE_DELETE]:
+            self.refreshes.setdefault(entry.row, entry.change)
 
-    def stopped(self, error: StopError, change: RowChange, message: str, column: str | None = None) -> Stopped:
-        """Return the signal that the applier cannot go on."""
+    def _make_exceptions_rows(self) -> None:
+        """Number the rejected operations: those of rejected transactions as they came, and after them all others."""
+        rejected = [each for each in self.decided if each.decision.verdict is Verdict.REJECTED]
+        for each in sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT):
+            exceptions = self.cluster.setups[each.entry.change.table].exceptions
+            if exceptions is not None:
+                # A pass that is rolled back has used up its numbers all the same.
+                self.cluster.exceptions_count[exceptions.table.full_name] += 1
+                count = self.cluster.exceptions_count[exceptions.table.full_name]
+                self.exceptions.append((exceptions, exceptions.row(self._record(each, count))))
+
+    def _record(self, rejected: DecidedOperation, count: int) -> ConflictRecord:
+        change = rejected.entry.change
+        with_transaction = rejected.decision.cause is Cause.TRANS_IN_CONFLICT
+        transaction_id = change.transaction_id if with_transaction else None
+        return ConflictRecord(
+            server_id=self.cluster.cluster.server_id,
+            source_server_id=self.source.server_id,
+            source_epoch=self.apply.foreign_epoch,
+            count=count,
+            operation=change.operation,
+            cause=rejected.decision.cause,
+            transaction_id=UNKNOWN_TRANSACTION_ID if transaction_id is None else transaction_id,
+            before=change.before,
+            after=change.after,
+            read=with_transaction and bool(change.flags & ConflictFlag.READ),
+        )
+
+    def stopped(self, error: StopError, change: RowChange, message: str, column: str | None = None) -> ApplierStopped:
+        """Return the signal that the applier stops at an operation."""
         stop = Stop(error, self.apply.foreign_epoch, change.table, column, change.operation, change.origin, message)
-        return Stopped(stop)
-
-
-def _decide_without_function(row: Row | None, change: RowChange, table: Table) -> Decision:
-    """
-    Nothing is judged: a write is an upsert, and what finds no row is ignored.
-
-    So is an update on the secondary: the server sends it as a write, but without the primary key among
-    the columns, and the data node makes no row of that.
-    """
-    if row is not None:
-        return APPLY
-    inserts = change.operation is Operation.WRITE_ROW and not _cannot_be_inserted(change, table)
-    return APPLY if inserts else IGNORE
-
-
-def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
-    """
-    Whether a write that may also update lacks a column that a new row has to have.
-
-    The data node refuses such a row as violating a constraint, and the applier takes every such error for
-    a row that exists already.
-    """
-    assert change.after is not None
-    present = {*change.after.present, *table.key_ordinals}
-    return any(place not in present and column.must_be_given for place, column in enumerate(table.columns))
-
-
-def _decide_reflected(row: Row | None, operation: Operation) -> Decision:
-    """
-    Decide on what the primary applied and sent back.
-
-    It is needed only where both clusters deleted the row: a row that is here, or was changed here
-    since, is newer than what comes back.
-    """
-    if operation is Operation.WRITE_ROW:
-        return APPLY if row is None else DISCARD
-    return DISCARD if row is None or row.local else APPLY
-
-
-def _number(image: RowImage | None, function: ConflictFunction) -> int | None:
-    """Return the resolve column's value; None if the image does not carry it. NULL compares as 0."""
-    if image is None or function.column is None:
-        return None
-    value = image.value(image.layout.names.index(function.column))
-    if value is ABSENT:
-        return None
-    assert value is None or isinstance(value, int)
-    return value or 0
-
-
-def write_row(store: RowStore, change: RowChange, *, local: bool, epoch: int) -> None:
-    """Do a change to a row; the columns that it does not carry stay as they are."""
-    key = (change.table, change.key)
-    if change.operation is Operation.DELETE_ROW:
-        store.put(key, None)
-        return
-    assert change.after is not None
-    row = store.get(key) or EMPTY_ROW
-    if change.before is not None and row is EMPTY_ROW:
-        row = row.with_image(change.before, local=local, epoch=epoch)
-    store.put(key, row.with_image(change.after, local=local, epoch=epoch))
+        return ApplierStopped(stop)

@@ -1,18 +1,18 @@
 """
-Decisions that no binlog tells: what the pass that found conflicts saw of a row that its own cluster changed meanwhile.
+Decisions that no binlog shows: on rows that the applying cluster changed while its applier worked on an epoch.
 
-The pass can have run at any time between the applier's last commit and this one. Which transactions were
-left out shows in the binlog; which of their operations were in conflict themselves, and are counted, does not, where
-the row was changed in that time.
+Pass TRACK can have run at any time between the applier's last commit and this one. The binlog shows which transactions
+the applier rejected. It does not show which of their operations were in conflict themselves, and counted, where the
+cluster changed the row in that time.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import EpochPass, Judged, Stopped
-from conflict.reference.row_store import Row, RowKey, RowStore
+from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.row_store import Row, RowKey
 from conflict.results.model import Undecided
 from conflict.results.undecided import counts_differ
 from conflict.rules.decision import Decision
@@ -20,72 +20,67 @@ from conflict.rules.decision import Decision
 __all__ = ["open_decisions"]
 
 
-def open_decisions(
-    looked: EpochPass,
-    rejected: frozenset[int],
-    changes: Sequence[LoggedChange],
-    earlier: Mapping[RowKey, Sequence[Row | None]],
-    again: EpochPass,
-) -> list[Undecided]:
+def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]) -> list[Undecided]:
     """
     Return the operations of rejected transactions that may or may not have been in conflict themselves.
 
     Args:
-        looked: The pass that found the conflicts.
+        tracked: The pass that found the conflicts, rolled back.
         rejected: Transactions in conflict.
         changes: The operations of the foreign epoch.
-        earlier: Rows that the cluster changed since its applier's last commit, each as it was before every change.
-        again: A pass to try with; nothing is kept of it.
     """
     found = []
     # What an applier logged has no number of its own, so operations are told apart as objects.
-    decided = {id(judged.entry): judged for judged in looked.judged}
-    for key, states in earlier.items():
-        entries = [entry for entry in changes if _key(entry) == key]
+    decided = {id(each.entry): each.decision for each in tracked.decided}
+    for key, states in _earlier_states(tracked, changes).items():
+        entries = [entry for entry in changes if entry.row == key]
         if not any(entry.group in rejected for entry in entries):
             continue
-        tried = [_try(entries, key, state, again) for state in states]
-        for place, entry in enumerate(entries):
+        tried = [_try(entries, key, state, tracked) for state in states]
+        for number, entry in enumerate(entries):
             now = decided.get(id(entry))
-            candidates = {each[place] for each in tried if place < len(each)} | ({now.decision} if now else set())
-            function = looked.setups[entry.change.table].function
-            if (
-                entry.group in rejected
-                and function
-                and counts_differ(function.spec, entry.change.operation, candidates)
-            ):
-                found.append(_undecided(looked, entry, now, candidates))
+            candidates = {each[number] for each in tried if number < len(each)} | ({now} if now else set())
+            function = tracked.cluster.setups[entry.change.table].function
+            if function is None or entry.group not in rejected:
+                continue
+            if counts_differ(function.spec, entry.change.operation, candidates):
+                found.append(_undecided(tracked, entry, now, candidates))
     return found
 
 
-def _key(entry: LoggedChange) -> RowKey:
-    return entry.change.table, entry.change.key
+def _earlier_states(tracked: EpochPass, changes: Sequence[LoggedChange]) -> dict[RowKey, list[Row | None]]:
+    """Return the states of rows that the cluster changed since the epoch arrived, the present state last."""
+    cluster, found = tracked.cluster, {}
+    for key in dict.fromkeys(entry.row for entry in changes):
+        states = [state for position, state in cluster.earlier.get(key, ()) if position > tracked.apply.arrived]
+        if states:
+            found[key] = [*states, cluster.store.get(key)]
+    return found
 
 
-def _try(entries: Sequence[LoggedChange], key: RowKey, state: Row | None, again: EpochPass) -> list[Decision]:
-    """Return what would be decided on the operations on one row if it were in a state."""
-    store: RowStore = again.store
-    store.put(key, state)
-    start = len(again.judged)
+def _try(entries: Sequence[LoggedChange], key: RowKey, state: Row | None, tracked: EpochPass) -> list[Decision]:
+    """Return the decisions on the operations on one row that the row in a given state would lead to."""
+    trial = EpochPass(tracked.cluster, tracked.source, tracked.apply)
+    tracked.cluster.store.put(key, state)
     try:
         for entry in entries:
-            again.handle(entry)
-    except Stopped:
-        pass  # the pass itself stopped too, or the operation was not reached in it
+            trial.handle(entry)
+    except ApplierStopped:
+        pass  # pass TRACK stopped there too, or did not reach the operation
     finally:
-        store.roll_back()
-    return [judged.decision for judged in again.judged[start:]]
+        tracked.cluster.store.roll_back()
+    return [each.decision for each in trial.decided]
 
 
-def _undecided(looked: EpochPass, entry: LoggedChange, now: Judged | None, candidates: set[Decision]) -> Undecided:
+def _undecided(tracked: EpochPass, entry: LoggedChange, now: Decision | None, candidates: set[Decision]) -> Undecided:
     change = entry.change
     return Undecided(
-        applier=looked.cluster,
-        source_epoch=looked.apply.foreign_epoch,
+        applier=tracked.cluster.cluster.name,
+        source_epoch=tracked.apply.foreign_epoch,
         table=change.table,
         key=change.key,
         operation=change.operation,
-        decided=now.decision if now else None,
+        decided=now,
         candidates=tuple(sorted(candidates, key=lambda each: (each.verdict, each.cause, each.stored or 0))),
         origin=change.origin,
     )

@@ -6,7 +6,9 @@ from __future__ import annotations
 
 import attrs
 
+from conflict.history.model import RowChange
 from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Row", "RowKey", "RowStore"]
 
@@ -55,6 +57,24 @@ class RowStore:
             self.rows.pop(key, None)
         else:
             self.rows[key] = row
+
+    def write(self, change: RowChange, *, local: bool, epoch: int) -> None:
+        """
+        Apply a row change; columns that its after image does not carry keep their values.
+
+        An update of a missing row makes the row of both images.
+        """
+        key = (change.table, change.key)
+        if change.operation is Operation.DELETE_ROW:
+            self.put(key, None)
+            return
+        assert change.after is not None
+        row = self.get(key)
+        if row is None:
+            row = EMPTY_ROW
+            if change.before is not None:
+                row = row.with_image(change.before, local=local, epoch=epoch)
+        self.put(key, row.with_image(change.after, local=local, epoch=epoch))
 
     def commit(self) -> None:
         """Keep what was put since the last commit."""

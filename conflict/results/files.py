@@ -16,7 +16,6 @@ from conflict.history.effects import Effect
 from conflict.history.model import History
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
 from conflict.results.layout import (
-    APPLIED,
     APPLIED_EPOCHS,
     OUTCOMES,
     UNDECIDED,
@@ -41,24 +40,25 @@ Setups = Mapping[str, Mapping[str, TableSetup]]
 Recorded = Mapping[str, Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]]
 
 
-def write_resolution(out: Folder, history: History, setups: Setups, resolution: Resolution) -> None:
-    """Write what the reference engine found, as the Spark job would."""
+def write_resolution(
+    out: Folder, history: History, setups: Setups, resolution: Resolution, *, all_outcomes: bool = False
+) -> None:
+    """Write what the reference engine found, as the Spark job would; `all_outcomes`: a row for every operation."""
     exceptions = {
         setup.exceptions.table.full_name: setup.exceptions.table
         for tables in setups.values()
         for setup in tables.values()
         if setup.exceptions is not None
     }
-    applied: dict[str, list[int]] = {}
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
         outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
-        applied[cluster.name] = [sum(each.verdict is Verdict.APPLIED and each.ordinal >= 0 for each in outcomes)]
         applies = [(apply.source, apply.foreign_epoch, apply.epoch, apply.group) for apply in result.applies]
         out.write_table(applied_epochs_path(cluster.name), _table(applies, APPLIED_EPOCHS))
-        others = [outcome for outcome in outcomes if outcome.verdict is not Verdict.APPLIED or outcome.ordinal < 0]
-        if others:
-            out.write_table(outcomes_path(cluster.name, 0), _outcome_table(others, cluster.name, history, setups))
+        if not all_outcomes:
+            outcomes = [each for each in outcomes if each.verdict is not Verdict.APPLIED or each.ordinal < 0]
+        if outcomes:
+            out.write_table(outcomes_path(cluster.name, 0), _outcome_table(outcomes, cluster.name, history, setups))
         if result.undecided:
             table = _undecided_table(result.undecided, history, setups[cluster.name])
             out.write_table(f"undecided/applier={cluster.name}/bucket=00000.parquet", table)
@@ -69,7 +69,6 @@ def write_resolution(out: Folder, history: History, setups: Setups, resolution: 
             if values:
                 rows = rows_to_arrow(definition, values)
                 out.write_table(f"rows/{cluster.name}/{name}/bucket=00000.parquet", rows)
-    out.write_json(APPLIED, applied)
 
 
 def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:

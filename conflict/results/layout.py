@@ -2,8 +2,8 @@
 How results look on disk.
 
     applied_epochs/applier=A/...parquet       one row per epoch of the other cluster that an applier took
-    applied.json                              how many changes of these it simply applied, bucket by bucket
-    outcomes/applier=A/...parquet             one row per operation of these that it did not apply as it stood
+    outcomes/applier=A/...parquet             one row per operation of these that was not applied as it stood; with
+                                              --all-outcomes, of every operation
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         rows of the tables at the end
     counters.json                             status counters per cluster
@@ -19,7 +19,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 __all__ = [
-    "APPLIED",
     "APPLIED_EPOCHS",
     "OUTCOMES",
     "UNDECIDED",
@@ -27,17 +26,14 @@ __all__ = [
     "applied_epochs_table",
     "exceptions_path",
     "labelled",
+    "outcomes_note",
     "outcomes_path",
     "staged_exceptions_path",
 ]
 
-# Nearly every change of an epoch that is taken is applied as it stands, and the History has all else of it: so a result
-# says which epochs were taken, and in its outcomes what became of the other operations.
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]
 )
-# Where it stands how many changes each applier simply applied, a number for each bucket.
-APPLIED = "applied.json"
 OUTCOMES = pa.schema(
     [
         ("source", pa.string()),
@@ -71,6 +67,16 @@ UNDECIDED = pa.schema(
         ("candidates", pa.list_(pa.string())),
     ]
 )
+
+
+def outcomes_note(*, all_outcomes: bool) -> str:
+    """Return what the rows of `outcomes/` are, for `run.json`."""
+    if all_outcomes:
+        return "outcomes/ has one row for every operation that an applier received"
+    return (
+        "outcomes/ has one row for every operation that was not applied as it stood; every other change of the epochs "
+        "in applied_epochs/ was applied (resolve with --all-outcomes to have a row for each)"
+    )
 
 
 def applied_epochs_path(applier: str) -> str:

@@ -48,7 +48,6 @@ class BucketSummary:
         contradicted: How many of those the engine and the binlog see differently.
         unexplained: Per cluster, own changes of rows that should not be there.
         undecided: Per cluster, how many decisions of its applier the binlogs leave open.
-        applied: Per cluster, how many changes its applier simply applied.
         less: Per cluster, by how much each counter may be less than it is.
         more: Per cluster, by how much it may be more.
     """
@@ -61,7 +60,6 @@ class BucketSummary:
     contradicted: int = 0
     unexplained: dict[str, int] = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
-    applied: dict[str, int] = attrs.field(factory=dict)
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
 
@@ -147,7 +145,6 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         _add(total, {name: getattr(part, name) for name in names})
     clusters = {name for part in parts for name in part.counters}
     total["counters"] = {name: add_counters(part.counters[name] for part in parts) for name in sorted(clusters)}
-    total.pop("applied", None)  # wanted bucket by bucket alone
     less, more = total.pop("less"), total.pop("more")
     total["counter_ranges"] = {
         name: {

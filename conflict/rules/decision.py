@@ -12,7 +12,17 @@ import attrs
 
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Cause", "Decision", "IncomingOperation", "RowState", "Verdict", "explain", "stored_precision"]
+__all__ = [
+    "APPLIED",
+    "IGNORED",
+    "Cause",
+    "Decision",
+    "IncomingOperation",
+    "RowState",
+    "Verdict",
+    "explain",
+    "stored_precision",
+]
 
 
 _LOW_WORD = 0xFFFFFFFF
@@ -106,6 +116,9 @@ class Decision:
     incoming: int | None = None
     stored: int | None = None
 
+
+APPLIED = Decision(Verdict.APPLIED)
+IGNORED = Decision(Verdict.IGNORED)
 
 _CAUSE_WORDS = {
     Cause.ROW_DOES_NOT_EXIST: "the row does not exist here",

@@ -1,47 +1,75 @@
 """
-NDB's conflict functions as one table, and the parser of `conflict_fn` texts.
+The conflict functions as a table: one row per function, one cell per operation.
 
-A function is one row of `FUNCTIONS` and one pure function from (row state, operation) to a
-`Decision`. Parsing, validation and both engines read the row.
+A cell says how an incoming write, update or delete is judged against the row that it meets. The cells also say which
+image must carry the resolve column and whether rejected rows are refreshed. Two flags say whether whole transactions
+are rejected and whether the clusters have roles. Both engines decide from these.
+`judge` is the scalar meaning of a cell; `conflict.columnar.kernels.rules` is the same over numbers, and property tests
+hold the two together. To add a function, add a row.
 
-Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`, texts as
-`parse_conflict_fn_spec` of the server reads them, and as recorded.
+Source: MySQL manual, "NDB Cluster Replication Conflict Resolution"; names and flags as in `ndb_conflict.h`.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
-from types import MappingProxyType
 
 import attrs
 
-from conflict.errors import ConfigurationError
-from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
+from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, IncomingOperation, RowState, Verdict
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "DEFAULT_GCI_BITS",
     "FUNCTIONS",
-    "PARSE_ERROR",
     "Argument",
+    "Cell",
     "ConflictFunction",
-    "Decide",
-    "FunctionCode",
     "FunctionSpec",
     "Image",
-    "parse_conflict_function",
+    "PythonRule",
+    "judge",
 ]
 
 DEFAULT_GCI_BITS = 6
-MAX_GCI_BITS = 31
-PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error 1626
-_UNSIGNED_LONG = re.compile(r"[\t\n\v\f\r]*(?P<sign>[+-]?)(?P<digits>0[xX][0-9a-fA-F]+|0[0-7]*|[1-9][0-9]*)", re.ASCII)
 
-APPLY = Decision(Verdict.APPLIED)
-MISSING = Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST)
-EXISTS = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
+PythonRule = Callable[[RowState, IncomingOperation], Decision]
+
+
+class Cell(IntEnum):
+    """
+    How one kind of operation is judged.
+
+    All cells but `APPLY` reject an update or delete of a missing row (ROW_DOES_NOT_EXIST). The comparing cells compare
+    the resolve column of the operation with that of the stored row, and reject with ROW_IN_CONFLICT. They take the
+    value from the after image; `EQUAL`, and every cell of a delete, take it from the before image.
+    """
+
+    # Nothing is judged: a write is an upsert, and what finds no row is ignored.
+    APPLY = 0
+    # Writes: rejected with ROW_ALREADY_EXISTS if the row is there.
+    REJECT_IF_PRESENT = 1
+    # Updates and deletes: applied if the row is there.
+    REJECT_IF_MISSING = 2
+    # Applied if the source saw the value that is stored here.
+    EQUAL = 3
+    # Applied if the operation brings a greater value; equal ones lose.
+    GREATER = 4
+    # As GREATER, and equal values win.
+    AT_LEAST = 5
+    # Applied if the operation brings a smaller value; equal ones lose.
+    LESS = 6
+    # Rejected if the row was changed here in an epoch that has not come back yet.
+    BY_EPOCH = 7
+
+    @property
+    def words(self) -> str:
+        """The cell in words, as run files and the documentation write it."""
+        return self.name.lower().replace("_", " ")
+
+
+COMPARING = frozenset({Cell.EQUAL, Cell.GREATER, Cell.AT_LEAST, Cell.LESS})
 
 
 class Argument(Enum):
@@ -52,185 +80,144 @@ class Argument(Enum):
 
 
 class Image(Enum):
-    """Which image of an operation a function reads the resolve column from."""
+    """Which image of an operation must carry the resolve column."""
 
     BEFORE = "before"
     AFTER = "after"
 
 
-class FunctionCode(IntEnum):
-    """Number of a function in the kernels; 0 is a table without one, 100 one of a user's functions."""
-
-    NONE = 0
-    OLD = 1
-    MAX = 2
-    MAX_DELETE_WIN = 3
-    MAX_INS = 4
-    MAX_DEL_WIN_INS = 5
-    EPOCH = 6
-    EPOCH_TRANS = 7
-    EPOCH2 = 8
-    EPOCH2_TRANS = 9
-    USER = 100
-
-
-def presence_anomaly(row: RowState, operation: Operation) -> Decision | None:
-    """Return the conflict of an insert on an existing row, or of an update or delete of a missing one."""
-    if operation is Operation.WRITE_ROW:
-        return EXISTS if row.exists else None
-    return None if row.exists else MISSING
-
-
-def _equal(row: RowState, incoming: IncomingOperation) -> Decision:
-    """The source must have seen the value that is stored here."""
-    if incoming.before == row.value:
-        return APPLY
-    return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming.before, row.value)
-
-
-def _greater(row: RowState, incoming: IncomingOperation) -> Decision:
-    """The greater value wins; equal ones lose."""
-    assert incoming.after is not None
-    assert row.value is not None
-    if incoming.after > row.value:
-        return APPLY
-    return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming.after, row.value)
-
-
-def decide_old(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$OLD: an update or delete must have seen the stored value."""
-    anomaly = presence_anomaly(row, incoming.operation)
-    if anomaly is not None or incoming.operation is Operation.WRITE_ROW:
-        return anomaly or APPLY
-    return _equal(row, incoming)
-
-
-def decide_max(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$MAX: the greater value of an update wins; a delete is judged as by NDB$OLD."""
-    if incoming.operation is not Operation.UPDATE_ROW:
-        return decide_old(row, incoming)
-    return _greater(row, incoming) if row.exists else MISSING
-
-
-def decide_max_delete_win(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$MAX_DELETE_WIN: as NDB$MAX, but a delete of a row that exists is always applied."""
-    if incoming.operation is Operation.DELETE_ROW and row.exists:
-        return APPLY
-    return decide_max(row, incoming)
-
-
-def decide_max_ins(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$MAX_INS: as NDB$MAX, but an insert of a row that exists is judged as an update."""
-    if incoming.operation is Operation.WRITE_ROW and row.exists:
-        return _greater(row, incoming)
-    return decide_max(row, incoming)
-
-
-def decide_max_del_win_ins(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$MAX_DEL_WIN_INS: inserts as by NDB$MAX_INS, all else as by NDB$MAX_DELETE_WIN."""
-    if incoming.operation is Operation.WRITE_ROW:
-        return decide_max_ins(row, incoming)
-    return decide_max_delete_win(row, incoming)
-
-
-def decide_epoch(row: RowState, incoming: IncomingOperation) -> Decision:
-    """NDB$EPOCH*: a row changed here in an epoch that has not come back yet must not be overwritten."""
-    anomaly = presence_anomaly(row, incoming.operation)
-    if anomaly is not None or incoming.operation is Operation.WRITE_ROW:
-        return anomaly or APPLY
-    if row.local and row.epoch > incoming.max_replicated_epoch:
-        return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming.max_replicated_epoch, row.epoch)
-    return APPLY
-
-
-Decide = Callable[[RowState, IncomingOperation], Decision]
-NOTHING: Mapping[Operation, Image] = MappingProxyType({})
-
-
 @attrs.frozen
 class FunctionSpec:
     """
-    One conflict function.
+    One row of the table.
 
     Attributes:
         name: As the server spells it; case matters.
-        counter: Its own status counter.
-        argument: What its argument is.
-        decide: The decision on one operation. What roles, reflected operations and transactions add to it is
-            the applier's (`conflict.reference.applier`).
-        code: Its number in the kernels.
-        needs: The image in which each operation must carry the resolve column.
-        conditional_write: An insert is applied as a write that is judged where the row exists.
-        refreshes: A rejected operation makes the row be sent again.
+        counter: Status counter of the operations that it rejects.
+        write: How an insert is judged.
+        update: How an update is judged.
+        delete: How a delete is judged.
         transactional: A conflict rejects the whole transaction, and those that depend on it.
-        reflects: What the primary applies is sent back to the secondary, marked as reflected.
-        uses_role: What it does depends on ``ndb_applier_conflict_role``.
-        delete_delete_conflicts: A delete of a missing row puts its transaction in conflict.
+        roles: The second generation of the functions by epoch: it depends on ``ndb_applier_conflict_role``, what the
+            primary applies is sent back to the secondary, and a delete of a missing row counts as a conflict.
+        python: A rule that a user wrote in Python; it decides in place of the cells, in the reference engine alone.
     """
 
     name: str
     counter: str
-    argument: Argument
-    decide: Decide
-    code: FunctionCode
-    needs: Mapping[Operation, Image] = NOTHING
-    conditional_write: bool = False
-    refreshes: bool = False
+    write: Cell
+    update: Cell
+    delete: Cell
     transactional: bool = False
-    reflects: bool = False
-    uses_role: bool = False
-    delete_delete_conflicts: bool = False
+    roles: bool = False
+    python: PythonRule | None = None
+
+    def cell(self, operation: Operation) -> Cell:
+        """Return the cell of an operation."""
+        return (self.write, self.update, self.delete)[operation - Operation.WRITE_ROW]
+
+    @property
+    def refreshes(self) -> bool:
+        """Whether rows with rejected operations are sent again: the functions by epoch do that."""
+        return Cell.BY_EPOCH in (self.write, self.update, self.delete)
+
+    @property
+    def argument(self) -> Argument:
+        """What its argument is."""
+        return Argument.GCI_BITS if self.refreshes else Argument.COLUMN
+
+    @property
+    def needs(self) -> Mapping[Operation, Image]:
+        """The image in which each operation must carry the resolve column."""
+        return {
+            operation: Image.BEFORE if Cell.EQUAL is cell or operation is Operation.DELETE_ROW else Image.AFTER
+            for operation in Operation
+            if (cell := self.cell(operation)) in COMPARING
+        }
+
+    @property
+    def conditional_write(self) -> bool:
+        """Whether an insert is applied as a write that is judged where the row exists."""
+        return self.write is not Cell.REJECT_IF_PRESENT
+
+    @property
+    def uses_role(self) -> bool:
+        """Whether it depends on ``ndb_applier_conflict_role``."""
+        return self.roles
+
+    @property
+    def reflects(self) -> bool:
+        """Whether what the primary applies is sent back to the secondary, marked as reflected."""
+        return self.roles
+
+    @property
+    def delete_delete_conflicts(self) -> bool:
+        """Whether a delete of a missing row puts its transaction in conflict."""
+        return self.transactional and self.roles
+
+    def decide(self, row: RowState, incoming: IncomingOperation) -> Decision:
+        """Decide on one operation; roles, reflected operations and transactions are the applier's concern."""
+        if self.python is not None:
+            return self.python(row, incoming)
+        return judge(self.cell(incoming.operation), row, incoming)
 
 
-def _by_column(
-    name: str,
-    counter: str,
-    decide: Decide,
-    *,
-    write: Image | None = None,
-    update: Image = Image.AFTER,
-    delete: Image | None = Image.BEFORE,
+def _row(
+    name: str, counter: str, cells: tuple[Cell, Cell, Cell], *, transactional: bool = False, roles: bool = False
 ) -> FunctionSpec:
-    """Return a function that compares values of a column, read from the image given per operation."""
-    images = {Operation.WRITE_ROW: write, Operation.UPDATE_ROW: update, Operation.DELETE_ROW: delete}
-    needs = MappingProxyType({operation: image for operation, image in images.items() if image is not None})
-    code = FunctionCode[name.removeprefix("NDB$")]
-    return FunctionSpec(name, counter, Argument.COLUMN, decide, code, needs, conditional_write=write is not None)
+    """Return a row; the cells are those for write, update and delete."""
+    write, update, delete = cells
+    return FunctionSpec(f"NDB${name}", f"Ndb_conflict_fn_{counter}", write, update, delete, transactional, roles)
 
 
-def _by_epoch(name: str, counter: str, *, transactional: bool = False, roles: bool = False) -> FunctionSpec:
-    """Return a function that compares epochs; the second generation has roles and sees to delete-delete."""
-    return FunctionSpec(
-        name,
-        counter,
-        Argument.GCI_BITS,
-        decide_epoch,
-        FunctionCode[name.removeprefix("NDB$")],
-        refreshes=True,
-        transactional=transactional,
-        reflects=roles,
-        uses_role=roles,
-        delete_delete_conflicts=transactional and roles,
-    )
-
+_PRESENT, _MISSING, _EQUAL, _GREATER = Cell.REJECT_IF_PRESENT, Cell.REJECT_IF_MISSING, Cell.EQUAL, Cell.GREATER
+_EPOCH = Cell.BY_EPOCH
 
 FUNCTIONS: tuple[FunctionSpec, ...] = (
-    _by_column("NDB$OLD", "Ndb_conflict_fn_old", decide_old, update=Image.BEFORE),
-    _by_column("NDB$MAX", "Ndb_conflict_fn_max", decide_max),
-    _by_column("NDB$MAX_DELETE_WIN", "Ndb_conflict_fn_max_del_win", decide_max_delete_win, delete=None),
-    _by_column("NDB$MAX_INS", "Ndb_conflict_fn_max_ins", decide_max_ins, write=Image.AFTER),
-    _by_column(
-        "NDB$MAX_DEL_WIN_INS",
-        "Ndb_conflict_fn_max_del_win_ins",
-        decide_max_del_win_ins,
-        write=Image.AFTER,
-        delete=None,
-    ),
-    _by_epoch("NDB$EPOCH", "Ndb_conflict_fn_epoch"),
-    _by_epoch("NDB$EPOCH_TRANS", "Ndb_conflict_fn_epoch_trans", transactional=True),
-    _by_epoch("NDB$EPOCH2", "Ndb_conflict_fn_epoch2", roles=True),
-    _by_epoch("NDB$EPOCH2_TRANS", "Ndb_conflict_fn_epoch2_trans", transactional=True, roles=True),
+    _row("OLD", "old", (_PRESENT, _EQUAL, _EQUAL)),
+    _row("MAX", "max", (_PRESENT, _GREATER, _EQUAL)),
+    _row("MAX_DELETE_WIN", "max_del_win", (_PRESENT, _GREATER, _MISSING)),
+    _row("MAX_INS", "max_ins", (_GREATER, _GREATER, _EQUAL)),
+    _row("MAX_DEL_WIN_INS", "max_del_win_ins", (_GREATER, _GREATER, _MISSING)),
+    _row("EPOCH", "epoch", (_PRESENT, _EPOCH, _EPOCH)),
+    _row("EPOCH_TRANS", "epoch_trans", (_PRESENT, _EPOCH, _EPOCH), transactional=True),
+    _row("EPOCH2", "epoch2", (_PRESENT, _EPOCH, _EPOCH), roles=True),
+    _row("EPOCH2_TRANS", "epoch2_trans", (_PRESENT, _EPOCH, _EPOCH), transactional=True, roles=True),
 )
+
+
+def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
+    """
+    Return what a cell makes of an operation on a row.
+
+    A conditional write of a row that lacks columns which it must be given is the applier's concern.
+    """
+    writes, deletes = incoming.operation is Operation.WRITE_ROW, incoming.operation is Operation.DELETE_ROW
+    if cell is Cell.APPLY or (writes and not row.exists):
+        return APPLIED if row.exists or writes else IGNORED
+    if not row.exists:
+        return Decision(Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST)
+    if cell is Cell.REJECT_IF_PRESENT:
+        return Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
+    if cell is Cell.REJECT_IF_MISSING:
+        return APPLIED
+    if cell is Cell.BY_EPOCH:
+        known = incoming.max_replicated_epoch
+        return _in_conflict(known, row.epoch) if row.local and row.epoch > known else APPLIED
+    brought, stored = incoming.before if cell is Cell.EQUAL or deletes else incoming.after, row.value
+    assert brought is not None
+    assert stored is not None
+    wins = {
+        Cell.EQUAL: brought == stored,
+        Cell.GREATER: brought > stored,
+        Cell.AT_LEAST: brought >= stored,
+        Cell.LESS: brought < stored,
+    }
+    return APPLIED if wins[cell] else _in_conflict(brought, stored)
+
+
+def _in_conflict(incoming: int, stored: int) -> Decision:
+    return Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT, incoming, stored)
 
 
 @attrs.frozen
@@ -239,7 +226,7 @@ class ConflictFunction:
     A function as configured for a table.
 
     Attributes:
-        spec: Its row in `FUNCTIONS`.
+        spec: Its row in the table.
         column: Resolve column, for functions that take one.
         gci_bits: Extra GCI bits, for functions that take them.
     """
@@ -251,70 +238,3 @@ class ConflictFunction:
     def __str__(self) -> str:
         argument = self.column if self.spec.argument is Argument.COLUMN else self.gci_bits
         return f"{self.spec.name}({argument})"
-
-
-def parse_conflict_function(text: str, functions: Sequence[FunctionSpec] = FUNCTIONS) -> ConflictFunction:
-    """
-    Parse a `conflict_fn` text: a name, '(', at most one argument, ')', blanks allowed in between.
-
-    A name is recognized by its letters alone, the longest one first, so that what follows ``NDB$MAX`` in
-    ``NDB$MAXIMUM(x)`` is where a '(' is missed.
-
-    Args:
-        text: The text.
-        functions: The functions that there are.
-
-    Raises:
-        ConfigurationError: With the server's own words for what is wrong, and where.
-    """
-    rest = text.lstrip(" ")
-    found = [spec for spec in functions if rest.startswith(spec.name)]
-    if not found:
-        raise _parse_error(text, "unknown conflict resolution function", rest)
-    spec = max(found, key=lambda each: len(each.name))
-    rest = rest[len(spec.name) :].lstrip(" ")
-    if not rest.startswith("("):
-        raise _parse_error(text, "missing '('", rest)
-    rest = rest[1:].lstrip(" ")
-    argument = rest[: _argument_end(rest)]
-    rest = rest[len(argument) :]
-    if spec.argument is Argument.COLUMN and not argument:
-        raise _parse_error(text, "missing function argument", rest)
-    bits = _gci_bits(argument) if spec.argument is Argument.GCI_BITS else DEFAULT_GCI_BITS
-    if bits > MAX_GCI_BITS:
-        raise _parse_error(text, "Too many extra Gci bits", rest)
-    rest = rest.lstrip(" ")
-    if not rest.startswith(")"):
-        raise _parse_error(text, "missing ')'", rest)
-    rest = rest[1:].lstrip(" ")
-    if rest:
-        raise _parse_error(text, "garbage in the end", rest)
-    return ConflictFunction(spec, argument if spec.argument is Argument.COLUMN else None, bits)
-
-
-def _argument_end(text: str) -> int:
-    return next((place for place, character in enumerate(text) if character in " )"), len(text))
-
-
-def _gci_bits(argument: str) -> int:
-    """
-    Return the number that the server makes of an argument: what C's ``strtoul`` with base 0 returns, in 32 bits.
-
-    No digits mean 0, ``0x`` and ``0`` before them hexadecimal and octal ones, and a minus counts down from 2^64.
-    """
-    if not argument:
-        return DEFAULT_GCI_BITS
-    found = _UNSIGNED_LONG.match(argument)
-    if found is None:
-        return 0
-    digits = found["digits"].lower()
-    size = int(digits, 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10)
-    if size >= 2**64:
-        size = 2**64 - 1
-    elif found["sign"] == "-":
-        size = 2**64 - size
-    return size % 2**32
-
-
-def _parse_error(text: str, what: str, where: str) -> ConfigurationError:
-    return ConfigurationError(f"{PARSE_ERROR}{text}, {what} at '{where}'")

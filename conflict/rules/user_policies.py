@@ -1,15 +1,18 @@
 """
-Conflict functions that users write themselves.
+Conflict functions of one's own: a row of cells in a run file, or a rule in Python.
 
-One is named as ``module:name``, or by the name of an entry point in the group `ndb_conflict.functions`. What it names
-is a plain function from (`RowState`, `IncomingOperation`) to a `Decision`, or a whole `FunctionSpec`. In `conflict_fn`
-it is called by its Python name with a column as its argument: ``newest(version)``.
+A row of cells is like any other row of `conflict.rules.functions.FUNCTIONS` and runs at full speed on every engine:
 
-A function sees one operation and the row as it stands, nothing else, and is called again where an epoch is gone over
-again: it must be pure. What it returns is checked, so that a slip in it is told and never taken for a result.
+    [[conflict_function]]
+    name = "AT_LEAST"               # in conflict_fn: AT_LEAST(version)
+    write = "reject if present"
+    update = "at least"
+    delete = "equal"
 
-cloudpickle carries a spec to other processes (`conflict.jobs.shipping`), and `by_numbers` gives a rule the shape that
-those of the kernels have.
+A rule in Python is a plain function from (`RowState`, `IncomingOperation`) to a `Decision`, named as ``module:name`` or
+by an entry point in the group `ndb_conflict.functions`; in `conflict_fn` it goes by its Python name. It sees one
+operation and the row as it stands, and is called again where an epoch is gone over again: it must be pure. The
+reference engine alone runs it.
 """
 
 from __future__ import annotations
@@ -18,28 +21,78 @@ import importlib
 import inspect
 import re
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib.metadata import entry_points
 from pathlib import Path
+from typing import Any
 
 import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, Decide, FunctionCode, FunctionSpec
+from conflict.rules.functions import COMPARING, FUNCTIONS, Cell, FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ENTRY_POINTS", "CheckedDecide", "by_numbers", "load_functions", "user_function"]
+__all__ = ["ENTRY_POINTS", "add_functions", "load_functions", "policies_of_tables", "python_function"]
 
 ENTRY_POINTS = "ndb_conflict.functions"
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _LARGEST = 2**64 - 1
+_OPERATIONS = ("write", "update", "delete")
+_CELLS = {cell.words: cell for cell in Cell}
+_NOT_FOR = {
+    "write": {Cell.EQUAL, Cell.REJECT_IF_MISSING},
+    "update": {Cell.REJECT_IF_PRESENT},
+    "delete": {Cell.REJECT_IF_PRESENT},
+}
+
+
+def policies_of_tables(tables: Any) -> tuple[FunctionSpec, ...]:
+    """
+    Return the functions that tables ``[[conflict_function]]`` define.
+
+    Raises:
+        ConfigurationError: An entry is missing or wrong; the message names the table, the entry and what it can be.
+    """
+    if not isinstance(tables, list) or not all(isinstance(table, dict) for table in tables):
+        message = "conflict_function must be tables [[conflict_function]]"
+        raise ConfigurationError(message)
+    found = []
+    for number, table in enumerate(tables, 1):
+        try:
+            found.append(_policy(table))
+        except ConfigurationError as error:
+            message = f"row {number} of [[conflict_function]]: {error}"
+            raise ConfigurationError(message) from error
+    return tuple(found)
+
+
+def _policy(table: Mapping[str, Any]) -> FunctionSpec:
+    unknown = sorted(set(table) - {"name", *_OPERATIONS})
+    if unknown:
+        message = f"unknown entries {', '.join(unknown)}; known are name, {', '.join(_OPERATIONS)}"
+        raise ConfigurationError(message)
+    name = table.get("name", "")
+    _check_name(name)
+    write, update, delete = (_cell(operation, table.get(operation)) for operation in _OPERATIONS)
+    if Cell.BY_EPOCH in (write, update, delete) and COMPARING & {write, update, delete}:
+        message = f"{name} compares a column for one operation and epochs for another; a function does either"
+        raise ConfigurationError(message)
+    return FunctionSpec(name, f"Ndb_conflict_fn_{name.lower()}", write, update, delete)
+
+
+def _cell(operation: str, words: Any) -> Cell:
+    possible = [each for each, cell in _CELLS.items() if cell not in _NOT_FOR[operation]]
+    if words not in possible:
+        message = f"{operation} is {words!r}; it can be {', '.join(possible)}"
+        raise ConfigurationError(message)
+    return _CELLS[words]
 
 
 @attrs.frozen
-class CheckedDecide:
+class CheckedRule:
     """
-    A user's rule, with a look at what it returns.
+    A user's rule; what it returns is checked.
 
     Attributes:
         name: The function's name, for messages.
@@ -89,63 +142,73 @@ def _fault(decision: object, row: RowState, incoming: IncomingOperation) -> str 
     return None
 
 
-def user_function(name: str, written: object) -> FunctionSpec:
+def python_function(name: str, rule: object) -> FunctionSpec:
     """
-    Return what a user wrote as a conflict function, its rule checked.
+    Return a rule that a user wrote in Python as a conflict function; what it returns is checked.
 
     Args:
         name: Its Python name.
-        written: A function of row state and operation, or a `FunctionSpec`.
+        rule: A function of row state and operation.
 
     Raises:
-        ConfigurationError: It is neither, or cannot stand in `conflict_fn` under its name.
+        ConfigurationError: It is no such function, or cannot stand in `conflict_fn` under its name.
     """
-    if isinstance(written, FunctionSpec):
-        _check_name(written.name)
-        checked: Decide = CheckedDecide(written.name, written.decide)
-        return attrs.evolve(written, decide=checked, code=FunctionCode.USER)
     _check_name(name)
-    if not callable(written):
-        message = f"{name} is {type(written).__name__}; a function of a RowState and an IncomingOperation is needed"
+    if not callable(rule):
+        message = f"{name} is {type(rule).__name__}; a function of a RowState and an IncomingOperation is needed"
         raise ConfigurationError(message)
     try:
-        inspect.signature(written).bind(None, None)
+        inspect.signature(rule).bind(None, None)
     except (TypeError, ValueError) as error:
         message = f"{name} must take two values, a RowState and an IncomingOperation ({error})"
         raise ConfigurationError(message) from error
-    counter = f"Ndb_conflict_fn_{name}"
-    return FunctionSpec(name, counter, Argument.COLUMN, CheckedDecide(name, written), FunctionCode.USER)
+    # The cells say which images the rule needs: none. It gets None where an image does not carry the column.
+    cells = (Cell.REJECT_IF_PRESENT, Cell.REJECT_IF_MISSING, Cell.REJECT_IF_MISSING)
+    return FunctionSpec(name, f"Ndb_conflict_fn_{name}", *cells, python=CheckedRule(name, rule))
 
 
-def _check_name(name: str) -> None:
-    if not _NAME.fullmatch(name):
+def _check_name(name: object) -> None:
+    if not isinstance(name, str) or not _NAME.fullmatch(name):
         message = f"{name!r} cannot stand in conflict_fn: letters, digits, _ and $ make a name, and no digit starts it"
         raise ConfigurationError(message)
 
 
-def load_functions(references: Iterable[str]) -> tuple[FunctionSpec, ...]:
+def load_functions(references: Iterable[str], known: Sequence[FunctionSpec] = FUNCTIONS) -> tuple[FunctionSpec, ...]:
     """
-    Return all functions that a run knows: the nine of the server, and those that users name.
+    Return the known functions and rules in Python.
 
     Args:
         references: Each ``module:name``, or the name of an entry point. Modules of the working directory are found.
+        known: The functions that there are already.
 
     Raises:
         ConfigurationError: One cannot be found or used, or has the name or counter of another.
     """
-    functions = list(FUNCTIONS)
+    functions = tuple(known)
     for reference in references:
         try:
-            added = user_function(*_named(reference))
+            functions = add_functions(functions, [python_function(*_named(reference))])
         except ConfigurationError as error:
             message = f"function {reference}: {error}"
             raise ConfigurationError(message) from error
+    return functions
+
+
+def add_functions(known: Sequence[FunctionSpec], added: Iterable[FunctionSpec]) -> tuple[FunctionSpec, ...]:
+    """
+    Return the known functions and more.
+
+    Raises:
+        ConfigurationError: Two have the same name or counter.
+    """
+    functions = list(known)
+    for spec in added:
         for other in functions:
-            if added.name == other.name or added.counter == other.counter:
+            if spec.name == other.name or spec.counter == other.counter:
                 whose = "of the server" if other in FUNCTIONS else "given before"
-                message = f"function {reference}: {other.name} (counter {other.counter}) is a function {whose}"
-                raise ConfigurationError(f"{message}; give it another name")
-        functions.append(added)
+                message = f"{other.name} (counter {other.counter}) is a function {whose}; give {spec.name} another name"
+                raise ConfigurationError(message)
+        functions.append(spec)
     return tuple(functions)
 
 
@@ -175,30 +238,3 @@ def _named(reference: str) -> tuple[str, object]:
             raise ConfigurationError(message)
         place = getattr(place, name)
     return path.rsplit(".", maxsplit=1)[-1], place
-
-
-def by_numbers(function: ConflictFunction) -> Callable[..., tuple[int, int, int, int]]:
-    """
-    Return a function's rule on numbers, as the kernels have them.
-
-    It takes operation, whether the row exists, whether it was last changed locally, its epoch as it reads back, its
-    resolve value, the operation's before and after value (None where the image does not carry the column) and the max
-    replicated epoch; it returns verdict, cause, and the two values that were compared, 0 where there are none.
-    """
-
-    def decide(
-        operation: int,
-        exists: bool,
-        local: bool,
-        epoch: int,
-        value: int | None,
-        before: int | None,
-        after: int | None,
-        max_replicated_epoch: int,
-    ) -> tuple[int, int, int, int]:
-        row = RowState(exists, local, epoch, value) if exists else RowState(exists=False)
-        incoming = IncomingOperation(Operation(operation), before, after, max_replicated_epoch)
-        made = function.spec.decide(row, incoming)
-        return int(made.verdict), int(made.cause), made.incoming or 0, made.stored or 0
-
-    return decide

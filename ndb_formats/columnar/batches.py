@@ -1,14 +1,14 @@
 """
-Rows events to Arrow record batches: the fast path, with the answers of `row_reader` and `column_types`.
+Rows events to Arrow record batches, with the values that `row_reader` gives.
 
-A file is read stretch by stretch. Compiled code finds where every value of every wanted column stands, and fills the
-buffers of Arrow arrays from there; no Python runs per row. It only notices *that* something is wrong: then the batches
-of everything before it are handed out, and the scalar reader reads that one event again and says what it is.
+A file is read chunk by chunk. Compiled code finds the offset of every wanted value and fills the buffers of Arrow
+arrays from there; no Python runs per row. That code only notices *that* an event is wrong. Then all rows before it are
+yielded, and the scalar reader reads the event again to raise the error.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import attrs
@@ -60,10 +60,10 @@ _EVENTS_PER_ROW = 8
 @attrs.frozen(eq=False)
 class RowBatch:
     """
-    Row changes of one table, of one operation, whose images carry the same columns.
+    Row changes of one table and one operation, whose images carry the same columns.
 
-    A column that is in neither `before` nor `after` is absent: the images do not carry it. One that they carry is
-    a field of the struct of that name, in which NULL is a null; one that was not asked for is no field of it.
+    A column that is in neither `before` nor `after` is absent from the images. One that is there is a field of the
+    struct of that name, with nulls for NULL; a column that was not asked for is left out of the struct.
 
     Attributes:
         database: Database name.
@@ -71,9 +71,9 @@ class RowBatch:
         operation: Write, update or delete.
         before: Names of the columns that the before images carry; None for a write.
         after: Names of the columns that the after images carry; None for a delete.
-        diffs: Names of those columns of the after images that hold a JSON diff, not a document.
+        diffs: Names of the columns whose after images are JSON diffs, not documents.
         types: Type code of every column of the table.
-        records: The columns of `METADATA`, then structs ``before`` and ``after`` where there are such images.
+        records: The columns of `METADATA`, then a struct ``before``, a struct ``after``, or both.
     """
 
     database: str
@@ -110,116 +110,104 @@ def read_batches(
     """
     Yield the row changes of a file as Arrow record batches.
 
-    Rows are taken in the order of the file, at most `batch_rows` at a time; those of one take that belong together
-    are one batch, in their order. Memory is bounded by one take.
+    The file is read in blocks of at most `batch_rows` rows, and the rows of a block that belong together become one
+    batch, in their order. Memory is bounded by one block.
 
     Args:
         path: The binlog file.
         start: Position of a transaction's first event.
         stop: Position to stop before; None for the end of the file.
-        schema: Definitions, for names and types that the binlog itself does not tell.
+        schema: Definitions, for names and types that are not in the binlog.
         tables: Tables to read, as ``database.table``; None for all but NDB's `ndb_apply_status`.
-        columns: Names of the columns to decode, of every table or by ``database.table`` (a table that is not named
-            there is decoded in full); None for all. Others are stepped over.
-        text: Whether text is decoded; if not, it is binary, as it stands in the binlog.
+        columns: Names of the columns to decode, for all tables or by ``database.table`` (a table that is not named
+            there is decoded in full); None for all.
+        text: Whether to decode text; if not, it is binary, as in the binlog.
         verify: Whether to check checksums.
         batch_rows: Most rows of a batch.
-        batch_bytes: Most bytes of the file that one take covers, unless a single event has more.
+        batch_bytes: Most bytes of the file that a block covers, unless a single event has more.
 
     Raises:
-        FormatError: The file cannot be read further, or a wanted value has no place in Arrow; everything before it has
-            been yielded. The error names file and position.
+        FormatError: The file cannot be read further, or Arrow cannot hold a wanted value; all rows before it have been
+            yielded. The error names file and position.
     """
     names = None if tables is None else frozenset(tables)
     wanted = APPLY_STATUS.__ne__ if names is None else names.__contains__
-    known = schema or Schema()
-    reading = _Reading(known, wanted, columns, TableRegister(known, wanted, columns, text=text), batch_rows, text=text)
+    reading = _Reading(RowWalk(TableRegister(schema or Schema(), wanted, columns, text=text), batch_rows))
     events = max(batch_rows * _EVENTS_PER_ROW, 1024)
-    for stretch in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
-        yield from reading.batches(stretch)
-        if stretch.error is not None:
-            raise stretch.error
+    for chunk in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
+        yield from reading.batches(chunk)
+        if chunk.error is not None:
+            raise chunk.error
 
 
 @attrs.frozen(eq=False)
-class _Take:
-    """The rows of one batch of a take: their numbers in the take, and in which events they stand."""
+class _BlockPart:
+    """The rows of a block that become one batch, by their numbers in the block."""
 
     shape: BatchShape
     rows: npt.NDArray[np.int64]
 
 
+@attrs.frozen(eq=False)
 class _Reading:
-    """One file being read."""
+    """Makes the batches of one file."""
 
-    def __init__(
-        self,
-        schema: Schema,
-        wanted: Callable[[str], bool],
-        columns: Columns,
-        register: TableRegister,
-        batch_rows: int,
-        *,
-        text: bool,
-    ) -> None:
-        self._schema, self._wanted, self._columns, self._text = schema, wanted, columns, text
-        self._register = register
-        self._walk = RowWalk(register, batch_rows)
+    _walk: RowWalk
 
-    def batches(self, stretch: EventChunk) -> Iterator[RowBatch]:
+    def batches(self, chunk: EventChunk) -> Iterator[RowBatch]:
         """
-        Yield the batches of a stretch.
+        Yield the batches of a chunk.
 
         Raises:
             FormatError: A row of it cannot be read.
         """
-        for count, fault in self._walk.takes(stretch):
-            yield from self._emit(stretch, self._walk.facts, count)
+        for count, fault in self._walk.blocks(chunk):
+            yield from self._emit(chunk, self._walk.facts, count)
             if fault is not None:
-                raise self._reason(stretch, fault)
+                raise self._reason(chunk, fault)
 
-    def _emit(self, stretch: EventChunk, facts: Facts, count: int) -> Iterator[RowBatch]:
-        """Yield the first rows of a take as batches; at a value that has no place in Arrow, all rows before it."""
-        takes = self._takes(count)
+    def _emit(self, chunk: EventChunk, facts: Facts, count: int) -> Iterator[RowBatch]:
+        """Yield the first rows of a block as batches, up to the first value that Arrow cannot hold."""
+        parts = self._parts(count)
         try:
-            batches = [self._batch(take, stretch, facts) for take in takes]
+            batches = [self._batch(part, chunk, facts) for part in parts]
         except ColumnFaultError:
-            first = min(self._first_fault(take, stretch, count) for take in takes)
-            yield from [self._batch(take, stretch, facts) for take in self._takes(first)]
-            shape = self._register.shapes[self._walk.rows[0][first]]
-            raise self._reason(stretch, int(self._walk.rows[1][first]), shape) from None
+            first = min(self._first_fault(part, chunk, count) for part in parts)
+            yield from [self._batch(part, chunk, facts) for part in self._parts(first)]
+            shape = self._walk.register.shapes[self._walk.rows.batches[first]]
+            raise self._reason(chunk, int(self._walk.rows.events[first]), shape) from None
         yield from batches
 
-    def _takes(self, count: int) -> Sequence[_Take]:
-        """Return the first rows of a take by batch, in the order of their first rows."""
-        shapes = self._register.shapes
-        order, bounds = by_kind(self._walk.rows[0], count, len(shapes))
+    def _parts(self, count: int) -> Sequence[_BlockPart]:
+        """Return the first rows of a block by batch, in the order of their first rows."""
+        shapes = self._walk.register.shapes
+        order, bounds = by_kind(self._walk.rows.batches, count, len(shapes))
         found = np.flatnonzero(np.diff(bounds))
         return [
-            _Take(shapes[number], order[bounds[number] : bounds[number + 1]])
+            _BlockPart(shapes[number], order[bounds[number] : bounds[number + 1]])
             for number in sorted(found.tolist(), key=lambda number: int(order[bounds[number]]))
         ]
 
-    def _first_fault(self, take: _Take, stretch: EventChunk, count: int) -> int:
-        """Return the first row of a take that has a value without a place in Arrow; `count` if there is none."""
+    def _first_fault(self, part: _BlockPart, chunk: EventChunk, count: int) -> int:
+        """Return the first row that has a value that Arrow cannot hold, or `count`."""
         first = count
-        cells = cells_of(self._walk.cells, self._walk.rows[3], take.rows, take.shape.width)
-        for number, column in enumerate((*take.shape.before_columns, *take.shape.after_columns)):
+        cells = cells_of(self._walk.cells, self._walk.rows.first_cells, part.rows, part.shape.width)
+        for number, column in enumerate((*part.shape.before_columns, *part.shape.after_columns)):
             try:
-                column.array(stretch.data, stretch.base, cells[number])
+                column.array(chunk.data, chunk.base, cells[number])
             except ColumnFaultError as fault:
-                first = min(first, int(take.rows[fault.row]))
+                first = min(first, int(part.rows[fault.row]))
         return first
 
-    def _batch(self, take: _Take, stretch: EventChunk, facts: Facts) -> RowBatch:
-        shape, rows = take.shape, take.rows
-        events = self._walk.rows[1].take(rows)
-        cells = cells_of(self._walk.cells, self._walk.rows[3], rows, shape.width)
+    def _batch(self, part: _BlockPart, chunk: EventChunk, facts: Facts) -> RowBatch:
+        shape, rows = part.shape, part.rows
+        events = self._walk.rows.events.take(rows)
+        cells = cells_of(self._walk.cells, self._walk.rows.first_cells, rows, shape.width)
         arrays = [
-            pa.array(stretch.positions.view(np.uint64).take(events)),
-            pa.array(self._walk.rows[2].take(rows)),
-            pa.array(stretch.server_ids.take(events)),
-            pa.array(stretch.timestamps.take(events)),
+            pa.array(chunk.positions.view(np.uint64).take(events)),
+            pa.array(self._walk.rows.numbers.take(rows)),
+            pa.array(chunk.server_ids.take(events)),
+            pa.array(chunk.timestamps.take(events)),
             pa.array(facts.epochs.take(events), mask=facts.no_epoch.take(events)),
             pa.array(facts.transaction_ids.take(events), mask=facts.no_id.take(events)),
             pa.array(facts.flags.take(events), mask=facts.no_flags.take(events)),
@@ -233,50 +221,50 @@ class _Reading:
         )
         for name, present, columns, chosen in images:
             if present is not None:
-                arrays.append(_image(columns, stretch, chosen, len(rows)))
+                arrays.append(_image(columns, chunk, chosen, len(rows)))
                 fields.append(pa.field(name, arrays[-1].type, nullable=False))
         names = shape.layout.names
         return RowBatch(
             shape.table_map.database,
             shape.table_map.table,
             shape.operation,
-            None if shape.before is None else tuple(names[place] for place in shape.before),
-            None if shape.after is None else tuple(names[place] for place in shape.after),
-            tuple(names[place] for place in shape.diffs),
+            None if shape.before is None else tuple(names[ordinal] for ordinal in shape.before),
+            None if shape.after is None else tuple(names[ordinal] for ordinal in shape.after),
+            tuple(names[ordinal] for ordinal in shape.diffs),
             dict(zip(names, (wire.code for wire in shape.layout.types), strict=True)),
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
         )
 
-    def _reason(self, stretch: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:
-        """Return why an event cannot be read to its end, as the scalar reader says it."""
-        event = stretch.event(number)
-        state = DecodingState(self._register.maps)
+    def _reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:
+        """Return the error that the scalar reader raises at an event."""
+        event, register = chunk.event(number), self._walk.register
+        state = DecodingState(register.maps)
         if shape is not None:
-            # Its table id may have been given to another table since.
-            table_id = table_id_of(stretch.body(number))
+            # Its table id may belong to another table by now.
+            table_id = table_id_of(chunk.body(number))
             state.maps[table_id] = attrs.evolve(shape.table_map, table_id=table_id)
         try:
             with locate(event):
                 for inner in unpacked(event):
-                    for row in rows_of([decode_event(inner, state)], self._schema, self._wanted):
+                    for row in rows_of([decode_event(inner, state)], register.schema, register.wanted):
                         for image in (row.before, row.after):
                             if image is not None:
                                 self._check(image)
         except FormatError as error:
             return error
-        message = f"the event at position {event.position} of {event.file} is readable after all"
+        message = f"the event at position {event.position} of {event.file} can be read after all"
         raise AssertionError(message)
 
     def _check(self, image: RowImage) -> None:
-        """Decode the wanted columns of an image into what Arrow takes."""
+        """Decode the wanted columns of an image as Arrow values."""
         layout = image.layout
-        wanted = wanted_columns(self._columns, layout.table)
-        for place in image.present:
-            name = layout.names[place]
+        wanted = wanted_columns(self._walk.register.columns_wanted, layout.table)
+        for ordinal in image.present:
+            name = layout.names[ordinal]
             if not wanted(name):
                 continue
-            reader = reader_of(layout, place, text=self._text, diff=place in image.partial)
-            payload = image.raw(place)
+            reader = reader_of(layout, ordinal, text=self._walk.register.text, diff=ordinal in image.partial)
+            payload = image.raw(ordinal)
             try:
                 if isinstance(payload, bytes):
                     reader.check(payload)
@@ -284,9 +272,9 @@ class _Reading:
                 raise error.located(table=layout.table, column=name) from None
 
 
-def _image(columns: Sequence[ImageColumn], stretch: EventChunk, cells: npt.NDArray[np.uint32], rows: int) -> pa.Array:
+def _image(columns: Sequence[ImageColumn], chunk: EventChunk, cells: npt.NDArray[np.uint32], rows: int) -> pa.Array:
     """Return the values of an image as a struct."""
-    arrays = [column.array(stretch.data, stretch.base, chosen) for column, chosen in zip(columns, cells, strict=True)]
+    arrays = [column.array(chunk.data, chunk.base, chosen) for column, chosen in zip(columns, cells, strict=True)]
     fields = [pa.field(column.name, array.type) for column, array in zip(columns, arrays, strict=True)]
-    # A struct of no fields knows its length only this way.
+    # Only this way has a struct without fields a length.
     return pa.Array.from_buffers(pa.struct(fields), rows, [None], 0, children=arrays)

@@ -1,8 +1,8 @@
 """
-One column of a batch: the places of its values to an Arrow array.
+One column of a batch as an Arrow array.
 
-The types are those of the table in `docs/formats.md`, "Column types"; the values are those that the column's codec
-gives. Common types go through compiled loops. What a loop finds out of the ordinary, and every other type, goes
+The types are those of the table "Column types" in `docs/formats.md`; the values are those of the column's codec.
+Common types have compiled loops (`fast_columns`). All others, and columns with a value that its loop cannot decode, go
 through the codec, once per distinct value.
 """
 
@@ -59,7 +59,7 @@ _MAX_UNSIGNED = (1 << 64) - 1
 
 class ColumnFaultError(Exception):
     """
-    A value has no place in Arrow: it cannot be decoded, or is text that is none.
+    A value cannot be decoded, or Arrow cannot hold it.
 
     Attributes:
         row: Row of the first such value.
@@ -72,10 +72,10 @@ class ColumnFaultError(Exception):
 
 def arrow_value(value: Value) -> object:
     """
-    Return what Arrow takes for a value.
+    Return a value in the form that Arrow takes.
 
     Raises:
-        FormatError: A JSON value is no document.
+        FormatError: A JSON value cannot be decoded.
     """
     if isinstance(value, JsonDocument | JsonChange):
         return value.text
@@ -85,12 +85,12 @@ def arrow_value(value: Value) -> object:
 @attrs.frozen(eq=False)
 class ColumnReader:
     """
-    How one column of an image becomes an array.
+    Reads one column of images.
 
     Attributes:
         codec: The column's codec.
         type: The Arrow type.
-        decode: Bytes of a value to what Arrow takes, without a compiled loop.
+        decode: Bytes of one value to the value in the form that Arrow takes.
     """
 
     codec: Codec
@@ -106,7 +106,7 @@ class ColumnReader:
 
         Args:
             codec: Its codec.
-            text: Whether text is decoded; if not, it is the bytes that stand in the binlog.
+            text: Whether to decode text; if not, it is binary, as in the binlog.
             diff: Whether the values are JSON diffs.
 
         Raises:
@@ -131,12 +131,12 @@ class ColumnReader:
         Return the values as an array.
 
         Args:
-            data: What they stand in. Shape (bytes,), uint8.
+            data: The bytes of the chunk. Shape (bytes,), uint8.
             base: What the cells count from.
-            cells: Where each value starts. Shape (rows,), uint32.
+            cells: See `ndb_formats.columnar.kernels.rows`. Shape (rows,), uint32.
 
         Raises:
-            ColumnFaultError: A value has no place in Arrow.
+            ColumnFaultError: A value cannot be decoded, or Arrow cannot hold it.
         """
         source = Source(data, base, cells)
         if pa.types.is_null(self.type):
@@ -153,10 +153,10 @@ class ColumnReader:
 
     def check(self, payload: bytes) -> object:
         """
-        Return one value as Arrow takes it.
+        Return one value in the form that Arrow takes.
 
         Raises:
-            FormatError: It cannot be decoded, or has no place in Arrow.
+            FormatError: It cannot be decoded, or Arrow cannot hold it.
         """
         value = self.decode(payload)
         if isinstance(value, str) and not value.isascii():
@@ -164,7 +164,7 @@ class ColumnReader:
                 value.encode("utf-8")
             except UnicodeEncodeError:
                 message = (
-                    "bytes that are no text of its character set, which Arrow cannot keep; read it with text=False"
+                    "bytes that are not valid in its character set, which Arrow cannot hold; read it with text=False"
                 )
                 raise CorruptError(message) from None
         if isinstance(value, int) and value > _MAX_UNSIGNED:
@@ -184,7 +184,7 @@ class ColumnReader:
             try:
                 decoded.append(self.check(payload))
             except FormatError:
-                # Distinct values are numbered in the order in which they turn up.
+                # Distinct values are numbered in the order of their first rows.
                 raise ColumnFaultError(encoded.indices.index(number).as_py()) from None
         distinct = pa.array(decoded, kind)
         if pa.types.is_dictionary(self.type):
@@ -217,7 +217,7 @@ def _text_array(texts: Sequence[str]) -> pa.Array:
     try:
         return pa.array(texts, pa.string())
     except UnicodeEncodeError:
-        message = "members of an ENUM are no text of its character set"
+        message = "members of an ENUM are not valid in its character set"
         raise UnsupportedError(message) from None
 
 

@@ -1,8 +1,8 @@
 """
-A binlog as stretches of events in one array of bytes, packed ones unpacked: what the row walker walks over.
+A binlog as chunks of uncompressed events.
 
-A stretch of plain events is a view of the mapped file. One with compressed events is a copy, each of them in its plain
-form: a packed transaction as the events inside, at its position; a compressed rows event of MariaDB as a plain one.
+A chunk without compressed events is a view of the mapped file. Any other one is a copy in which a compressed
+transaction is replaced by the events inside, at its position, and a compressed rows event of MariaDB by a plain one.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.binlog_reader import Event, event_at, locate, unpacked
-from ndb_formats.columnar.event_index import EventIndex, index_pieces, map_bytes
+from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription
@@ -23,7 +23,7 @@ from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
 
 __all__ = ["EventChunk", "read_chunks"]
 
-# Cells are offsets of 32 bits, the highest of which means NULL.
+# Cells are 32-bit offsets, and the highest of them means NULL.
 _MAX_SPAN = (1 << 32) - 2
 _MARIADB_ROWS = {
     EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
@@ -33,7 +33,7 @@ _MARIADB_ROWS = {
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT: EventType.UPDATE_ROWS_EVENT,
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT: EventType.DELETE_ROWS_EVENT,
 }
-_PACKED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, *_MARIADB_ROWS]), np.uint8)
+_COMPRESSED = np.array(sorted([EventType.TRANSACTION_PAYLOAD_EVENT, *_MARIADB_ROWS]), np.uint8)
 
 
 @attrs.frozen(eq=False)
@@ -43,16 +43,16 @@ class EventChunk:
 
     Attributes:
         file: Path of the file.
-        data: What the events stand in. Shape (bytes,), uint8.
+        data: The bytes of the events. Shape (bytes,), uint8.
         types: Type codes. uint8.
-        starts: Where each body starts in `data`. int64.
-        ends: Where it ends, without checksum. int64.
-        positions: Where each event, or the packed one around it, starts in the file. int64.
-        stops: Where that one ends. int64.
+        starts: Start of each body in `data`. int64.
+        ends: End of each body in `data`, without checksum. int64.
+        positions: Position in the file of each event, or of the compressed transaction around it. int64.
+        stops: Position after that event or transaction. int64.
         server_ids: Server on which each change was first made. uint32.
         timestamps: Seconds since 1970. uint32.
-        trailer: Bytes of the checksum behind each event of the file.
-        error: Why nothing can be read behind the last event; None if something can, or at a proper end.
+        trailer: Bytes of the checksum at the end of each event of the file.
+        error: Why the event after the last one cannot be read; None if the chunk ends for another reason.
     """
 
     file: str
@@ -69,7 +69,7 @@ class EventChunk:
 
     @property
     def base(self) -> int:
-        """Where its first event starts in `data`."""
+        """Start of its first body in `data`."""
         return int(self.starts[0]) if len(self.starts) else 0
 
     def body(self, number: int) -> bytes:
@@ -77,7 +77,7 @@ class EventChunk:
         return self.data[self.starts[number] : self.ends[number]].tobytes()
 
     def event(self, number: int) -> Event:
-        """Return the event of the file, packed if it is, as the scalar reader gives it."""
+        """Return the event of the file, still compressed, as the scalar reader gives it."""
         return _event_at(self.file, int(self.positions[number]), self.trailer)
 
 
@@ -85,32 +85,32 @@ def read_chunks(
     path: str | Path, *, start: int, stop: int | None, verify: bool, events: int, span: int
 ) -> Iterator[EventChunk]:
     """
-    Yield the stretches of a file; the last one has its error.
+    Yield the chunks of a file; the last one has its error.
 
     Args:
         path: The binlog file.
         start: Position of an event.
         stop: Position to stop before; None for the end of the file.
         verify: Whether to check checksums.
-        events: Most events of a stretch.
-        span: Most bytes of a stretch of more than one event, before what is packed is unpacked.
+        events: Most events of a chunk.
+        span: Most bytes of a chunk before decompression, unless it is a single event.
 
     Raises:
         FormatError: The file cannot be read at all.
     """
     data = map_bytes(path)
-    for piece in index_pieces(path, start=start, stop=stop, verify=verify, events=events, span=min(span, _MAX_SPAN)):
-        if np.isin(piece.types, _PACKED).any():
-            yield from _plain_chunks(piece, span)
+    for index in index_parts(path, start=start, stop=stop, verify=verify, events=events, span=min(span, _MAX_SPAN)):
+        if np.isin(index.types, _COMPRESSED).any():
+            yield from _plain_chunks(index, span)
             continue
-        starts, ends = piece.bodies
-        facts = (piece.positions, ends + piece.trailer, piece.server_ids, piece.timestamps)
-        yield EventChunk(piece.file, data, piece.types, starts, ends, *facts, piece.trailer, piece.error)
+        starts, ends = index.bodies
+        facts = (index.positions, ends + index.trailer, index.server_ids, index.timestamps)
+        yield EventChunk(index.file, data, index.types, starts, ends, *facts, index.trailer, index.error)
 
 
 @attrs.define
 class _Copies:
-    """Plain events while they are collected."""
+    """Collects plain events."""
 
     file: str
     trailer: int
@@ -119,14 +119,14 @@ class _Copies:
     size: int = 0
 
     def add(self, event: Event, stop: int) -> None:
-        """Add a plain event; the one that it was packed in ends at `stop`."""
+        """Add a plain event; it, or the compressed one around it, ends at `stop`."""
         self.bodies.append(event.body)
         header = event.header
         self.facts.append((event.position, stop, header.type_code, header.server_id, header.timestamp))
         self.size += len(event.body)
 
-    def stretch(self, error: FormatError | None) -> EventChunk:
-        """Return what was collected."""
+    def chunk(self, error: FormatError | None) -> EventChunk:
+        """Return the events as a chunk."""
         ends = np.cumsum([len(body) for body in self.bodies], dtype=np.int64)
         starts = ends - np.array([len(body) for body in self.bodies], np.int64)
         positions, stops, types, servers, timestamps = np.array(self.facts, np.int64).reshape(-1, 5).T
@@ -145,22 +145,22 @@ class _Copies:
         )
 
 
-def _plain_chunks(piece: EventIndex, span: int) -> Iterator[EventChunk]:
-    """Yield the stretches of a piece that holds packed events."""
-    copies = _Copies(piece.file, piece.trailer)
-    for position in piece.positions.tolist():
-        event = _event_at(piece.file, position, piece.trailer)
+def _plain_chunks(index: EventIndex, span: int) -> Iterator[EventChunk]:
+    """Yield chunks of events some of which are compressed."""
+    copies = _Copies(index.file, index.trailer)
+    for position in index.positions.tolist():
+        event = _event_at(index.file, position, index.trailer)
         try:
             with locate(event):
                 for inner in unpacked(event):
                     copies.add(_plain(inner), event.end)
         except FormatError as error:
-            yield copies.stretch(error)
+            yield copies.chunk(error)
             return
         if copies.size >= span:
-            yield copies.stretch(None)
-            copies = _Copies(piece.file, piece.trailer)
-    yield copies.stretch(piece.error)
+            yield copies.chunk(None)
+            copies = _Copies(index.file, index.trailer)
+    yield copies.chunk(index.error)
 
 
 def _plain(event: Event) -> Event:

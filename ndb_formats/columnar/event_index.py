@@ -1,8 +1,8 @@
 """
-A first pass over a binlog: where its events stand, by their headers alone.
+An index of the events of a binlog, made from their headers alone.
 
-The same answers as `binlog_reader.read_headers` and `read_events`, without an object per event: arrays over the
-mapped file. What cannot be read ends the pass, and the scalar reader says why.
+It agrees with `binlog_reader.read_headers` and `read_events`, but has arrays in place of an object per event. An event
+that cannot be read ends the index, with the error that the scalar reader raises.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.binlog_reader import FIRST_POSITION, event_at, first_event, map_file
+from ndb_formats.binlog_reader import FIRST_POSITION, check_magic, event_at, first_event, map_file
 from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, first_bad_checksum, walk_headers
 from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 
-__all__ = ["EventIndex", "index_events", "index_pieces", "map_bytes"]
+__all__ = ["EventIndex", "index_events", "index_parts", "map_bytes"]
 
 _FIRST_GUESS = 1 << 16
 _EVERYTHING = 1 << 62
@@ -30,17 +30,17 @@ _EVERYTHING = 1 << 62
 @attrs.frozen(eq=False)
 class EventIndex:
     """
-    The events of a file, or of a piece of it, in order. All arrays have shape (events,).
+    The events of a file, or of a part of it, in order. All arrays have shape (events,).
 
     Attributes:
         file: Path of the file.
-        positions: Where each event starts. int64.
+        positions: Position of each event. int64.
         types: Type codes. uint8.
         sizes: Bytes of each event, header and checksum included. uint32.
         server_ids: Server on which each change was first made. uint32.
         timestamps: Seconds since 1970. uint32.
-        trailer: Bytes of the checksum at the end of each event but Format_description; 0 where nobody looked.
-        error: Why nothing can be read behind the last event, as the scalar reader says it; None at a proper end.
+        trailer: Bytes of the checksum at the end of each event but Format_description; 0 from `index_events`.
+        error: Why the event after the last one cannot be read; None if the index ends for another reason.
     """
 
     file: str
@@ -57,17 +57,17 @@ class EventIndex:
 
     @property
     def end(self) -> int:
-        """Where the last event ends; 4 if there is none."""
+        """Position after the last event; 4 if there is none."""
         return int(self.positions[-1]) + int(self.sizes[-1]) if len(self) else FIRST_POSITION
 
     @property
     def bodies(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-        """Where the body of each event starts and ends, the checksum left out."""
+        """Start and end of the body of each event, without the checksum."""
         ends = self.positions + self.sizes.astype(np.int64) - self.trailer
         return self.positions + EVENT_HEADER_SIZE, ends
 
     def __getitem__(self, part: slice) -> EventIndex:
-        """Return some of the events, without the error."""
+        """Return a range of the events, without the error."""
         return attrs.evolve(self, error=None, **{name: getattr(self, name)[part] for name in _ARRAYS})
 
 
@@ -75,7 +75,7 @@ _ARRAYS = ("positions", "types", "sizes", "server_ids", "timestamps")
 
 
 def map_bytes(path: str | Path) -> npt.NDArray[np.uint8]:
-    """Return the bytes of a file, mapped and not read. Shape (bytes,), read-only."""
+    """Return the bytes of a file, memory-mapped. Shape (bytes,), read-only."""
     return np.frombuffer(map_file(path), np.uint8)
 
 
@@ -84,24 +84,24 @@ def index_events(path: str | Path) -> EventIndex:
     Return the events of a whole file, as `read_headers` gives them; 21 bytes of memory per event.
 
     Raises:
-        CorruptError: Not a binlog. What is wrong further on is the index's `error`.
+        FormatError: Not a binlog that can be read. A later error is the index's `error`.
     """
     name, data = str(path), map_bytes(path)
-    first_event(path, verify=None)
-    pieces = []
+    check_magic(data[:FIRST_POSITION].tobytes(), name)
+    parts = []
     position, error = FIRST_POSITION, None
     limit = _FIRST_GUESS
     while position < len(data) and error is None:
         arrays, position, reason = _walk(data, position, _EVERYTHING, 0, limit, _EVERYTHING, by_description=False)
-        pieces.append(arrays)
+        parts.append(arrays)
         limit *= 2
         if reason == AT_FAULT:
             error = _reason(name, position, None, verify=False)
-    whole = [np.concatenate(parts) for parts in zip(*pieces, strict=True)] if pieces else _room(0)
+    whole = [np.concatenate(each) for each in zip(*parts, strict=True)] if parts else _empty(0)
     return _index(name, whole, 0, error)
 
 
-def index_pieces(
+def index_parts(
     path: str | Path,
     *,
     start: int = FIRST_POSITION,
@@ -111,15 +111,15 @@ def index_pieces(
     span: int = 1 << 26,
 ) -> Iterator[EventIndex]:
     """
-    Yield the events that `read_events` yields, in pieces of bounded size; the last piece has its error.
+    Yield the events that `read_events` yields, in parts of bounded size; the last part has its error.
 
     Args:
         path: The binlog file.
         start: Position of an event.
         stop: Position to stop before; None for the end of the file.
         verify: Whether to check checksums.
-        events: Most events of a piece.
-        span: Most bytes of a piece of more than one event.
+        events: Most events of a part.
+        span: Most bytes of a part, unless it is a single event.
 
     Raises:
         FormatError: The file cannot be read at all.
@@ -133,7 +133,7 @@ def index_pieces(
     position = FIRST_POSITION if start <= FIRST_POSITION else max(start, first.end)
     while position < min(len(data), end):
         trailer = description.checksum_size
-        # The first event is known to be right, and has no trailer that others would have to have.
+        # The first event has been read, and says itself whether it has a checksum.
         least = 0 if position == FIRST_POSITION else trailer
         arrays, position, reason = _walk(data, position, end, least, events, span, by_description=True)
         error: FormatError | None = None
@@ -145,7 +145,7 @@ def index_pieces(
         if reason == AT_FAULT:
             error = _reason(name, position, description, verify=verify)
         if reason == AT_DESCRIPTION and arrays[0][-1] != FIRST_POSITION:
-            # A relay log holds that of its source after its own.
+            # A relay log has its source's Format_description event after its own.
             try:
                 event = event_at(name, int(arrays[0][-1]), description, verify=verify)
                 description = decode_format_description(event.body)
@@ -162,17 +162,17 @@ def _index(name: str, arrays: list[npt.NDArray[Any]], trailer: int, error: Forma
     return EventIndex(name, positions, types, sizes, server_ids, timestamps, trailer, error)
 
 
-def _room(count: int) -> list[npt.NDArray[Any]]:
+def _empty(count: int) -> list[npt.NDArray[Any]]:
     return [np.empty(count, kind) for kind in (np.int64, np.uint8, np.uint32, np.uint32, np.uint32)]
 
 
 def _walk(
     data: npt.NDArray[np.uint8], position: int, stop: int, trailer: int, limit: int, span: int, *, by_description: bool
 ) -> tuple[list[npt.NDArray[Any]], int, int]:
-    """Return the arrays of the next events, where the one behind them starts, and why they end."""
-    room = _room(limit)
-    count, position, reason = walk_headers(data, position, stop, trailer, by_description, span, *room)
-    return [array[:count] for array in room], position, reason
+    """Return the arrays of the next events, the position after them, and why they end."""
+    arrays = _empty(limit)
+    count, position, reason = walk_headers(data, position, stop, trailer, by_description, span, *arrays)
+    return [array[:count] for array in arrays], position, reason
 
 
 def _reason(name: str, position: int, description: FormatDescription | None, *, verify: bool) -> FormatError:
@@ -181,5 +181,5 @@ def _reason(name: str, position: int, description: FormatDescription | None, *, 
         event = event_at(name, position, description, verify=verify)
     except FormatError as error:
         return error
-    message = f"the event at position {position} ({event.header.type_name}) is readable after all"
+    message = f"the event at position {position} ({event.header.type_name}) can be read after all"
     raise AssertionError(message)

@@ -1,8 +1,8 @@
 """
-The compiled way of a column: from places of values to the buffers of an Arrow array.
+The types that have compiled loops: from the offsets of values to the buffers of an Arrow array.
 
-A reader returns None where a value is out of the ordinary, or where a type has no compiled way at all: then the column
-goes through its codec (`column_arrays`).
+A reader returns None if it meets a value that the loop cannot decode. Such columns, and those of all other types, are
+decoded by their codecs in `column_arrays`.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ MAX_DECIMAL128 = 38
 
 Bytes = npt.NDArray[np.uint8]
 Cells = npt.NDArray[np.uint32]
-# What a compiled loop leaves: the data buffers of an array; None if it met something out of the ordinary.
+# The data buffers of an array; None if the loop met a value that it cannot decode.
 Buffers = list[npt.NDArray[Any]] | None
 
 
 @attrs.frozen(eq=False)
 class Source:
     """
-    Where the values of a column stand.
+    Where the values of a column are.
 
     Attributes:
-        data: What they stand in.
+        data: The bytes of the chunk.
         base: What the cells count from.
-        cells: Where each value starts, by row.
+        cells: The cell of each row, see `ndb_formats.columnar.kernels.rows`.
     """
 
     data: Bytes
@@ -77,21 +77,21 @@ class Source:
 
 
 def copied(source: Source, codec: Codec, least: int) -> tuple[npt.NDArray[np.int32], Bytes, bool]:
-    """Return offsets and bytes of values of any type, and whether all are ASCII."""
+    """Return offsets and bytes of values of any type, padded to `least` bytes, and whether all are ASCII."""
     prefix = codec.width if codec.prefixed else -1
     offsets = np.empty(len(source) + 1, np.int32)
     where = (source.data, source.base, source.cells, prefix, codec.width)
     total = values.measure_bytes(*where, least, offsets)
     if total > _MAX_BYTES:
-        message = f"the values of one column in a batch have {total} bytes, more than Arrow's 2 GiB; take fewer rows"
+        message = f"the values of a column in a batch have {total} bytes, more than Arrow's 2 GiB; ask for fewer rows"
         raise UnsupportedError(message)
-    plain = np.zeros(total + _WORD, np.uint8)
+    plain = np.empty(total + _WORD, np.uint8)
     ascii_only = values.copy_bytes(*where, offsets, plain)
     return offsets, plain, ascii_only
 
 
 def fast_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
-    """Return the compiled way of a column; None if it has none."""
+    """Return the function that reads a column with a compiled loop; None if its type has none."""
     meaning = codec.meaning
     assert meaning is not None
     wire = meaning.wire
@@ -235,11 +235,11 @@ def _temporal_reader(code: ColumnCode, precision: int) -> Callable[[Source], Buf
 
 def bytes_reader(codec: Codec, least: int, unit: int = 1) -> Callable[[Source], Buffers]:
     """
-    Return the reader of values that keep their bytes.
+    Return the reader of values that are copied as they are.
 
     Args:
         codec: The column's codec.
-        least: What shorter values are filled up to with zero bytes.
+        least: Length up to which shorter values are padded with zero bytes.
         unit: What every length must be a multiple of.
     """
 
@@ -282,9 +282,9 @@ def _text_reader(codec: Codec, charset: str) -> Callable[[Source], Buffers] | No
 @cache
 def _single_byte_table(charset: str) -> tuple[Bytes, npt.NDArray[np.uint32]] | None:
     """
-    Return size and UTF-8 of every byte of a character set; size 0 for a byte that is no character.
+    Return size and UTF-8 of each of the 256 bytes of a character set; a size of 0 for a byte that is no character.
 
-    None for a character set that cannot be decoded, or in which the first half is not ASCII.
+    None for a character set that cannot be decoded, or whose first half is not ASCII.
     """
     sizes, characters = np.zeros(256, np.uint8), np.zeros(256, np.uint32)
     for byte in range(256):

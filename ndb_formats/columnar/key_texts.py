@@ -1,8 +1,8 @@
 """
-Many keys for people to read at once: the texts of `collation.key_text`.
+The texts of many keys at once, as `row_keys.key_text` gives them.
 
-Keys of the common types go through compiled loops and Arrow; the keys of a table with a column of any other type go
-through `key_text`, one by one.
+Keys of common types go through compiled loops and Arrow; the keys of a table with a column of any other type go through
+`key_text` one by one.
 """
 
 from __future__ import annotations
@@ -26,33 +26,33 @@ __all__ = ["key_texts"]
 
 _MAX_OFFSET = 0x7FFFFFFF
 Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
+Int64 = npt.NDArray[np.int64]
 
 
 def key_texts(
     table: Table,
     layout: RowLayout,
     data: Bytes,
-    starts: Places,
-    ends: Places,
+    starts: Int64,
+    ends: Int64,
 ) -> pa.StringArray:
     """
     Return the texts of keys of one table.
 
     Args:
         table: Its definition.
-        layout: How its rows are read.
-        data: What the keys stand in, as `collation.key_of` made them. Shape (bytes,), uint8.
+        layout: The layout of its rows.
+        data: The keys, as `key_of` makes them. Shape (bytes,), uint8.
         starts: Where each key starts. Shape (keys,), int64.
         ends: Where it ends. Shape (keys,), int64.
     """
     columns = [table.columns[ordinal] for ordinal in table.key_ordinals]
     codecs = [layout.codecs[ordinal] for ordinal in table.key_ordinals]
-    places = starts.copy()
+    positions = starts.copy()
     parts: list[pa.Array | pa.Scalar] = []
     for number, (column, codec) in enumerate(zip(columns, codecs, strict=True)):
         where = np.empty_like(starts), np.empty_like(starts)
-        texts = _texts(column, codec, data, *where) if next_parts(data, places, ends, *where) else None
+        texts = _texts(column, codec, data, *where) if next_parts(data, positions, ends, *where) else None
         if texts is None:
             keys = (data[start:end].tobytes() for start, end in zip(starts, ends, strict=True))
             return pa.array([key_text(columns, codecs, key) for key in keys], pa.string())
@@ -64,10 +64,10 @@ def _texts(
     column: Column,
     codec: Codec,
     data: Bytes,
-    starts: Places,
-    lengths: Places,
+    starts: Int64,
+    lengths: Int64,
 ) -> pa.StringArray | None:
-    """Return the texts of a column's values; None if there is no compiled way."""
+    """Return the texts of a column's values; None if they have to be made one by one."""
     meaning = codec.meaning
     assert meaning is not None
     if is_text(column):
@@ -85,7 +85,7 @@ def _texts(
     return values.cast(pa.string()) if pa.types.is_integer(kind) or pa.types.is_string(kind) else None
 
 
-def _slices(data: Bytes, starts: Places, lengths: Places) -> pa.StringArray | None:
+def _slices(data: Bytes, starts: Int64, lengths: Int64) -> pa.StringArray | None:
     offsets = np.concatenate([[0], np.cumsum(lengths)])
     if offsets[-1] > _MAX_OFFSET:
         return None
@@ -98,7 +98,7 @@ def _slices(data: Bytes, starts: Places, lengths: Places) -> pa.StringArray | No
         return None
 
 
-def _digits(data: Bytes, starts: Places, lengths: Places, least: int) -> pa.StringArray | None:
+def _digits(data: Bytes, starts: Int64, lengths: Int64, least: int) -> pa.StringArray | None:
     offsets = np.concatenate([[0], np.cumsum(2 * np.maximum(lengths, least))])
     if offsets[-1] > _MAX_OFFSET:
         return None

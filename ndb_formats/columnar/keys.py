@@ -1,8 +1,8 @@
 """
-Keys of many rows at once: the bytes of `collation.key_of`.
+Keys of many rows at once, with the bytes that `row_keys.key_of` gives.
 
-Columns that compare as their bytes are copied by compiled loops, and so is ASCII text; other text is weighed once per
-distinct value.
+Compiled loops copy columns that compare by their bytes, and compute the weights of ASCII text; the weights of other
+text are computed once per distinct value.
 """
 
 from __future__ import annotations
@@ -25,26 +25,26 @@ __all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
 _LIKE_ASCII = frozenset({"ascii", "latin1", "utf8", "utf8mb3", "utf8mb4"})
 
 Bytes = npt.NDArray[np.uint8]
-Places = npt.NDArray[np.int64]
+Int64 = npt.NDArray[np.int64]
 
 
 @attrs.frozen(eq=False)
 class Slices:
     """
-    Where the bytes of values stand.
+    Slices of an array of bytes, one per row.
 
     Attributes:
-        data: What they stand in. Shape (bytes,), uint8.
-        starts: Where each one starts. Shape (rows,), int64.
-        lengths: How many bytes it has; -1 for NULL. Shape (rows,), int64.
+        data: The array. Shape (bytes,), uint8.
+        starts: Offset of each slice. Shape (rows,), int64.
+        lengths: Number of its bytes; -1 for NULL. Shape (rows,), int64.
     """
 
     data: Bytes
-    starts: Places
-    lengths: Places
+    starts: Int64
+    lengths: Int64
 
     def copied(self) -> pa.BinaryArray:
-        """Return them as an array."""
+        """Return the slices as an Arrow array."""
         sizes = np.maximum(self.lengths, 0)
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         out = np.empty(offsets[-1], np.uint8)
@@ -62,17 +62,17 @@ class KeyRows:
 
     Attributes:
         table: Number of the table.
-        rows: Which rows they belong to. Shape (keys,), int64.
-        parts: Their columns, in key order.
+        rows: The row of each key. Shape (keys,), int64.
+        parts: The columns of the key, in key order, each with a slice per key.
     """
 
     table: int
-    rows: Places
+    rows: Int64
     parts: Sequence[Slices]
 
 
 def slices(codec: Codec, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) -> Slices:
-    """Return where the bytes of a column's values stand, without their lengths."""
+    """Return the bytes of a column's values, without their length prefixes."""
     starts, lengths = np.empty(len(cells), np.int64), np.empty(len(cells), np.int64)
     slices_of(data, base, cells, codec.width if codec.prefixed else -1, codec.width, starts, lengths)
     return Slices(data, starts, lengths)
@@ -80,7 +80,7 @@ def slices(codec: Codec, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) 
 
 def key_parts(column: Column, values: Slices) -> Slices:
     """
-    Return what the values of a key column compare as.
+    Return the weights of the values of a key column: the bytes by which they compare.
 
     Raises:
         FormatError: A text cannot be decoded.
@@ -101,23 +101,23 @@ def key_parts(column: Column, values: Slices) -> Slices:
     encoded = Slices(values.data, values.starts[rest], values.lengths[rest]).copied().dictionary_encode()
     weights = [weight_of(payload, column) for payload in encoded.dictionary.to_pylist()]
     which = encoded.indices.fill_null(len(weights)).to_numpy()
-    # NULL is the last of them.
+    # The last entry stands for NULL.
     weight_sizes = np.array([*map(len, weights), -1], np.int64)
     starts[rest] = len(out) + (np.cumsum(weight_sizes) - weight_sizes)[which]
     lengths[rest] = weight_sizes[which]
     return Slices(np.concatenate([out, np.frombuffer(b"".join(weights), np.uint8)]), starts, lengths)
 
 
-def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
+def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Int64]:
     """
-    Return the keys of rows, the number of the table in two bytes before each.
+    Return the keys of rows, each with the number of its table in two bytes before it.
 
     Args:
-        keys: Of every row, table by table.
-        rows: How many rows there are.
+        keys: The keys of all rows, table by table.
+        rows: Number of rows.
 
     Returns:
-        All keys one after the other, and where each starts and the last one ends.
+        The keys, concatenated, and the start of each and the end of the last one: shape (rows + 1,).
     """
     sizes = np.full(rows, 2, np.int64)
     for each in keys:
@@ -125,10 +125,10 @@ def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Places]:
             add_parts(part.lengths, each.rows, sizes)
     offsets = np.concatenate([[0], np.cumsum(sizes)])
     out = np.empty(offsets[-1], np.uint8)
-    places = offsets[:-1] + 2
+    targets = offsets[:-1] + 2
     for each in keys:
         starts = offsets[each.rows]
         out[starts], out[starts + 1] = each.table & 0xFF, each.table >> 8
         for part in each.parts:
-            put_parts(part.data, part.starts, part.lengths, each.rows, places, out)
+            put_parts(part.data, part.starts, part.lengths, each.rows, targets, out)
     return out, offsets

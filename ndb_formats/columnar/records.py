@@ -1,7 +1,7 @@
 """
-Batches of row changes to the records of `row_records`, column by column.
+Batches of row changes as the records of `row_records`.
 
-Values become the text that `row_records.value_text` gives: integers and strings by Arrow, all else once per distinct
+Values become the text that `row_records.value_text` gives: integers and strings by Arrow, all others once per distinct
 value.
 """
 
@@ -59,7 +59,7 @@ def _flags(flags: pa.Array) -> pa.ListArray:
 
 
 def _images(batch: RowBatch, name: str) -> pa.Array:
-    """Return images as maps from column name to text; the columns of a batch are the same in all its rows."""
+    """Return images as maps from column name to text; all rows of a batch have the same columns."""
     kind, count = RECORDS.field(name).type, len(batch)
     columns = batch.before if name == "before" else batch.after
     if columns is None:
@@ -80,7 +80,7 @@ def _texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(kind) or pa.types.is_string(kind):
         return values.cast(pa.string())
-    # Zeros of either sign are equal, but not the same text.
+    # 0.0 and -0.0 are equal, but their texts differ.
     bits = _SAME_BITS.get(kind)
     encoded = (values if bits is None else values.view(bits)).dictionary_encode()
     distinct = (encoded.dictionary if bits is None else encoded.dictionary.view(kind)).to_pylist()

@@ -1,22 +1,23 @@
 """
-Stretches of events to the places of their rows: the compiled walker, and the register that it asks.
+The row walker over the chunks of a file: compiled loops, with a register of tables that grows on the way.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import attrs
 import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.columnar.event_chunks import EventChunk
-from ndb_formats.columnar.kernels.layout import Place, Stop
+from ndb_formats.columnar.kernels.layout import Stop, WalkState
 from ndb_formats.columnar.kernels.rows import walk_rows
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.errors import FormatError
 
-__all__ = ["Facts", "RowWalk"]
+__all__ = ["Facts", "RowWalk", "Rows"]
 
 _CELLS_PER_ROW = 16
 _MIN_CELLS = 1 << 14  # two images of as many columns as a table can have
@@ -25,7 +26,7 @@ _MIN_CELLS = 1 << 14  # two images of as many columns as a table can have
 @attrs.frozen(eq=False)
 class Facts:
     """
-    What the walker finds out per event; in the order that `walk_rows` takes. All arrays have shape (events,).
+    What the walker finds out about each event. All arrays have shape (events,).
 
     Attributes:
         transaction_ids: Id of the user transaction. uint64.
@@ -34,7 +35,7 @@ class Facts:
         no_flags: Whether there are none. bool.
         epochs: NDB epoch. uint64.
         no_epoch: Whether there is none. bool.
-        batches: Of a rows event of a wanted table, the number of its shape in the register; else -1. int32.
+        batches: Number of a rows event's shape in the register; -1 for events whose rows are not read. int32.
     """
 
     transaction_ids: npt.NDArray[np.uint64]
@@ -46,8 +47,8 @@ class Facts:
     batches: npt.NDArray[np.int32]
 
     @classmethod
-    def room(cls, events: int) -> Facts:
-        """Return arrays for so many events."""
+    def of(cls, events: int) -> Facts:
+        """Return the facts of that many events, before the walk."""
         return cls(
             np.zeros(events, np.uint64),
             np.zeros(events, np.bool_),
@@ -58,42 +59,49 @@ class Facts:
             np.full(events, -1, np.int32),
         )
 
-    @property
-    def arrays(self) -> tuple[npt.NDArray[np.generic], ...]:
-        """All of them."""
-        return (
-            self.transaction_ids,
-            self.no_id,
-            self.flags,
-            self.no_flags,
-            self.epochs,
-            self.no_epoch,
-            self.batches,
-        )
+
+class Rows(NamedTuple):
+    """
+    What the walker finds out about each row. All arrays but the last have shape (rows,).
+
+    Attributes:
+        batches: Number of its shape in the register. int64.
+        events: Number of its event in the chunk. int64.
+        numbers: Its number in the event. int32.
+        first_cells: Number of its first cell. int64.
+        offsets: Its start, the start of its after image and its end, counted from the chunk's base. Shape (rows, 3),
+            uint32.
+    """
+
+    batches: npt.NDArray[np.int64]
+    events: npt.NDArray[np.int64]
+    numbers: npt.NDArray[np.int32]
+    first_cells: npt.NDArray[np.int64]
+    offsets: npt.NDArray[np.uint32]
 
 
 class RowWalk:
     """
-    Walks over the stretches of one file, in order.
+    Walks over the chunks of one file, in order.
 
     Attributes:
         register: The tables, kinds and columns met so far.
-        facts: What was found of the events of the last stretch.
-        rows: What was found of the rows of the last take, see `walk_rows`: batch, event, number, first cell, places.
-        cells: Their cells.
+        facts: The facts of the events of the last chunk.
+        rows: The rows of the last block.
+        cells: Their cells. Shape (cells,), uint32.
     """
 
     def __init__(self, register: TableRegister, most_rows: int) -> None:
         """
-        Make the arrays.
+        Allocate the arrays.
 
         Args:
-            register: The tables; what is met is added.
-            most_rows: Most rows of a take.
+            register: The tables; new ones are added.
+            most_rows: Most rows of a block.
         """
         self.register = register
-        self.facts = Facts.room(0)
-        self.rows = (
+        self.facts = Facts.of(0)
+        self.rows = Rows(
             np.empty(most_rows, np.int64),
             np.empty(most_rows, np.int64),
             np.empty(most_rows, np.int32),
@@ -101,40 +109,43 @@ class RowWalk:
             np.empty((most_rows, 3), np.uint32),
         )
         self.cells = np.empty(max(most_rows * _CELLS_PER_ROW, _MIN_CELLS), np.uint32)
-        self._state = np.zeros(len(Place), np.int64)
+        self._state = np.zeros(len(WalkState), np.int64)
         self._epoch = np.zeros(1, np.uint64)
         self._scratch = np.zeros(2, np.uint32)
 
-    def takes(self, stretch: EventChunk) -> Iterator[tuple[int, int | None]]:
+    def blocks(self, chunk: EventChunk) -> Iterator[tuple[int, int | None]]:
         """
-        Yield how many rows each take of a stretch has, and the event that cannot be read behind them, if there is one.
+        Walk over a chunk, and stop whenever the arrays are full: each time is a *block* of rows.
+
+        Yields:
+            The number of rows of the block, and the event after them if it cannot be read, else None.
         """
-        self.facts = Facts.room(len(stretch.types))
-        self._state[[Place.EVENT, Place.ROW_AT]] = 0, -1
+        self.facts = Facts.of(len(chunk.types))
+        self._state[[WalkState.EVENT, WalkState.ROW_AT]] = 0, -1
         stop = Stop.FULL
         while stop == Stop.FULL:
-            self._state[[Place.ROWS, Place.CELLS]] = 0
-            stop = self._fill(stretch)
-            yield int(self._state[Place.ROWS]), int(self._state[Place.EVENT]) if stop == Stop.FAULT else None
+            self._state[[WalkState.ROWS, WalkState.CELLS]] = 0
+            stop = self._fill(chunk)
+            yield int(self._state[WalkState.ROWS]), int(self._state[WalkState.EVENT]) if stop == Stop.FAULT else None
 
-    def _fill(self, stretch: EventChunk) -> Stop:
-        """Walk until the take is full, the stretch is done or something is wrong."""
-        events = (stretch.types, stretch.starts, stretch.ends)
+    def _fill(self, chunk: EventChunk) -> Stop:
+        """Walk until the arrays are full, the chunk ends or an event cannot be read."""
+        events = (chunk.types, chunk.starts, chunk.ends)
         while True:
             register = self.register
             kinds, keys, columns = register.kinds
             stop = Stop(
                 walk_rows(
-                    stretch.data, stretch.base, events, self._state, register.tables, kinds, keys, columns,
-                    self.rows, self.cells, self.facts.arrays, self._epoch, self._scratch,
+                    chunk.data, chunk.base, events, self._state, register.tables, kinds, keys, columns,
+                    tuple(self.rows), self.cells, attrs.astuple(self.facts, recurse=False), self._epoch, self._scratch,
                 )
             )  # fmt: skip
-            event = int(self._state[Place.EVENT])
+            event = int(self._state[WalkState.EVENT])
             try:
                 if stop == Stop.TABLE_MAP:
-                    register.add_table(stretch.body(event))
+                    register.add_table(chunk.body(event))
                 elif stop == Stop.KIND:
-                    register.add_kind(int(stretch.types[event]), stretch.body(event), int(self._state[Place.DIFFS]))
+                    register.add_kind(int(chunk.types[event]), chunk.body(event), int(self._state[WalkState.DIFFS]))
                 else:
                     return stop
             except FormatError:

@@ -1,8 +1,8 @@
 """
-What the row walker knows of tables: which kinds of rows there are, and how wide their columns are.
+The register of tables for the row walker: the kinds of rows events there are, and the widths of their columns.
 
-It grows while a file is read: the walker stops at a Table_map event or a kind of rows event that it has not met, and
-goes on when it has been added here. Everything the walker reads is an array.
+It grows while a file is read: the walker stops at a Table_map event or a kind of rows event that is not registered,
+and continues when it has been added here. The walker reads all of it as arrays.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _FIRST_V2 = EventType.WRITE_ROWS_EVENT
 
 
 def wanted_columns(columns: Columns, table: str) -> Callable[[str], bool]:
-    """Return which columns of a table are wanted, by name; see `ndb_formats.columnar.batches.read_batches`."""
+    """Return the test of whether a column of a table is to be decoded; see `read_batches`."""
     if isinstance(columns, Mapping):
         columns = columns.get(table)
     if columns is None:
@@ -46,7 +46,7 @@ def wanted_columns(columns: Columns, table: str) -> Callable[[str], bool]:
 @attrs.frozen(eq=False)
 class ImageColumn:
     """
-    One wanted column of an image.
+    One column of an image that is decoded.
 
     Attributes:
         layout: Its table.
@@ -68,10 +68,10 @@ class ImageColumn:
 
     def array(self, data: npt.NDArray[np.uint8], base: int, cells: npt.NDArray[np.uint32]) -> pa.Array:
         """
-        Return values of it; see `ColumnReader.array`.
+        Return values of the column; see `ColumnReader.array`.
 
         Raises:
-            ColumnFaultError: A value has no place in Arrow; if the whole column has none, that is the first.
+            ColumnFaultError: Arrow cannot hold a value, the first one if it cannot hold the column's type.
         """
         if not self._reader:
             try:
@@ -113,15 +113,15 @@ class BatchShape:
 
 
 class _Growing:
-    """An array that grows."""
+    """An array that rows or numbers are appended to."""
 
     def __init__(self, width: int | None, kind: type) -> None:
-        """Make one of rows of `width` numbers, or of numbers."""
+        """Make an empty one, of rows of `width` numbers, or of numbers if that is None."""
         self._array = np.empty((16, *(() if width is None else (width,))), kind)
         self.count = 0
 
     def add(self, *rows: Sequence[int] | bytes) -> int:
-        """Add rows, or numbers, and return where they start."""
+        """Append rows, or numbers, and return the index of the first."""
         start = self.count
         for row in rows:
             new = np.frombuffer(row, np.uint8) if isinstance(row, bytes) else np.array([row], self._array.dtype)
@@ -133,7 +133,7 @@ class _Growing:
 
     @property
     def array(self) -> npt.NDArray[Any]:
-        """All of it, longer than what is in it."""
+        """The array; only its first `count` entries are in use."""
         return self._array
 
 
@@ -141,15 +141,22 @@ class TableRegister:
     """
     The tables, kinds and columns met so far.
 
-    A *slot* is a table as one Table_map event describes it, a *kind* what the walker tells rows events apart by, a
-    batch what its rows are put into: several kinds can be one batch.
+    A *slot* is a table as one Table_map event describes it. A *kind* is a slot with an event type and the column
+    bitmaps of rows events. A *shape* is what makes rows one batch; kinds can share one.
+
+    Attributes:
+        schema: Definitions of tables.
+        wanted: Whether the rows of a table are read, by ``database.table``.
+        columns_wanted: The columns to decode, as for `read_batches`.
+        text: Whether to decode text.
+        shapes: The shapes, by number.
     """
 
     def __init__(self, schema: Schema, wanted: Callable[[str], bool], columns: Columns, *, text: bool) -> None:
-        self._schema = schema
-        self._wanted = wanted
-        self._columns_wanted = columns
-        self._text = text
+        self.schema = schema
+        self.wanted = wanted
+        self.columns_wanted = columns
+        self.text = text
         self.shapes: list[BatchShape] = []
         self._batches: dict[tuple[object, ...], int] = {}
         self._maps: list[TableMap] = []
@@ -164,12 +171,12 @@ class TableRegister:
 
     @property
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
-        """What `walk_rows` takes as `tables`."""
+        """The argument `tables` of `walk_rows`."""
         return self._hash_ids, self._hash_slots, self._slots.array, self._bodies.array
 
     @property
     def kinds(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
-        """What `walk_rows` takes as `kinds`, `keys` and `columns`."""
+        """The arguments `kinds`, `keys` and `columns` of `walk_rows`."""
         return self._kinds.array, self._keys.array, self._columns.array
 
     @property
@@ -179,7 +186,7 @@ class TableRegister:
 
     def add_table(self, body: bytes) -> None:
         """
-        Take a Table_map event.
+        Register a Table_map event.
 
         Raises:
             FormatError: It cannot be read.
@@ -187,7 +194,7 @@ class TableRegister:
         table_map = decode_table_map(body)
         slot = self._slot_of_body.get(body[_TABLE_ID:])
         if slot is None:
-            mode = MODE_ROWS if self._wanted(table_map.full_name) else 0
+            mode = MODE_ROWS if self.wanted(table_map.full_name) else 0
             mode |= MODE_EPOCH if table_map.full_name == APPLY_STATUS else 0
             slot = self._slots.add((self._bodies.add(body[_TABLE_ID:]), len(body) - _TABLE_ID, _NONE, mode))
             self._maps.append(table_map)
@@ -202,19 +209,19 @@ class TableRegister:
 
     def _hash(self, number: int, slot: int) -> None:
         mask = len(self._hash_ids) - 1
-        place = number & mask
-        while self._hash_slots[place] != _NONE and self._hash_ids[place] != number:
-            place = place + 1 & mask
-        self._hash_ids[place], self._hash_slots[place] = number, slot
+        ordinal = number & mask
+        while self._hash_slots[ordinal] != _NONE and self._hash_ids[ordinal] != number:
+            ordinal = ordinal + 1 & mask
+        self._hash_ids[ordinal], self._hash_slots[ordinal] = number, slot
 
     def add_kind(self, code: int, body: bytes, diff_mask: int) -> None:
         """
-        Take a rows event of a kind that is not known.
+        Register the kind of a rows event.
 
         Args:
             code: Its type.
             body: Its body.
-            diff_mask: Which of the table's JSON columns are diffs, from the lowest bit on.
+            diff_mask: Which JSON columns of the table are diffs in it, the first at the lowest bit.
 
         Raises:
             FormatError: It cannot be read.
@@ -223,13 +230,13 @@ class TableRegister:
         slot = self._slot_of_id[event.table_id]
         if slot not in self._layouts:
             table_map = self._maps[slot]
-            self._layouts[slot] = layout_of(table_map, self._schema.find(table_map.database, table_map.table))
+            self._layouts[slot] = layout_of(table_map, self.schema.find(table_map.database, table_map.table))
         layout = self._layouts[slot]
         if event.column_count != len(layout.codecs):
-            message = f"has {event.column_count} columns, its Table_map {len(layout.codecs)}"
+            message = f"has {event.column_count} columns, but its Table_map event has {len(layout.codecs)}"
             raise CorruptError(message, table=layout.table)
-        documents = [place for place, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
-        diffs = tuple(place for number, place in enumerate(documents) if diff_mask >> number & 1)
+        documents = [ordinal for ordinal, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
+        diffs = tuple(ordinal for number, ordinal in enumerate(documents) if diff_mask >> number & 1)
         key = _key_of(EventType(code), body)
         batch = self._batch(slot, layout, event, diffs)
         row = {
@@ -254,7 +261,7 @@ class TableRegister:
         self._last_kinds[slot] = kind
 
     def _batch(self, slot: int, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...]) -> int:
-        diffs = tuple(place for place in diffs if place in (event.after or ()))
+        diffs = tuple(ordinal for ordinal in diffs if ordinal in (event.after or ()))
         identity = (slot, event.operation, event.before, event.after, diffs)
         if identity not in self._batches:
             self._batches[identity] = len(self.shapes)
@@ -274,9 +281,9 @@ class TableRegister:
     def _image_columns(
         self, layout: RowLayout, present: Iterable[int], diffs: tuple[int, ...]
     ) -> Iterable[ImageColumn]:
-        wanted = wanted_columns(self._columns_wanted, layout.table)
+        wanted = wanted_columns(self.columns_wanted, layout.table)
         return (
-            ImageColumn(layout, ordinal, self._text, ordinal in diffs)
+            ImageColumn(layout, ordinal, self.text, ordinal in diffs)
             for ordinal in present
             if wanted(layout.names[ordinal])
         )
@@ -284,7 +291,7 @@ class TableRegister:
     def _add_columns(
         self, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...], shape: BatchShape | None
     ) -> int:
-        """Add the columns of both images; without a shape, with cells only for what names an epoch."""
+        """Add the columns of both images; without a shape, only the columns that name an epoch have cells."""
         first = self._columns.count
         cell = 0
         for image, present in enumerate((event.before, event.after)):
@@ -306,14 +313,14 @@ def reader_of(layout: RowLayout, ordinal: int, *, text: bool, diff: bool) -> Col
     Return the reader of a column of a table.
 
     Raises:
-        FormatError: Arrow has no place for it; the error names table and column.
+        FormatError: Arrow cannot hold its type; the error names table and column.
     """
     name = layout.names[ordinal]
     try:
         name.encode("utf-8")
         return ColumnReader.of(layout.codecs[ordinal], text=text, diff=diff)
     except UnicodeEncodeError:
-        message = "the name of a column is no text"
+        message = "the name of a column is not valid text"
         raise CorruptError(message, table=layout.table, column=f"@{ordinal + 1}") from None
     except FormatError as error:
         raise error.located(table=layout.table, column=name) from None
@@ -325,7 +332,7 @@ def table_id_of(body: bytes) -> int:
 
 
 def _key_of(kind: EventType, body: bytes) -> bytes:
-    """Return what tells kinds of the same type apart: the column count and the bitmaps."""
+    """Return the key of a rows event's kind: its column count and bitmaps."""
     cursor = Cursor(body)
     cursor.skip(8)
     if kind >= _FIRST_V2:

@@ -1,11 +1,11 @@
 """
-What NDB adds to a rows event: the user transaction's id, and whether the change is a conflict's consequence.
+The extra row info of NDB in a rows event: the id of the user transaction, and conflict flags.
 
 Layout of the block in a v2 rows event, little-endian:
 
     type     u8   0 = extra row info
     length   u8   of the block from here on, counting itself and the format
-    format   u8   0 = NDB; others belong to someone else and are passed over
+    format   u8   0 = NDB; other formats are ignored
     flags    u16  bit 0: transaction id follows, bit 1: conflict flags follow
     transaction id   u64
     conflict flags   u16
@@ -28,7 +28,7 @@ _HAS_CONFLICT_FLAGS = 2
 
 
 class ConflictFlag(IntFlag):
-    """What kind of operation a row event reports, apart from a plain change."""
+    """What the change of a rows event is, if it is not a plain one."""
 
     REFLECTED = 1
     REFRESH = 2
@@ -38,7 +38,7 @@ class ConflictFlag(IntFlag):
 @attrs.frozen
 class ExtraRowInfo:
     """
-    The NDB part of a rows event.
+    The extra row info of NDB.
 
     Attributes:
         transaction_id: Unsigned 64-bit id of the user transaction; None if it was not logged.
@@ -50,7 +50,7 @@ class ExtraRowInfo:
 
 
 def decode_extra_row_info(payload: bytes) -> ExtraRowInfo:
-    """Decode the payload of format 0; anything after the known fields is from a later version and ignored."""
+    """Decode the payload of format 0; bytes after the known fields are of later versions, and ignored."""
     cursor = Cursor(payload)
     present = cursor.uint(2)
     transaction_id = cursor.uint(8) if present & _HAS_TRANSACTION_ID else None

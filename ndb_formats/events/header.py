@@ -1,11 +1,11 @@
 """
-The common header of every event, and the Format_description event that opens a file.
+The header of every event, and the Format_description event at the start of a file.
 
     timestamp      u32  seconds since 1970
     type           u8
     server id      u32  the server on which the change was first made
     size           u32  of the whole event
-    next position  u32  where the next event starts in the file it was first written to
+    next position  u32  of the next event in the file that it was first written to
     flags          u16
 
 Source: MySQL `binlog_event.h` (`Log_event_header`), `control_events.h` (`Format_description_event`).
@@ -38,7 +38,7 @@ _FIRST_VERSION_WITH_CHECKSUMS = (5, 6, 1)
 
 @attrs.frozen
 class EventHeader:
-    """The common header; fields as in the module's table."""
+    """The header; fields as in the table above."""
 
     timestamp: int
     type_code: int
@@ -56,13 +56,13 @@ class EventHeader:
 @attrs.frozen
 class FormatDescription:
     """
-    What the first event says of all others.
+    The first event, which applies to all others.
 
     Attributes:
         server_version: Version text of the server that wrote the file.
         checksum: Checksum algorithm: 0 none, 1 CRC32.
         post_header_sizes: Size of each event type's fixed part, by type code minus 1.
-        created: When the server was started, if this file is its first since then; else 0.
+        created: When the server was started, if this is its first file since then; else 0.
     """
 
     server_version: str
@@ -102,7 +102,7 @@ def decode_format_description(body: bytes) -> FormatDescription:
     rest = cursor.rest()
     if _version_numbers(server_version) < _FIRST_VERSION_WITH_CHECKSUMS:
         return FormatDescription(server_version, CHECKSUM_ALG_OFF, rest, created)
-    # The algorithm and a checksum of this very event stand at its end, whether or not others have one.
+    # This event ends with the algorithm and a checksum of its own, even if the others have none.
     if len(rest) < 5:
         message = "ends before its checksum algorithm"
         raise CorruptError(message)
@@ -119,7 +119,7 @@ def encode_header(header: EventHeader) -> bytes:
 
 
 def encode_format_description(description: FormatDescription) -> bytes:
-    """Return the body of a Format_description event, up to its checksum; servers before 5.6.1 write none."""
+    """Return the body of a Format_description event, without the checksum (which servers before 5.6.1 do not write)."""
     version = description.server_version.encode("ascii", "surrogateescape").ljust(50, b"\0")
     head = _BINLOG_VERSION.to_bytes(2, "little") + version + description.created.to_bytes(4, "little")
     body = head + bytes([EVENT_HEADER_SIZE]) + description.post_header_sizes
@@ -127,7 +127,7 @@ def encode_format_description(description: FormatDescription) -> bytes:
 
 
 def has_checksum_algorithm(description: FormatDescription) -> bool:
-    """Whether the server knows checksums, so that this event ends with an algorithm and a checksum of its own."""
+    """Return whether the server knows checksums, so that this event ends with an algorithm and a checksum."""
     return _version_numbers(description.server_version) >= _FIRST_VERSION_WITH_CHECKSUMS
 
 

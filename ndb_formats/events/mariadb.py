@@ -1,11 +1,11 @@
 """
 MariaDB's compressed parts of events (``log_bin_compress``).
 
-    head     u8   bit 7 is set, bits 4 to 6 the algorithm (0 = zlib), bits 0 to 2 how many bytes the size takes
-    size     of the plain bytes, big-endian
-    data     zlib stream, until the end
+    head     u8   bit 7 set, bits 4 to 6 the algorithm (0 = zlib), bits 0 to 2 the number of bytes of the size
+    size     of the uncompressed bytes, big-endian
+    data     zlib stream, to the end
 
-In a rows event the images are compressed and what stands before them is not; in a query event the statement.
+In a rows event the images are compressed, and in a query event the statement; what comes before them is not.
 Source: MariaDB `log_event.cc` (`binlog_buf_compress`).
 """
 
@@ -25,10 +25,10 @@ MAX_PLAIN_BYTES = 1 << 30
 
 def uncompressed(data: bytes) -> bytes:
     """
-    Return the plain bytes of a compressed part.
+    Return the uncompressed bytes of a compressed part.
 
     Raises:
-        CorruptError: It is not of the form above, or not of the size given.
+        CorruptError: It does not have the form above, or not the size that it gives.
         UnsupportedError: The algorithm is not known.
     """
     cursor = Cursor(data)
@@ -42,7 +42,7 @@ def uncompressed(data: bytes) -> bytes:
         raise UnsupportedError(message)
     size = int.from_bytes(cursor.take(width), "big")
     if size > MAX_PLAIN_BYTES:
-        message = f"a compressed part is given as {size} bytes, more than a server would write"
+        message = f"a compressed part gives its size as {size} bytes, more than a server would write"
         raise CorruptError(message)
     stream = zlib.decompressobj()
     try:
@@ -51,6 +51,6 @@ def uncompressed(data: bytes) -> bytes:
         message = f"a compressed part cannot be decompressed: {error}"
         raise CorruptError(message) from error
     if len(plain) != size:
-        message = f"a compressed part is not of the {size} bytes that it gives"
+        message = f"a compressed part does not have the {size} bytes that it gives as its size"
         raise CorruptError(message)
     return plain

@@ -1,14 +1,14 @@
 """
-Query: a statement as text; in an NDB binlog only BEGIN, COMMIT and DDL.
+Query: a statement as text; in an NDB binlog BEGIN, COMMIT and DDL.
 
     thread id      u32
     seconds        u32  execution time
     database size  u8
     error code     u16
     status size    u16
-    status         variables of the session
+    status         session variables
     database       name, NUL
-    statement      until the end
+    statement      to the end
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ class QueryEvent:
     One statement.
 
     Attributes:
-        database: Database it ran in.
+        database: Database that it ran in.
         statement: Its text.
         thread_id: Connection that ran it.
-        seconds: How long it took.
-        error: Error number it ended with on the source.
-        status: Session variables, as they stand in the event.
+        seconds: Seconds that it took.
+        error: Error number on the source.
+        status: Session variables, as encoded in the event.
     """
 
     database: str

@@ -1,11 +1,11 @@
 """
-A row image: which columns a rows event carries of a row, and their values.
+A row image: the columns of a row that a rows event carries, and their values.
 
     null bits   one per column that is present, then
     values      of the columns that are present and not NULL, in column order
 
-An image keeps its bytes. Values are decoded when they are asked for, so a column of a type that
-cannot be decoded disturbs nobody who does not want it.
+An image keeps its bytes and decodes a value only on request, so a column that cannot be decoded does no harm to the
+others.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ndb_formats.types.values import ABSENT, Absent, MaybeValue, Value
 __all__ = ["RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
 
 
-# A JSON diff: four bytes of length, whatever the column's own prefix is.
+# A JSON diff has four bytes of length, whatever the length prefix of its column is.
 DIFF_CODEC = Codec(4, True, bytes, bytes)
 
 
@@ -39,7 +39,7 @@ class RowLayout:
 
     Attributes:
         table: ``database.table``.
-        names: Column names, ``@1`` and so on where neither the event nor a schema gives them.
+        names: Column names; ``@1`` and so on if neither the event nor a schema gives them.
         types: Wire type of each column.
         codecs: Codec of each column.
     """
@@ -56,11 +56,11 @@ class RowImage:
     One image.
 
     Attributes:
-        layout: How to read it.
-        present: Positions of the columns it carries, ascending.
-        payloads: Bytes of each of those; None is NULL.
-        partial: Those whose bytes are a JSON diff, not a value (after images of partial updates only).
-        spare_nulls: The null bits that stand for no column; servers differ in what they leave there.
+        layout: The layout of the table's rows.
+        present: Ordinals of the columns that it carries, ascending.
+        payloads: Bytes of each of those columns; None is NULL.
+        partial: Ordinals of the columns whose bytes are a JSON diff (after images of partial updates only).
+        spare_nulls: The unused null bits, which differ between servers.
     """
 
     layout: RowLayout = attrs.field(repr=False)
@@ -88,7 +88,7 @@ class RowImage:
         return self._decode(ordinal, self.payloads[self.present.index(ordinal)])
 
     def values(self) -> dict[int, Value]:
-        """Return the values of the columns that are present, by position."""
+        """Return the values of the columns that are present, by ordinal."""
         return {
             ordinal: self._decode(ordinal, payload)
             for ordinal, payload in zip(self.present, self.payloads, strict=True)
@@ -114,34 +114,34 @@ class RowImage:
 
 def take_image(cursor: Cursor, layout: RowLayout, present: tuple[int, ...], partial: tuple[int, ...] = ()) -> RowImage:
     """
-    Step over one image and return it.
+    Read one image.
 
     Args:
         cursor: Stands at the image's null bits.
-        layout: The table's layout.
-        present: Positions of the columns that the event's bitmap names.
-        partial: Those of which the image holds a JSON diff.
+        layout: The layout of the table's rows.
+        present: Ordinals of the columns in the event's bitmap.
+        partial: Ordinals of the columns that are JSON diffs.
 
     Raises:
         TruncatedError: The image is longer than the event.
     """
     nulls = int.from_bytes(cursor.take((len(present) + 7) // 8), "little")
     payloads: list[bytes | None] = []
-    for place, ordinal in enumerate(present):
-        if nulls >> place & 1:
+    for number, ordinal in enumerate(present):
+        if nulls >> number & 1:
             payloads.append(None)
             continue
         try:
-            taker = DIFF_CODEC if ordinal in partial else layout.codecs[ordinal]
-            payloads.append(taker.take(cursor))
+            codec = DIFF_CODEC if ordinal in partial else layout.codecs[ordinal]
+            payloads.append(codec.take(cursor))
         except FormatError as error:
             raise error.located(table=layout.table, column=layout.names[ordinal]) from None
     return RowImage(layout, present, tuple(payloads), partial, nulls >> len(present))
 
 
 def put_image(image: RowImage) -> bytes:
-    """Return the bytes of an image as they stand in a rows event; the inverse of `take_image`."""
-    nulls = sum(1 << place for place, payload in enumerate(image.payloads) if payload is None)
+    """Return the bytes of an image in a rows event; the inverse of `take_image`."""
+    nulls = sum(1 << number for number, payload in enumerate(image.payloads) if payload is None)
     nulls |= image.spare_nulls << len(image.present)
     values = (
         (DIFF_CODEC if ordinal in image.partial else image.layout.codecs[ordinal]).put(payload)
@@ -153,15 +153,15 @@ def put_image(image: RowImage) -> bytes:
 
 def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
     """
-    Join what the binlog says of a table with what its definition says.
+    Return the layout of a table's rows.
 
     Args:
-        table_map: The binlog's word, which decides how many bytes everything takes.
-        table: The definition: names, signs, character sets, members. Without it the event's own
-            metadata is used, as far as it goes.
+        table_map: Its Table_map event, which decides how many bytes each value has.
+        table: Its definition, for names, signs, character sets and members. Without it, the event's optional metadata
+            is used, as far as it goes.
 
     Raises:
-        SchemaError: The definition has other columns than the binlog.
+        SchemaError: The definition does not fit the event.
         CorruptError: The event's metadata names fewer columns than it has.
         UnsupportedError: The layout of a column type is not known.
     """
@@ -172,10 +172,10 @@ def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
 
 def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
     """
-    Join a table's definition with the wire types that a binlog gives its columns.
+    Return the layout of the rows of a table with these wire types.
 
     Raises:
-        SchemaError: The definition has other columns.
+        SchemaError: The definition does not fit the types.
     """
     if len(table.columns) != len(types):
         message = (
@@ -196,45 +196,45 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
     count = len(table_map.types)
     unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
     collations: Sequence[int | None] = table_map.collations or (None,) * count
-    names = table_map.names or tuple(f"@{place + 1}" for place in range(count))
+    names = table_map.names or tuple(f"@{ordinal + 1}" for ordinal in range(count))
     if len(names) < count:
-        message = f"has {count} columns, and its metadata names {len(names)}"
+        message = f"has {count} columns, but its metadata names {len(names)}"
         raise CorruptError(message, table=table_map.full_name)
     members = _members(table_map)
     codecs = tuple(
         codec_of(
             wire,
-            unsigned=unsigned[place],
-            charset=None if (collation := collations[place]) is None else charset_of(collation),
-            members=members.get(place, ()),
+            unsigned=unsigned[ordinal],
+            charset=None if (collation := collations[ordinal]) is None else charset_of(collation),
+            members=members.get(ordinal, ()),
         )
-        for place, wire in enumerate(table_map.types)
+        for ordinal, wire in enumerate(table_map.types)
     )
     return RowLayout(table_map.full_name, names, table_map.types, codecs)
 
 
 def _members(table_map: TableMap) -> dict[int, tuple[str, ...]]:
-    """Return the members of ENUM and SET columns, by position, where the event tells them."""
+    """Return the members of ENUM and SET columns, by ordinal, as far as the event has them."""
     metadata = decode_table_metadata(table_map.metadata)
     texts = {
         ColumnCode.ENUM: iter(metadata.enum_str_value or ()),
         ColumnCode.SET: iter(metadata.set_str_value or ()),
     }
-    places = [place for place, wire in enumerate(table_map.types) if wire.code in texts]
+    ordinals = [ordinal for ordinal, wire in enumerate(table_map.types) if wire.code in texts]
     collations: Sequence[int] = metadata.enum_and_set_column_charset or ()
     if metadata.enum_and_set_default_charset is not None:
-        collations = metadata.enum_and_set_default_charset.of(len(places))
+        collations = metadata.enum_and_set_default_charset.of(len(ordinals))
     members = {}
-    for place, collation in zip(places, collations, strict=False):
+    for ordinal, collation in zip(ordinals, collations, strict=False):
         charset = charset_of(collation) or "latin1"
-        names = next(texts[table_map.types[place].code], ())
-        members[place] = tuple(decode_text(name, charset) for name in names)
+        names = next(texts[table_map.types[ordinal].code], ())
+        members[ordinal] = tuple(decode_text(name, charset) for name in names)
     return members
 
 
 _STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)
 _BLOB_CODES = (ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB)
-# Type codes under which a declared type can travel.
+# The type codes that a column of a declared type can have.
 _CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
     "tinyint": (ColumnCode.TINY,),
     "smallint": (ColumnCode.SHORT,),

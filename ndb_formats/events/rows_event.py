@@ -3,13 +3,13 @@ Write_rows, Update_rows and Delete_rows, versions 1 and 2.
 
     table id          u48
     flags             u16
-    extra row info    u16 length counting itself, then blocks (v2 only)
+    extra row info    u16 length, which counts itself, then blocks (version 2 only)
     column count      packed integer
     columns before    bitmap: of the before image; of the after image for Write_rows
     columns after     bitmap: of the after image (Update_rows only)
-    rows              images, one after the other; two per row for Update_rows
+    rows              images; two per row for Update_rows
 
-Unused bits at the end of a bitmap are 1 and mean nothing.
+Unused bits at the end of a bitmap are 1.
 Source: MySQL `rows_event.h` (`Rows_event`).
 """
 
@@ -38,7 +38,7 @@ _PARTIAL_JSON_UPDATES = 1
 
 
 class Operation(IntEnum):
-    """What a row event does, numbered as in ``NDB$OP_TYPE`` of an exceptions table."""
+    """The operation of a rows event, numbered as in ``NDB$OP_TYPE`` of an exceptions table."""
 
     WRITE_ROW = 1
     UPDATE_ROW = 2
@@ -67,21 +67,21 @@ ROWS_EVENTS = frozenset(_KINDS)
 @attrs.frozen
 class RowsEvent:
     """
-    One rows event; its rows are read by `rows` once the table's layout is known.
+    One rows event; `rows` reads its rows, given the table's layout.
 
     Attributes:
-        table_id: The Table_map event it refers to.
+        table_id: Table id of the Table_map event that it refers to.
         operation: Write, update or delete.
-        extra: What NDB added; None if nothing.
+        extra: The extra row info of NDB; None if there is none.
         column_count: Columns of the table.
-        before: Positions of the columns of the before image; None for a write.
-        after: Positions of the columns of the after image; None for a delete.
+        before: Ordinals of the columns of the before image; None for a write.
+        after: Ordinals of the columns of the after image; None for a delete.
         body: The images.
         type: Type of the event.
-        flags: Flags as they stand in the event.
-        extra_bytes: All blocks of extra row info as they stand in the event, NDB's and others'.
-        spare_columns: The bits of the column bitmaps that stand for no column.
-        compressed: The images as they stand in a compressed event of MariaDB; None in all others.
+        flags: Flags of the event.
+        extra_bytes: All blocks of extra row info, of NDB and others, as encoded in the event.
+        spare_columns: The unused bits of the column bitmaps.
+        compressed: The compressed images of a compressed event of MariaDB; None for all others.
     """
 
     table_id: int
@@ -99,7 +99,7 @@ class RowsEvent:
 
     @property
     def statement_end(self) -> bool:
-        """Whether it is the last of its statement (NDB: of its epoch)."""
+        """Whether it is the last event of its statement (NDB: of its epoch)."""
         return bool(self.flags & _STATEMENT_END)
 
     def rows(self, layout: RowLayout) -> Iterator[tuple[RowImage | None, RowImage | None]]:
@@ -111,7 +111,7 @@ class RowsEvent:
             TruncatedError: The last image is cut short.
         """
         if self.column_count != len(layout.codecs):
-            message = f"has {self.column_count} columns, its Table_map {len(layout.codecs)}"
+            message = f"has {self.column_count} columns, but its Table_map event has {len(layout.codecs)}"
             raise CorruptError(message, table=layout.table)
         cursor = Cursor(self.body)
         while cursor.remaining:
@@ -120,22 +120,22 @@ class RowsEvent:
             after = None if self.after is None else take_image(cursor, layout, self.after, partial)
             yield before, after
             if not self.before and not self.after:
-                return  # an image of no columns takes no bytes: without this the loop would not end
+                return  # images without columns have no bytes: without this the loop would not end
 
     def _partial(self, cursor: Cursor, layout: RowLayout) -> tuple[int, ...]:
         """
         Read which columns of the after image are JSON diffs.
 
-        There is one bit per JSON column of the table, whether or not the image has it.
+        There is a bit for every JSON column of the table, even if it is not in the image.
         """
         if self.type is not EventType.PARTIAL_UPDATE_ROWS_EVENT:
             return ()
         options = cursor.packed()
         if not options & _PARTIAL_JSON_UPDATES:
             return ()
-        documents = [place for place, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
+        documents = [ordinal for ordinal, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
         chosen = bits(cursor.take((len(documents) + 7) // 8), len(documents))
-        return tuple(place for place, here in zip(documents, chosen, strict=True) if here)
+        return tuple(ordinal for ordinal, here in zip(documents, chosen, strict=True) if here)
 
 
 def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:
@@ -181,13 +181,13 @@ def encode_rows_event(event: RowsEvent) -> bytes:
     parts.append(packed(event.column_count))
     bitmaps = [columns for columns in (event.before, event.after) if columns is not None]
     for columns, spare in zip(bitmaps, event.spare_columns, strict=False):
-        number = sum(1 << place for place in columns) | spare << event.column_count
+        number = sum(1 << ordinal for ordinal in columns) | spare << event.column_count
         parts.append(number.to_bytes((event.column_count + 7) // 8, "little"))
     return b"".join([*parts, event.body if event.compressed is None else event.compressed])
 
 
 def encode_rows(event: RowsEvent, rows: Iterable[tuple[RowImage | None, RowImage | None]]) -> bytes:
-    """Return the images of rows as they stand in an event's body."""
+    """Return the bytes of the images of rows."""
     return b"".join(part for before, after in rows for part in _row_parts(event, before, after))
 
 
@@ -197,8 +197,8 @@ def _row_parts(event: RowsEvent, before: RowImage | None, after: RowImage | None
     if after is None:
         return
     if event.type is EventType.PARTIAL_UPDATE_ROWS_EVENT:
-        documents = [place for place, wire in enumerate(after.layout.types) if wire.code is ColumnCode.JSON]
-        chosen = sum(1 << number for number, place in enumerate(documents) if place in after.partial)
+        documents = [ordinal for ordinal, wire in enumerate(after.layout.types) if wire.code is ColumnCode.JSON]
+        chosen = sum(1 << number for number, ordinal in enumerate(documents) if ordinal in after.partial)
         yield packed(_PARTIAL_JSON_UPDATES if after.partial else 0)
         if after.partial:
             yield chosen.to_bytes((len(documents) + 7) // 8, "little")
@@ -206,13 +206,13 @@ def _row_parts(event: RowsEvent, before: RowImage | None, after: RowImage | None
 
 
 def _columns(cursor: Cursor, count: int) -> tuple[tuple[int, ...], int]:
-    """Return the columns that a bitmap names, and its bits beyond the last column."""
+    """Return the columns of a bitmap, and its unused bits."""
     number = int.from_bytes(cursor.take((count + 7) // 8), "little")
-    return tuple(place for place in range(count) if number >> place & 1), number >> count
+    return tuple(ordinal for ordinal in range(count) if number >> ordinal & 1), number >> count
 
 
 def _extra(cursor: Cursor) -> ExtraRowInfo | None:
-    """Return the NDB block; blocks of partitioned tables and of other formats are passed over."""
+    """Return the block of NDB; blocks of partitioned tables and of other formats are skipped."""
     found = None
     while cursor.remaining:
         kind = cursor.uint(1)
@@ -223,7 +223,7 @@ def _extra(cursor: Cursor) -> ExtraRowInfo | None:
             if block_format == _NDB_FORMAT:
                 found = decode_extra_row_info(payload)
         elif kind == _PARTITION:
-            cursor.skip(2)  # updates carry two numbers; the rest of the block is theirs alone
+            cursor.skip(2)  # one partition, two for updates, and nothing after them
             cursor.skip(cursor.remaining)
         else:
             message = f"extra row info of unknown type {kind}"

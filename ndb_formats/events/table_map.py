@@ -1,5 +1,5 @@
 """
-Table_map: which table the following rows events are about, and the type of each column.
+Table_map: the table of the rows events that refer to it, and the types of its columns.
 
     table id          u48
     flags             u16
@@ -9,7 +9,7 @@ Table_map: which table the following rows events are about, and the type of each
     column types      one type code per column
     metadata          packed length, then 0 to 2 bytes per column
     nullable columns  one bit per column
-    optional metadata type u8, packed length, value; until the end
+    optional metadata see `ndb_formats.events.table_metadata`
 
 Source: MySQL `rows_event.h` (`Table_map_event`).
 """
@@ -22,14 +22,10 @@ import attrs
 
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
+from ndb_formats.events.table_metadata import MetadataField
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
 __all__ = ["TableMap", "bits", "decode_table_map", "encode_table_map"]
-
-_SIGNEDNESS = 1
-_DEFAULT_CHARSET = 2
-_COLUMN_CHARSET = 3
-_COLUMN_NAME = 4
 
 _NUMERIC = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
@@ -38,7 +34,7 @@ _NUMERIC = frozenset(
 _CHARACTER = frozenset(
     {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.TINY_BLOB}
     | {ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
-    | {ColumnCode.VECTOR}  # has a collation in the event, that of bytes
+    | {ColumnCode.VECTOR}  # its collation in the event is `binary`
 )
 
 
@@ -53,12 +49,12 @@ class TableMap:
         table: Table name.
         types: Wire type of each column.
         nullable: Per column, whether it may be NULL.
-        unsigned: Per column, whether it is UNSIGNED; None if the event does not say.
-        collations: Per column, the collation number of its text, or None; None in all if the event does not say.
-        names: Column names; None if the event does not say.
-        flags: Flags as they stand in the event.
-        metadata: The optional metadata as it stands in the event (see `ndb_formats.events.table_metadata`).
-        spare_nullable: The bits of the bitmap of nullable columns that stand for no column.
+        unsigned: Per column, whether it is UNSIGNED; None if that is not in the event.
+        collations: Per column, the collation number of its text, or None; None if that is not in the event.
+        names: Column names; None if they are not in the event.
+        flags: Flags of the event.
+        metadata: The optional metadata, as encoded in the event (see `ndb_formats.events.table_metadata`).
+        spare_nullable: The unused bits of the bitmap of nullable columns.
     """
 
     table_id: int
@@ -80,9 +76,9 @@ class TableMap:
 
 
 def bits(data: bytes, count: int) -> tuple[bool, ...]:
-    """Return the first `count` bits of a bitmap, lowest bit of each byte first."""
+    """Return the first `count` bits of a bitmap, the lowest bit of each byte first."""
     number = int.from_bytes(data, "little")
-    return tuple(bool(number >> place & 1) for place in range(count))
+    return tuple(bool(number >> bit & 1) for bit in range(count))
 
 
 def decode_table_map(body: bytes) -> TableMap:
@@ -120,7 +116,7 @@ def decode_table_map(body: bytes) -> TableMap:
 def encode_table_map(table_map: TableMap) -> bytes:
     """Return the body of a Table_map event; the inverse of `decode_table_map`."""
     codes, metadata = put_wire_types(table_map.types)
-    nullable = sum(1 << place for place, may in enumerate(table_map.nullable) if may)
+    nullable = sum(1 << position for position, may in enumerate(table_map.nullable) if may)
     nullable |= table_map.spare_nullable << len(table_map.types)
     return b"".join(
         [
@@ -141,17 +137,17 @@ def _name(name: str) -> bytes:
 
 
 def _with_metadata(table_map: TableMap, cursor: Cursor) -> TableMap:
-    """Add the optional metadata that decides how values are read; the rest is stepped over."""
+    """Add the optional metadata that decides how values are read; all other fields are skipped."""
     while cursor.remaining:
         kind = cursor.uint(1)
         value = Cursor(cursor.take(cursor.packed()))
-        if kind == _SIGNEDNESS:
+        if kind == MetadataField.SIGNEDNESS:
             table_map = attrs.evolve(table_map, unsigned=_signedness(value, table_map.types))
-        elif kind == _DEFAULT_CHARSET:
+        elif kind == MetadataField.DEFAULT_CHARSET:
             table_map = attrs.evolve(table_map, collations=_default_charset(value, table_map.types))
-        elif kind == _COLUMN_CHARSET:
+        elif kind == MetadataField.COLUMN_CHARSET:
             table_map = attrs.evolve(table_map, collations=_column_charsets(value, table_map.types))
-        elif kind == _COLUMN_NAME:
+        elif kind == MetadataField.COLUMN_NAME:
             table_map = attrs.evolve(table_map, names=_column_names(value))
     return table_map
 
@@ -164,25 +160,25 @@ def _column_names(value: Cursor) -> tuple[str, ...]:
 
 
 def _signedness(value: Cursor, types: Sequence[WireType]) -> tuple[bool, ...]:
-    """One bit per numeric column, highest bit of each byte first."""
+    """Read one bit per numeric column, the highest bit of each byte first."""
     data = value.take((sum(wire.code in _NUMERIC for wire in types) + 7) // 8)
-    unsigned, place = [], 0
+    unsigned, position = [], 0
     for wire in types:
         if wire.code in _NUMERIC:
-            unsigned.append(bool(data[place // 8] >> (7 - place % 8) & 1))
-            place += 1
+            unsigned.append(bool(data[position // 8] >> (7 - position % 8) & 1))
+            position += 1
         else:
             unsigned.append(False)
     return tuple(unsigned)
 
 
 def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
-    """One collation for all character columns, then (character column, collation) for each that differs."""
+    """Read one collation for all character columns, then a character column and a collation for each that differs."""
     default = value.packed()
     others = {}
     while value.remaining:
-        place = value.packed()
-        others[place] = value.packed()
+        position = value.packed()
+        others[position] = value.packed()
     character = 0
     collations: list[int | None] = []
     for wire in types:

@@ -1,7 +1,7 @@
 """
-Optional metadata of a Table_map event: what ``binlog_row_metadata`` adds to the types.
+The optional metadata of a Table_map event, which ``binlog_row_metadata`` chooses.
 
-Fields stand one after the other, each as type u8, packed length, value:
+Every field has a type (u8), a packed length and a value:
 
     1   SIGNEDNESS                     a bit per numeric column: UNSIGNED
     2   DEFAULT_CHARSET                packed collation, then packed (column, collation) of those that differ
@@ -17,11 +17,11 @@ Fields stand one after the other, each as type u8, packed length, value:
     12  COLUMN_VISIBILITY              a bit per column: visible
     13  VECTOR_DIMENSIONALITY          packed maximum of elements per VECTOR column
 
-Bits start at the highest of each byte. Character columns are those of the CHAR, VARCHAR, TEXT and
-BLOB types, and VECTOR. With ``binlog_row_metadata=MINIMAL`` only 1, 2, 3, 7 and 13 are written.
+Bits start at the highest of each byte. Character columns are those of the CHAR, VARCHAR, TEXT and BLOB types, and
+VECTOR. With ``binlog_row_metadata=MINIMAL`` only 1, 2, 3, 7 and 13 are written.
 
-Choices: what a field says is kept as it stands, not per column of the table, so that it can be decoded
-without the table's types and encoded to the same bytes; the last byte of bits therefore counts in full.
+Choices: values are kept as in the event, not per column of the table, so that fields can be decoded without the table's
+types and encoded to the same bytes. For the same reason all bits of the last byte are kept.
 
 Source: MySQL `rows_event.h` (`Table_map_event`), `log_event.cc` (`init_metadata_fields`).
 """
@@ -41,7 +41,7 @@ __all__ = ["DefaultCharset", "MetadataField", "TableMetadata", "decode_table_met
 
 
 class MetadataField(IntEnum):
-    """Type of a field, spelled as the server spells it."""
+    """Type of a field, spelled as in the server's source."""
 
     SIGNEDNESS = 1
     DEFAULT_CHARSET = 2
@@ -61,11 +61,11 @@ class MetadataField(IntEnum):
 @attrs.frozen
 class DefaultCharset:
     """
-    Collations, most of them the same.
+    Collations of columns, given by a default and exceptions.
 
     Attributes:
-        default: Collation number of every column that `others` does not name.
-        others: Column, counted among those of its kind, and its collation number.
+        default: Collation number of all columns that are not in `others`.
+        others: Columns, by their number among those of their kind, each with its collation number.
     """
 
     default: int
@@ -74,13 +74,13 @@ class DefaultCharset:
     def of(self, count: int) -> tuple[int, ...]:
         """Return the collation numbers of the first `count` columns."""
         others = dict(self.others)
-        return tuple(others.get(place, self.default) for place in range(count))
+        return tuple(others.get(number, self.default) for number in range(count))
 
 
 @attrs.frozen
 class TableMetadata:
     """
-    The optional metadata; an attribute is None if its field was not written.
+    The optional metadata; an attribute is None if its field is not in the event.
 
     Attributes:
         signedness: Whether a numeric column is UNSIGNED.
@@ -91,13 +91,14 @@ class TableMetadata:
         enum_str_value: Members of each ENUM column, in its own character set.
         geometry_type: Kind of each GEOMETRY column.
         simple_primary_key: Columns of the primary key, from 0, in the order of the key.
-        primary_key_with_prefix: Those, each with the characters of it that count; 0 if all do.
+        primary_key_with_prefix: Columns of the primary key, each with the length of its prefix in characters; 0 for the
+            whole column.
         enum_and_set_default_charset: Collations of the ENUM and SET columns.
         enum_and_set_column_charset: Collations of the ENUM and SET columns, one by one.
         column_visibility: Whether a column is visible.
         vector_dimensionality: Maximum of elements of each VECTOR column.
-        unknown: Fields of later versions, type and bytes.
-        order: Types of the fields in the order in which they stand; those not named come after them.
+        unknown: Type and bytes of fields of later versions.
+        order: Types of the fields in the order of the event; fields that are not in it are encoded after those.
     """
 
     signedness: tuple[bool, ...] | None = None
@@ -118,7 +119,7 @@ class TableMetadata:
 
     @property
     def primary_key(self) -> tuple[tuple[int, int], ...]:
-        """Columns of the primary key, each with the characters of it that count (0: all); empty if not said."""
+        """Columns of the primary key, each with its prefix length (0: the whole column); empty if not in the event."""
         return self.primary_key_with_prefix or tuple((column, 0) for column in self.simple_primary_key or ())
 
 
@@ -131,8 +132,8 @@ def decode_table_metadata(data: bytes) -> TableMetadata:
     Decode the optional metadata.
 
     Raises:
-        TruncatedError: A field or what it holds ends too early.
-        CorruptError: A field stands twice.
+        TruncatedError: A field ends too early.
+        CorruptError: A field is there twice.
     """
     cursor = Cursor(data)
     known: dict[str, Any] = {}
@@ -142,7 +143,7 @@ def decode_table_metadata(data: bytes) -> TableMetadata:
         kind = cursor.uint(1)
         value = cursor.take(cursor.packed())
         if kind in order:
-            message = f"field {kind} of a table's metadata stands twice"
+            message = f"field {kind} of a table's metadata is there twice"
             raise CorruptError(message)
         order.append(kind)
         if kind in _CODECS:
@@ -170,12 +171,12 @@ def _values(metadata: TableMetadata) -> Iterator[tuple[int, bytes]]:
 
 
 def _bits(cursor: Cursor) -> tuple[bool, ...]:
-    return tuple(bool(byte >> place & 1) for byte in cursor.rest() for place in range(7, -1, -1))
+    return tuple(bool(byte >> bit & 1) for byte in cursor.rest() for bit in range(7, -1, -1))
 
 
 def _put_bits(values: Sequence[bool]) -> bytes:
     size = (len(values) + 7) // 8
-    number = sum(1 << (8 * size - 1 - place) for place, value in enumerate(values) if value)
+    number = sum(1 << (8 * size - 1 - bit) for bit, value in enumerate(values) if value)
     return number.to_bytes(size, "big")
 
 

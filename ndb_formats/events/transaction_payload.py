@@ -1,8 +1,8 @@
 """
 Transaction_payload: the events of a whole transaction, compressed (``binlog_transaction_compression``).
 
-    fields    type packed, length packed, value packed; until a type of 0, which has no length
-    payload   events with headers and without checksums, one after the other, compressed
+    fields    packed type, packed length, packed value; a type of 0 ends them and has no length
+    payload   compressed events, with headers and without checksums
 
 Source: MySQL `codecs/binary.cpp` (`Transaction_payload`).
 """
@@ -23,7 +23,7 @@ __all__ = ["MAX_PAYLOAD_BYTES", "TransactionPayload", "decode_transaction_payloa
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 _ZSTD, _NONE = 0, 255
-# A server refuses to decompress more than this too (its largest max_allowed_packet).
+# The largest max_allowed_packet of the server, which does not decompress more either.
 MAX_PAYLOAD_BYTES = 1 << 30
 
 
@@ -34,8 +34,8 @@ class TransactionPayload:
 
     Attributes:
         compression: 0 is zstd, 255 none.
-        uncompressed_size: Bytes of its events, as the event says.
-        data: The payload as it stands in the file.
+        uncompressed_size: Bytes of its events, as given in the event.
+        data: The payload, still compressed.
     """
 
     compression: int
@@ -47,7 +47,7 @@ class TransactionPayload:
         Yield header and body of each event inside.
 
         Raises:
-            CorruptError: The payload cannot be decompressed, or is not of the size given.
+            CorruptError: The payload cannot be decompressed, or does not have the size given.
             TruncatedError: Its last event is cut short.
             UnsupportedError: It is compressed in an unknown way.
         """
@@ -55,7 +55,7 @@ class TransactionPayload:
         while cursor.remaining:
             header = decode_header(cursor.take(EVENT_HEADER_SIZE))
             if header.size < EVENT_HEADER_SIZE:
-                message = f"an event inside gives its size as {header.size} bytes, less than its own header"
+                message = f"an event inside gives its size as {header.size} bytes, which is less than its header"
                 raise CorruptError(message)
             yield header, cursor.take(header.size - EVENT_HEADER_SIZE)
 
@@ -66,17 +66,19 @@ class TransactionPayload:
             message = f"compression type {self.compression} is not known"
             raise UnsupportedError(message)
         if self.uncompressed_size > MAX_PAYLOAD_BYTES:
-            message = f"its payload is given as {self.uncompressed_size} bytes, more than a server would write"
+            message = (
+                f"it gives the size of its payload as {self.uncompressed_size} bytes, more than a server would write"
+            )
             raise CorruptError(message)
         try:
-            # One byte more than expected is asked for, so that a longer payload shows.
+            # One byte more than expected, to notice a longer payload.
             with zstandard.ZstdDecompressor().stream_reader(self.data, read_across_frames=True) as stream:
                 plain = stream.read(self.uncompressed_size + 1)
         except zstandard.ZstdError as error:
             message = f"its payload cannot be decompressed: {error}"
             raise CorruptError(message) from error
         if len(plain) != self.uncompressed_size:
-            message = f"its payload is not of the {self.uncompressed_size} bytes that it gives"
+            message = f"its payload does not have the {self.uncompressed_size} bytes that it gives as its size"
             raise CorruptError(message)
         return plain
 
@@ -86,7 +88,7 @@ def decode_transaction_payload(body: bytes) -> TransactionPayload:
     Decode the body of a Transaction_payload event.
 
     Raises:
-        CorruptError: Its fields contradict each other.
+        CorruptError: The payload does not have the size given.
         TruncatedError: The body ends too early.
     """
     cursor = Cursor(body)
@@ -97,13 +99,13 @@ def decode_transaction_payload(body: bytes) -> TransactionPayload:
             fields[kind] = value.packed()
     data = cursor.rest()
     if fields.get(_PAYLOAD_SIZE, len(data)) != len(data):
-        message = f"its payload has {len(data)} bytes, its header says {fields[_PAYLOAD_SIZE]}"
+        message = f"its payload has {len(data)} bytes, but it gives {fields[_PAYLOAD_SIZE]}"
         raise CorruptError(message)
     return TransactionPayload(fields.get(_COMPRESSION, _NONE), fields.get(_UNCOMPRESSED_SIZE, len(data)), data)
 
 
 def encode_transaction_payload(payload: TransactionPayload) -> bytes:
-    """Return the body of a Transaction_payload event; the compressed bytes stay as they were read."""
+    """Return the body of a Transaction_payload event; the payload is not compressed again."""
     fields = b"".join(
         packed(kind) + packed(len(value)) + value
         for kind, value in (

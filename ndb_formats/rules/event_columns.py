@@ -1,9 +1,9 @@
 """
-What the rules of logging answer, and what they share: which columns count as written.
+The columns of an event, and the columns that a statement writes.
 
-A statement writes more than it names: a generated column is computed again when a column that it is
-made of is written, and so is an ON UPDATE CURRENT_TIMESTAMP column whenever the row is.
-Source: MySQL's `TABLE::mark_generated_columns` and `COPY_INFO`; recorded for both engines.
+A statement writes more columns than it names: ON UPDATE CURRENT_TIMESTAMP columns, and generated columns that depend on
+a written one.
+Source: MySQL's `TABLE::mark_generated_columns` and `COPY_INFO`; recorded for NDB and InnoDB.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ __all__ = ["EventColumns", "ordered", "stored_columns", "updated_columns"]
 @attrs.frozen
 class EventColumns:
     """
-    Which columns one row event carries.
+    The columns of one rows event.
 
     Attributes:
-        operation: The operation as logged, which need not be what the statement did.
-        before: Positions of the columns of the before image, ascending; None for a write.
-        after: Positions of the columns of the after image, ascending; None for a delete.
+        operation: The operation as logged, which can differ from that of the statement.
+        before: Ordinals of the columns of the before image, ascending; None for a write.
+        after: Ordinals of the columns of the after image, ascending; None for a delete.
     """
 
     operation: Operation
@@ -35,29 +35,29 @@ class EventColumns:
 
 
 def ordered(columns: Collection[int]) -> tuple[int, ...]:
-    """Return column positions as an event names them: ascending."""
+    """Return ordinals of columns in ascending order, as in an event."""
     return tuple(sorted(columns))
 
 
 def stored_columns(table: Table) -> frozenset[int]:
-    """Return the positions of all columns but virtual generated ones, which no engine stores."""
-    return frozenset(place for place, column in enumerate(table.columns) if column.generated != "virtual")
+    """Return the ordinals of all columns but virtual generated ones, which are not stored."""
+    return frozenset(ordinal for ordinal, column in enumerate(table.columns) if column.generated != "virtual")
 
 
 def updated_columns(table: Table, written: Collection[int]) -> frozenset[int]:
     """
-    Return the positions of the columns that an update writes, virtual ones among them.
+    Return the ordinals of the columns that an update writes, virtual ones included.
 
     Args:
         table: The table.
-        written: Positions of the columns that the statement sets.
+        written: Ordinals of the columns that the statement sets.
     """
     updated = set(written)
     if updated:
-        updated |= {place for place, column in enumerate(table.columns) if column.on_update}
-    names = {table.columns[place].name for place in updated}
-    for place, column in enumerate(table.columns):  # a generated column can only be made of earlier generated ones
+        updated |= {ordinal for ordinal, column in enumerate(table.columns) if column.on_update}
+    names = {table.columns[ordinal].name for ordinal in updated}
+    for ordinal, column in enumerate(table.columns):  # a generated column depends on no later generated column
         if names.intersection(column.depends_on):
-            updated.add(place)
+            updated.add(ordinal)
             names.add(column.name)
     return frozenset(updated)

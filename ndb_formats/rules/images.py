@@ -1,8 +1,8 @@
 """
-The images that a change of a row would be logged with, under any format, without a server.
+The images with which a change of a row is logged, under any setting.
 
-NDB tables are logged by their binlog type and other tables by ``binlog_row_image``; each ignores what rules the
-other, and `Images.ignores` says so.
+NDB tables follow their binlog type and other tables ``binlog_row_image``; neither is affected by the setting of the
+other, and `Images.ignores` names that setting.
 """
 
 from __future__ import annotations
@@ -16,29 +16,21 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, stored_columns
 from ndb_formats.rules.row_image_rules import RowImageRule, image_columns
-from ndb_formats.rules.update_format import (
-    BINLOG_TYPES,
-    UpdateFormat,
-    effective_format,
-    is_ndb,
-    key_change,
-    ndb_columns,
-)
-from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.rules.update_format import UpdateFormat, effective_format, is_ndb, key_change, ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, Absent, Value
 
-__all__ = ["Images", "LoggedImages", "Logging", "Row", "format_table", "images"]
+__all__ = ["Images", "LoggedImages", "Logging", "Row", "images"]
 
-# A row is given as an image that holds all its columns, or as values by position.
+# A row: an image with all columns, or values by ordinal.
 Row = RowImage | Mapping[int, Value]
 
 
 @attrs.frozen
 class Logging:
     """
-    What a server is told of logging rows; which of the two counts is for the table's engine to say.
+    The settings of a server for the logging of rows; the engine of a table decides which applies.
 
     Attributes:
         update_format: The format of NDB tables.
@@ -51,7 +43,7 @@ class Logging:
 
 @attrs.frozen
 class LoggedImages:
-    """One row event: the operation as logged and its images; None is an image that the operation has not."""
+    """One rows event: the operation as logged, and its images; None if the operation has no such image."""
 
     operation: Operation
     before: RowImage | None
@@ -61,11 +53,11 @@ class LoggedImages:
 @attrs.frozen
 class Images:
     """
-    What one change of one row is logged as.
+    The events of one change of one row.
 
     Attributes:
-        events: The events in order: none if it is not logged, two if it gives the row another key under NDB.
-        ruled_by: The setting that decided, ``binlog_type`` or ``binlog_row_image``.
+        events: The events in order: none if it is not logged, two if it changes the primary key under NDB.
+        ruled_by: The setting that applies, ``binlog_type`` or ``binlog_row_image``.
         ignores: The setting that has no effect on this table, and why.
     """
 
@@ -90,15 +82,15 @@ def images(
     Return the images that a change is logged with.
 
     Args:
-        table: The table; its engine decides which rule counts.
-        layout: How its rows are encoded.
-        before: The whole row before it; None for an insert.
-        after: The whole row after it; None for a delete.
-        written: Positions of the columns that the statement names (insert) or sets (update).
+        table: The table.
+        layout: The layout of its rows.
+        before: The whole row before the change; None for an insert.
+        after: The whole row after the change; None for a delete.
+        written: Ordinals of the columns that the statement names (insert) or sets (update).
         logging: The server's settings.
 
     Raises:
-        SchemaError: There is no row at all, or a row lacks a column that is logged.
+        SchemaError: There is neither row, or a row lacks a column that is logged.
     """
     rows = _encoded(layout, before), _encoded(layout, after)
     if rows == (None, None):
@@ -123,21 +115,21 @@ def _encoded(layout: RowLayout, row: Row | None) -> _Payloads | None:
         return None
     if isinstance(row, RowImage):
         return dict(zip(row.present, row.payloads, strict=True))
-    return {place: None if value is None else layout.codecs[place].encode(value) for place, value in row.items()}
+    return {ordinal: None if value is None else layout.codecs[ordinal].encode(value) for ordinal, value in row.items()}
 
 
 def _image(layout: RowLayout, row: _Payloads | None, present: tuple[int, ...] | None) -> RowImage | None:
     if present is None:
         return None
-    payloads = [_payload(layout, row or {}, place) for place in present]
+    payloads = [_payload(layout, row or {}, ordinal) for ordinal in present]
     return RowImage(layout, present, tuple(payloads))
 
 
-def _payload(layout: RowLayout, row: _Payloads, place: int) -> bytes | None:
-    payload: bytes | Absent | None = row.get(place, ABSENT)
+def _payload(layout: RowLayout, row: _Payloads, ordinal: int) -> bytes | None:
+    payload: bytes | Absent | None = row.get(ordinal, ABSENT)
     if payload is ABSENT:
-        message = "the row has no value of this column, and it is logged"
-        raise SchemaError(message, table=layout.table, column=layout.names[place])
+        message = "the row has no value of this column, which is logged"
+        raise SchemaError(message, table=layout.table, column=layout.names[ordinal])
     return payload
 
 
@@ -152,10 +144,10 @@ def _ndb_events(
 ) -> tuple[EventColumns, ...]:
     if before is not None and after is not None:
         if not written:
-            return ()  # SET c = c, which the server finds out before it asks NDB
-        old, new = ([row.get(place) for place in table.key_ordinals] for row in (before, after))
+            return ()  # SET c = c: the server does not pass it to NDB
+        old, new = ([row.get(ordinal) for ordinal in table.key_ordinals] for row in (before, after))
         if old != new:
-            key = [table.columns[place] for place in table.key_ordinals]
+            key = [table.columns[ordinal] for ordinal in table.key_ordinals]
             if key_of(key, old) != key_of(key, new):
                 return key_change(rule, table)
             written = stored_columns(table)
@@ -167,51 +159,5 @@ def _other_events(
     table: Table, before: _Payloads | None, after: _Payloads | None, written: Collection[int], rule: RowImageRule
 ) -> tuple[EventColumns, ...]:
     if before == after:
-        return ()  # other engines compare the rows and log no update that changes nothing
+        return ()  # other engines do not log an update that changes nothing
     return (image_columns(rule, table, _operation(before, after), written),)
-
-
-# -----------------------------------------------------------------------------------------------------------
-# The table of formats
-# -----------------------------------------------------------------------------------------------------------
-
-_EXAMPLE = parse_create_table(
-    "CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), price DECIMAL(8,2), note TEXT) ENGINE=NDB"
-)
-_INSERTED, _UPDATED = ("id", "name"), ("price",)
-_STATEMENTS = (
-    (Operation.WRITE_ROW, "INSERT INTO item (id, name)", _INSERTED),
-    (Operation.UPDATE_ROW, "UPDATE item SET price", _UPDATED),
-    (Operation.DELETE_ROW, "DELETE FROM item", ()),
-)
-
-
-def format_table() -> str:
-    """Return what each format logs of three statements on one small table, as a Markdown table."""
-    head = ["format", *(f"`{statement}`" for _, statement, _ in _STATEMENTS)]
-    lines = [head, ["---"] * len(head)]
-    for row in BINLOG_TYPES:
-        if row.names:
-            rule = effective_format(row.number)
-            events = [ndb_columns(rule, _EXAMPLE, kind, _places(names)) for kind, _, names in _STATEMENTS]
-            lines.append([f"{row.number} {row.name}", *(_cell(event) for event in events)])
-    other = attrs.evolve(_EXAMPLE, engine="INNODB")
-    for image in RowImageRule:
-        columns = [image_columns(image, other, kind, _places(names)) for kind, _, names in _STATEMENTS]
-        lines.append([f"binlog_row_image={image.value}", *(_cell(event) for event in columns)])
-    return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def _places(names: tuple[str, ...]) -> list[int]:
-    return [_EXAMPLE.ordinal(name) for name in names]
-
-
-def _cell(event: EventColumns | None) -> str:
-    if event is None:
-        return "nothing"
-    parts = [
-        f"{label} {', '.join(_EXAMPLE.columns[place].name for place in places)}"
-        for label, places in (("BI", event.before), ("AI", event.after))
-        if places is not None
-    ]
-    return f"{event.operation.name}: {'; '.join(parts)}"

@@ -1,13 +1,13 @@
 """
-How NDB logs the changes of a table: ``binlog_type`` of `mysql.ndb_replication`, else three server options.
+How NDB logs the changes of a table: by ``binlog_type`` in `mysql.ndb_replication`, else by three server options.
 
-`BINLOG_TYPES` is the one table of what each type means; `ndb_columns` says which columns an event then carries.
+`BINLOG_TYPES` is the table of what each type means; `ndb_columns` gives the columns of an event.
 
-Choices, where nothing is recorded:
-    - Types 5 and 10, which the server takes without knowing them, set no flag. No flag is updated-only and
-      update-as-write, whatever the server options say.
-    - A key column under a ``_bin`` collation, an ENUM or a SET counts as compared byte by byte.
-    - A blob that an update does not write is in no image of a table without a primary key either.
+Choices, where there is no recording:
+    - Types 5 and 10, which the server accepts without knowing them, set no flag. That means updated-only and
+      update-as-write, whatever the server options are.
+    - A key column with a ``_bin`` collation, an ENUM or a SET compares byte by byte.
+    - Even without a primary key, no image carries a blob that an update does not write.
 """
 
 from __future__ import annotations
@@ -44,9 +44,10 @@ class UpdateFormat:
 
     Attributes:
         logged: Whether they are logged at all.
-        updated_only: An update's images hold the written columns and the key, not all columns.
+        updated_only: The images of an update have the written columns and the key, not all columns.
         as_write: An update is logged as a write, which has no before image.
-        minimal: An update's before image holds the key alone, and its after image leaves the key out.
+        minimal: The before image of an update has only the key; its after image leaves out the key, but for
+            columns of which two different values can be equal (text whose collation is not ``_bin``).
     """
 
     logged: bool = True
@@ -62,8 +63,8 @@ class BinlogType:
 
     Attributes:
         number: The number in `mysql.ndb_replication`.
-        names: Its names in the manual, the server's source and its change history, without the ``NBT_`` before each.
-        format: What it means; None is what the server options say.
+        names: Its names in the manual, the server's source and its release notes, without the prefix ``NBT_``.
+        format: What it means; None for what the server options give.
     """
 
     number: int
@@ -72,7 +73,7 @@ class BinlogType:
 
     @property
     def name(self) -> str:
-        """The name to print; empty if it has none."""
+        """Its name in the manual; empty if it has none."""
         return self.names[0] if self.names else ""
 
 
@@ -102,10 +103,10 @@ def parse_binlog_type(value: str | int | None) -> int:
     Return the number of a binlog type.
 
     Args:
-        value: A number, a name in any of its spellings and in any case, or NULL, which is type 0.
+        value: A number, one of its names in any letter case, or NULL, which is type 0.
 
     Raises:
-        SettingError: There is no such type; the message lists those there are.
+        SettingError: There is no such type; the message lists the types.
     """
     text = "0" if value is None else str(value).strip().upper().replace("-", "_")
     if text == "NULL":
@@ -120,7 +121,7 @@ def parse_binlog_type(value: str | int | None) -> int:
 
 @attrs.frozen
 class ServerOptions:
-    """The server options that decide where a table's binlog type is 0, with the server's defaults."""
+    """The server options for tables with binlog type 0, with their defaults."""
 
     ndb_log_updated_only: bool = True
     ndb_log_update_as_write: bool = True
@@ -132,10 +133,10 @@ _SWITCH = {"ON": True, "1": True, "TRUE": True, "OFF": False, "0": False, "FALSE
 
 def server_options(settings: Mapping[str, object]) -> ServerOptions:
     """
-    Return the three options among a server's settings; other settings are passed over.
+    Return the three options among a server's settings; other settings are ignored.
 
     Args:
-        settings: Values by name, as in an option file or SHOW VARIABLES: dashes or underscores, ON or 1.
+        settings: Values by name as in an option file or SHOW VARIABLES, with dashes or underscores, and ON or 1.
 
     Raises:
         SettingError: One of the three is neither on nor off.
@@ -151,7 +152,7 @@ def server_options(settings: Mapping[str, object]) -> ServerOptions:
 
 def switch(name: str, value: object) -> bool:
     """
-    Return the value of a server option that can be on or off.
+    Return the value of a server option that is on or off.
 
     Raises:
         SettingError: It is neither.
@@ -171,8 +172,8 @@ def effective_format(
 
     Args:
         binlog_type: A number of `BINLOG_TYPES`; None is 0.
-        options: What the server options say; None is their defaults. They matter for type 0 alone.
-        table: ``database.table``. Only `mysql.ndb_apply_status` is special: always all columns, always writes.
+        options: The server options, for type 0; None for their defaults.
+        table: ``database.table``. `mysql.ndb_apply_status` is always logged with all columns and as writes.
 
     Raises:
         SettingError: There is no such type.
@@ -186,13 +187,13 @@ def effective_format(
     return UpdateFormat(
         updated_only=options.ndb_log_updated_only,
         as_write=options.ndb_log_update_as_write,
-        # A write has no before image that could be made smaller.
+        # A write has no before image.
         minimal=options.ndb_log_update_minimal and not options.ndb_log_update_as_write,
     )
 
 
 def is_ndb(table: Table) -> bool:
-    """Whether a table is NDB's; one that declares no engine is not."""
+    """Return whether a table declares NDB as its engine."""
     return table.engine in ("NDB", "NDBCLUSTER")
 
 
@@ -200,15 +201,14 @@ def ndb_columns(
     update_format: UpdateFormat, table: Table, operation: Operation, written: Collection[int] = ()
 ) -> EventColumns | None:
     """
-    Return which columns the event of a change carries; None if nothing is logged.
+    Return the columns of the event of a change; None if it is not logged.
 
     Args:
         update_format: How the table is logged.
         table: The table.
-        operation: What the statement did to the row: WRITE_ROW inserts it.
-        written: Positions of the columns that an update sets, also to the value they had. An update that
-            changes the key is a `key_change`; one that changes the key to an equal one (``'abc'`` to
-            ``'ABC'``) writes all columns.
+        operation: The operation of the statement; WRITE_ROW is an insert.
+        written: Ordinals of the columns that an update sets, even to the same value. An update that changes the key
+            is a `key_change`; one that changes it to an equal key (``'abc'`` to ``'ABC'``) writes all columns.
     """
     if not update_format.logged:
         return None
@@ -218,42 +218,42 @@ def ndb_columns(
     if operation is Operation.DELETE_ROW:
         return EventColumns(operation, ordered(key if key and update_format.updated_only else stored), None)
     marked = _marked(table, written)
-    full = frozenset(place for place in stored if place in marked or not table.columns[place].is_blob)
+    full = frozenset(ordinal for ordinal in stored if ordinal in marked or not table.columns[ordinal].is_blob)
     if not key:
-        # The hidden key is in no image, so the replica has to find the row by all that is in it.
+        # The hidden key is in no image, so the replica finds the row by all its other columns.
         return EventColumns(operation, ordered(full), ordered(full))
     columns = marked | key if update_format.updated_only else full
     if update_format.as_write:
         return EventColumns(Operation.WRITE_ROW, None, ordered(columns))
     if update_format.minimal:
-        fixed = {place for place in key if not _compares_by_collation(table.columns[place])}
+        fixed = {ordinal for ordinal in key if not _compares_by_collation(table.columns[ordinal])}
         return EventColumns(operation, ordered(key), ordered(columns - fixed))
     return EventColumns(operation, ordered(columns), ordered(columns))
 
 
 def key_change(update_format: UpdateFormat, table: Table) -> tuple[EventColumns, ...]:
-    """Return the events of an update that gives a row another key: a delete and an insert, if anything is logged."""
+    """Return the events of an update that changes the key: a delete and an insert, or none if it is not logged."""
     events = (ndb_columns(update_format, table, operation) for operation in (Operation.DELETE_ROW, Operation.WRITE_ROW))
     return tuple(event for event in events if event is not None)
 
 
 def _marked(table: Table, written: Collection[int]) -> frozenset[int]:
     """
-    Return the stored columns that NDB takes as written.
+    Return the stored columns that NDB considers written.
 
-    Columns of NDB are numbered without the virtual ones. As long as every written column stands at or before
-    the first virtual one, the numbers are the same and the server hands its own marks to NDB; the mark of that
-    virtual column then falls on the stored column that follows it (recorded in `gencols`, section 12).
+    NDB numbers columns without the virtual ones. If no written column comes after the first virtual one, the server
+    passes its own bitmap to NDB, where the bit of that virtual column belongs to the next stored column (recorded in
+    `gencols`, section 12).
     """
     updated, stored = updated_columns(table, written), stored_columns(table)
-    virtual = [place for place in range(len(table.columns)) if place not in stored]
+    virtual = [ordinal for ordinal in range(len(table.columns)) if ordinal not in stored]
     if virtual and updated and max(updated) == virtual[0]:
-        following = min((place for place in stored if place > virtual[0]), default=virtual[0])
-        # A mark alone gives a blob no new value, and NDB logs a blob only with one.
+        following = min((ordinal for ordinal in stored if ordinal > virtual[0]), default=virtual[0])
+        # NDB logs a blob only with a new value, and the bit alone gives it none.
         updated |= frozenset() if table.columns[following].is_blob else {following}
     return updated & stored
 
 
 def _compares_by_collation(column: Column) -> bool:
-    """Whether two keys can be equal and differ in bytes, so that an update can change such a column."""
+    """Return whether keys with different bytes can be equal, so that an update can change such a column."""
     return column.charset is not None and not column.members and not (column.collation or "").endswith("_bin")

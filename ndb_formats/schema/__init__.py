@@ -1,3 +1,5 @@
 """
-Tables: from CREATE TABLE text, their keys, their defaults.
+Definitions of tables, parsed from CREATE TABLE statements; defaults; NDB types; the identity of a row.
+
+A type that MySQL can declare needs its synonyms in `create_table.CANONICAL_TYPES` and its zero in `default_values`.
 """

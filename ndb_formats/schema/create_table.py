@@ -1,22 +1,18 @@
 """
-CREATE TABLE text, as typed or as SHOW CREATE TABLE prints it, to a `Table`.
+CREATE TABLE statements, as typed or as SHOW CREATE TABLE prints them, to a `Table`.
 
-The text is tokenized by sqlglot's MySQL dialect and walked here: sqlglot's own parser refuses some
-definitions that MySQL accepts (FLOAT UNSIGNED among them), and we need few of the attributes.
-What is not needed is stepped over, so that options of other servers do no harm.
+Parts of a definition that do not matter here are skipped, so that options of other servers do no harm.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import attrs
-from sqlglot.dialects.mysql import MySQL
-from sqlglot.errors import SqlglotError
-from sqlglot.tokenizer_core import Token, TokenType
+from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
+from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import TEXT_TYPES, Column, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
 from ndb_formats.types.values import Value
@@ -35,108 +31,25 @@ CANONICAL_TYPES = {
     "multilinestring": "geometry", "multipolygon": "geometry", "geometrycollection": "geometry",
 }  # fmt: skip
 _DEFAULT_LENGTHS = {"decimal": 10, "bit": 1, "char": 1, "binary": 1}
-# Integer display widths say nothing about the column; information_schema leaves them out too.
+# Display widths are no part of the type; information_schema leaves them out too.
 _WIDTHLESS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year"})
 _TABLE_ITEMS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 
 
-@attrs.define
-class _Words:
-    """The words of one statement, with a place."""
-
-    words: list[tuple[str, TokenType]]
-    place: int = 0
-
-    @property
-    def word(self) -> str:
-        return self.words[self.place][0] if self.place < len(self.words) else ""
-
-    @property
-    def upper(self) -> str:
-        quoted = self.kind in (TokenType.IDENTIFIER, TokenType.STRING)
-        return "" if quoted else self.word.upper()
-
-    @property
-    def kind(self) -> TokenType | None:
-        return self.words[self.place][1] if self.place < len(self.words) else None
-
-    def step(self) -> str:
-        word = self.word
-        if self.place >= len(self.words):
-            message = "the definition ends too early"
-            raise SchemaError(message)
-        self.place += 1
-        return word
-
-    def accept(self, *phrase: str) -> bool:
-        """Step over `phrase` if it comes next."""
-        start = self.place
-        for expected in phrase:
-            if self.upper != expected:
-                self.place = start
-                return False
-            self.place += 1
-        return True
-
-    def group(self) -> _Words:
-        """Step over a parenthesis and return what it holds."""
-        start, depth = self.place + 1, 0
-        while True:
-            kind = self.kind
-            self.step()
-            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-            if depth == 0:
-                return _Words(self.words[start : self.place - 1])
-
-    def items(self) -> Iterator[_Words]:
-        """Split at commas outside parentheses."""
-        depth, start = 0, 0
-        for place, (_, kind) in enumerate(self.words):
-            depth += (kind is TokenType.L_PAREN) - (kind is TokenType.R_PAREN)
-            if kind is TokenType.COMMA and depth == 0:
-                yield _Words(self.words[start:place])
-                start = place + 1
-        yield _Words(self.words[start:])
-
-
-def _split(token: Token) -> list[tuple[str, TokenType]]:
-    """One word per entry: sqlglot joins ``PRIMARY KEY`` and the like into one token."""
-    if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
-        return [(token.text, token.token_type)]
-    return [(word, token.token_type) for word in token.text.split()] or [(token.text, token.token_type)]
-
-
-def _statements(sql: str) -> Iterator[_Words]:
-    plain = re.sub(r"/\*!\d*\s?(.*?)\*/", r"\1", sql, flags=re.DOTALL)
-    try:
-        tokens = MySQL().tokenize(plain)
-    except SqlglotError as error:
-        message = f"cannot be read as SQL: {error}"
-        raise SchemaError(message) from error
-    words: list[tuple[str, TokenType]] = []
-    for token in tokens:
-        if token.token_type is TokenType.SEMICOLON:
-            yield _Words(words)
-            words = []
-        else:
-            words.extend(_split(token))
-    yield _Words(words)
-
-
 def parse_schema(sql: str, *, database: str = "", charset: str = DEFAULT_CHARSET) -> Schema:
     """
-    Return every table that `sql` creates; USE sets the database, other statements are passed over.
+    Return every table that `sql` creates; USE sets the database, and other statements are ignored.
 
     Args:
         sql: Statements, separated by semicolons.
         database: Database of tables that are not qualified, until a USE statement.
-        charset: Character set of the server, where a table declares none.
+        charset: Character set of tables that declare none.
 
     Raises:
         SchemaError: A definition cannot be read.
     """
     tables = []
-    for words in _statements(sql):
+    for words in statements(sql):
         if words.accept("USE"):
             database = words.step()
         elif words.accept("CREATE", "TABLE") or words.accept("CREATE", "TEMPORARY", "TABLE"):
@@ -149,7 +62,7 @@ def parse_create_table(sql: str, *, database: str = "", charset: str = DEFAULT_C
     Return the one table that `sql` creates.
 
     Raises:
-        SchemaError: It creates none or several, or cannot be read.
+        SchemaError: It creates no table or several, or cannot be read.
     """
     tables = parse_schema(sql, database=database, charset=charset).tables
     if len(tables) != 1:
@@ -158,7 +71,7 @@ def parse_create_table(sql: str, *, database: str = "", charset: str = DEFAULT_C
     return tables[0]
 
 
-def _table(words: _Words, database: str, charset: str) -> Table:
+def _table(words: Words, database: str, charset: str) -> Table:
     words.accept("IF", "NOT", "EXISTS")
     name = words.step()
     if words.kind is TokenType.DOT:
@@ -175,7 +88,7 @@ def _table(words: _Words, database: str, charset: str) -> Table:
         raise error.located(table=f"{database}.{name}") from None
 
 
-def _table_options(words: _Words, charset: str) -> tuple[str | None, str, str]:
+def _table_options(words: Words, charset: str) -> tuple[str | None, str, str]:
     engine, collation = None, None
     while words.word:
         if words.accept("ENGINE"):
@@ -196,7 +109,7 @@ def _table_options(words: _Words, charset: str) -> tuple[str | None, str, str]:
     return engine, charset, collation or default_collation(charset)
 
 
-def _table_of_items(database: str, name: str, body: _Words, engine: str | None, text: tuple[str, str]) -> Table:
+def _table_of_items(database: str, name: str, body: Words, engine: str | None, text: tuple[str, str]) -> Table:
     columns: list[Column] = []
     primary_key: tuple[str, ...] = ()
     unique_keys: list[tuple[str, ...]] = []
@@ -225,7 +138,7 @@ def _table_of_items(database: str, name: str, body: _Words, engine: str | None, 
 
 
 def _as_declared(names: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]:
-    """Return column names in the case they were declared in; MySQL does not mind another one in a key."""
+    """Return column names of a key, which MySQL takes in any letter case, as they were declared."""
     declared = {column.name.lower(): column.name for column in columns}
     return tuple(declared.get(name.lower(), name) for name in names)
 
@@ -234,16 +147,16 @@ def _mentioned(words: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]
     return tuple(column.name for column in columns if column.name.lower() in words)
 
 
-def _key_columns(item: _Words) -> tuple[str, ...]:
+def _key_columns(item: Words) -> tuple[str, ...]:
     while item.kind is not TokenType.L_PAREN:
         item.step()
     return tuple(part.step() for part in item.group().items())
 
 
-def _type(words: _Words) -> str:
+def _type(words: Words) -> str:
     words.accept("NATIONAL")
     if words.accept("LONG"):
-        # LONG, LONG VARCHAR and LONG VARBINARY are old names of MEDIUMTEXT and MEDIUMBLOB.
+        # LONG and LONG VARCHAR are old names of MEDIUMTEXT, LONG VARBINARY of MEDIUMBLOB.
         binary = words.accept("VARBINARY")
         words.accept("VARCHAR")
         return "mediumblob" if binary else "mediumtext"
@@ -254,7 +167,7 @@ def _type(words: _Words) -> str:
     return CANONICAL_TYPES.get(base, base)
 
 
-def _column(words: _Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
+def _column(words: Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
     name = words.step()
     declared = words.upper
     base = _type(words)
@@ -287,7 +200,7 @@ def _column(words: _Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
 
 
 def _charset_and_collation(base: str, facts: dict[str, object], text: tuple[str, str]) -> tuple[str | None, str | None]:
-    """Return what a column declares, else what its character set implies, else what its table has."""
+    """Return character set and collation of a text column: as declared, else those of its table."""
     if base not in TEXT_TYPES and base not in ("enum", "set"):
         return None, None
     charset, collation = facts.get("charset"), facts.get("collation")
@@ -299,7 +212,7 @@ def _charset_and_collation(base: str, facts: dict[str, object], text: tuple[str,
 
 
 def _binary_twin(base: str) -> str:
-    """CHARACTER SET binary turns a text type into the binary type of the same size."""
+    """Return the binary type that a text type becomes under CHARACTER SET binary."""
     twins = {"char": "binary", "varchar": "varbinary"}
     return twins.get(base, base.replace("text", "blob"))
 
@@ -310,7 +223,7 @@ def _arguments(base: str, arguments: list[str]) -> dict[str, object]:
     if base in _WIDTHLESS:
         return {}
     if not all(argument.isdecimal() for argument in arguments):
-        message = f"{base}({','.join(arguments)}) is no type"
+        message = f"{base}({','.join(arguments)}) is not a type"
         raise SchemaError(message)
     numbers = [int(argument) for argument in arguments]
     if base == "float" and len(numbers) == 1:
@@ -322,15 +235,15 @@ def _charset_name(word: str) -> str:
     return {"utf8": "utf8mb3"}.get(word.lower(), word.lower())
 
 
-def _set_charset(words: _Words, facts: dict[str, object], _: set[str]) -> None:
+def _set_charset(words: Words, facts: dict[str, object], _: set[str]) -> None:
     facts["charset"] = _charset_name(words.step())
 
 
-def _set_collation(words: _Words, facts: dict[str, object], _: set[str]) -> None:
+def _set_collation(words: Words, facts: dict[str, object], _: set[str]) -> None:
     facts["collation"] = words.step().lower()
 
 
-def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
+def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
     if words.kind is TokenType.L_PAREN:
         words.group()
         facts["computed_default"] = True
@@ -353,19 +266,19 @@ def _set_default(words: _Words, facts: dict[str, object], _: set[str]) -> None:
     elif null:
         value = None
     else:
-        facts["computed_default"] = True  # CURRENT_TIMESTAMP and its like
+        facts["computed_default"] = True  # such as CURRENT_TIMESTAMP
         return
     facts["default"] = value
 
 
-def _set_generated(words: _Words, facts: dict[str, object], _: set[str]) -> None:
+def _set_generated(words: Words, facts: dict[str, object], _: set[str]) -> None:
     expression = words.group()
-    expression.step()  # an empty one is an error
+    expression.step()  # an empty expression is an error
     facts.update(generated="virtual", depends_on=_identifiers(expression))
 
 
-def _identifiers(words: _Words) -> tuple[str, ...]:
-    """Return the words of an expression that can name a column, in lower case; a function's name cannot."""
+def _identifiers(words: Words) -> tuple[str, ...]:
+    """Return the words of an expression that can be names of columns, in lower case; those of functions cannot."""
     after = [kind for _, kind in words.words[1:]] + [None]
     return tuple(
         word.lower()
@@ -374,7 +287,7 @@ def _identifiers(words: _Words) -> tuple[str, ...]:
     )
 
 
-_Action = Callable[[_Words, dict[str, object], set[str]], object]
+_Action = Callable[[Words, dict[str, object], set[str]], object]
 _ATTRIBUTES: tuple[tuple[tuple[str, ...], _Action], ...] = (
     (("UNSIGNED",), lambda words, facts, keys: facts.update(unsigned=True)),
     (("ZEROFILL",), lambda words, facts, keys: facts.update(unsigned=True)),

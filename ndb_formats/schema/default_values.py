@@ -1,5 +1,5 @@
 """
-What a column holds when nobody gave it a value.
+The values of columns that a statement does not give: declared defaults, and the implicit zero of a type.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _ZERO_TEXTS = {
 
 
 def default_value(column: Column) -> Value:
-    """Return the declared constant default, in the column's type; NULL if none was declared."""
+    """Return the declared constant default as a value of the column; NULL if none is declared."""
     default = column.default
     if default is ABSENT or default is None:
         return None
@@ -39,7 +39,7 @@ def default_value(column: Column) -> Value:
 
 
 def zero_value(column: Column) -> Value:
-    """Return the implicit zero of a type: 0, an empty text, the zero date; JSON without bytes is null."""
+    """Return the implicit zero of a type, such as 0, an empty text or the zero date; for JSON an empty document."""
     if column.type in _ZERO_TEXTS:
         fraction = f".{'0' * column.length}" if column.length and column.type != "date" else ""
         return _ZERO_TEXTS[column.type] + fraction

@@ -1,7 +1,7 @@
 """
-The types in which NDB stores columns, by the numbers that its messages name.
+The types in which NDB stores columns, by the numbers in its messages.
 
-Source: `NdbDictionary::Column::Type` of the NDB API, and how the server maps SQL types to it.
+Source: `NdbDictionary::Column::Type` of the NDB API, and the mapping of SQL types to it in the server.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ __all__ = ["CHAR", "NDB_TYPES", "ndb_length", "ndb_type"]
 
 CHAR = 14
 _VARCHAR, _VARBINARY, _LONGVARCHAR, _LONGVARBINARY = 15, 17, 23, 24
-# Type and whether it is unsigned, where that makes a type of its own.
+# Numbers of the signed and of the unsigned type.
 NDB_TYPES = {
     "tinyint": (1, 2), "smallint": (3, 4), "mediumint": (5, 6), "int": (7, 8), "bigint": (9, 10),
     "float": (11, 11), "double": (12, 12), "decimal": (29, 30),
     "char": (CHAR, CHAR), "varchar": (_VARCHAR, _VARCHAR), "binary": (16, 16), "varbinary": (_VARBINARY, _VARBINARY),
-    # Both are kept as the bytes of a number.
+    # Both are stored as the bytes of a number.
     "enum": (CHAR, CHAR), "set": (CHAR, CHAR),
     "date": (19, 19), "year": (26, 26), "time": (31, 31), "datetime": (32, 32), "timestamp": (33, 33), "bit": (22, 22),
     **dict.fromkeys(("tinyblob", "blob", "mediumblob", "longblob", "json", "geometry", "vector"), (20, 20)),
@@ -36,7 +36,7 @@ def ndb_type(column: Column) -> int:
 
 
 def ndb_length(column: Column) -> int:
-    """Return the length that NDB keeps of a column: bytes of texts, members and byte strings, bits of BIT, else 1."""
+    """Return the length of a column in NDB: bytes of a text, byte string, ENUM or SET, bits of a BIT, else 1."""
     if column.type == "enum":
         return 1 if len(column.members) <= _BYTE_LENGTH else 2
     if column.type == "set":

@@ -1,12 +1,12 @@
 """
-When two keys are the same key.
+The identity of a row: its primary key, compared as NDB compares it.
 
-Text keys compare by collation: under latin1_swedish_ci 'abc' and 'ABC' are one row. `key_of` gives
-bytes that are equal exactly when NDB takes two keys as equal.
+Text compares by collation: under latin1_swedish_ci 'abc' and 'ABC' are the same key. `key_of` returns equal bytes for
+two keys if and only if NDB considers them equal.
 
-Choices: weights of the Unicode collations are approximated by case folding and the removal of
-accents, which gives the same equalities for the letters of European scripts; latin1_swedish_ci is exact.
-Collations before utf8mb4_0900 ignore trailing blanks (PAD SPACE), the 0900 ones do not.
+Choices: the weights of Unicode collations are approximated by case folding and the removal of accents, which gives the
+same equalities for the letters of European scripts; latin1_swedish_ci is exact. Collations other than the 0900 ones
+ignore trailing blanks (PAD SPACE).
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from ndb_formats.types.column_types import Codec
 
 __all__ = ["is_text", "key_of", "key_text", "weight_of"]
 
-# latin1_swedish_ci (MySQL `ctype-latin1.cc`): what a character compares as. Š, Œ, Ž and Ÿ have no lower case
-# in it, and å, ä, ö stand where [, \\, ] do.
+# Weights of latin1_swedish_ci (MySQL `ctype-latin1.cc`). Š, Œ, Ž and Ÿ have no lower case in it, and å, ä, ö have the
+# weights of [, \\, ].
 _CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞ"
 _ALIKE = dict(zip("àáâãçèéêëìíîïðñòóôõùúûüýæ[\\]", "aaaaceeeeiiiidnoooouuuyyäåäö", strict=True))
 _SWEDISH = str.maketrans({letter: _ALIKE.get(letter.lower(), letter.lower()) for letter in _CAPITALS} | _ALIKE)
@@ -30,11 +30,11 @@ _SWEDISH = str.maketrans({letter: _ALIKE.get(letter.lower(), letter.lower()) for
 
 def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes:
     """
-    Return a row's identity from the bytes of its key columns.
+    Return the identity of a row: for each key column 0 for NULL, else 1, the length in four bytes, and the weight.
 
     Args:
         columns: Key columns, in key order.
-        payloads: Their bytes as in a row image; None is NULL.
+        payloads: Their bytes in a row image; None is NULL.
     """
     parts = []
     for column, payload in zip(columns, payloads, strict=True):
@@ -47,12 +47,12 @@ def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes
 
 
 def is_text(column: Column) -> bool:
-    """Whether a key compares by collation; ENUM and SET have one, but compare as the numbers they are."""
+    """Return whether a key column compares by its collation; ENUM and SET have one, but compare as numbers."""
     return column.charset is not None and not column.members
 
 
 def weight_of(payload: bytes, column: Column) -> bytes:
-    """Return what a text key compares as."""
+    """Return the weight of a text: the bytes by which it compares."""
     assert column.charset is not None
     assert column.collation is not None
     collation = column.collation
@@ -71,12 +71,12 @@ def weight_of(payload: bytes, column: Column) -> bytes:
 
 def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> str:
     """
-    Return a row's identity for people to read: ``a=1, b=two``. Text stands as it compares.
+    Return the identity of a row as text, such as ``a=1, b=two``; it shows the weights of texts.
 
     Args:
         columns: Key columns, in key order.
         codecs: Their codecs.
-        key: What `key_of` returned.
+        key: The identity, from `key_of`.
     """
     cursor, parts = Cursor(key), []
     for column, codec in zip(columns, codecs, strict=True):

@@ -1,7 +1,7 @@
 """
-What a table is: columns, keys, and which columns identify a row.
+Definitions of tables: their columns and keys.
 
-Values only; `create_table` makes them from SQL, `table_map` tells what a binlog says of them.
+`create_table` parses them from SQL; `ndb_formats.events.table_map` is what a binlog has of a table.
 """
 
 from __future__ import annotations
@@ -29,20 +29,20 @@ class Column:
     One column as declared.
 
     Attributes:
-        name: Its name, in the case it was declared in.
+        name: Its name, in the letter case of the declaration.
         type: Base type in MySQL's canonical lower-case spelling, without arguments (``int``, ``varchar``).
-        length: Declared length, precision or fraction digits, if any.
+        length: Declared length, precision or digits of a fraction, if any.
         scale: Digits after the point of DECIMAL, FLOAT and DOUBLE, if declared.
         unsigned: Declared UNSIGNED.
         charset: Character set of text, ENUM and SET columns; None for all other types.
-        collation: Collation, where it was declared.
+        collation: Collation of text, ENUM and SET columns; None for all other types.
         members: Strings of an ENUM or SET.
-        nullable: May hold NULL.
-        default: Declared constant default as text or bytes; None is DEFAULT NULL; ABSENT is none declared.
+        nullable: Whether it may be NULL.
+        default: Declared constant default as text or bytes; None for DEFAULT NULL; ABSENT if none is declared.
         generated: ``stored`` or ``virtual`` for a generated column.
-        depends_on: Names of the columns that a generated column's expression mentions.
+        depends_on: Names of the columns in the expression of a generated column.
         auto_increment: Declared AUTO_INCREMENT.
-        computed_default: The declared default is no constant: an expression, or CURRENT_TIMESTAMP.
+        computed_default: Whether the declared default is not a constant, but an expression such as CURRENT_TIMESTAMP.
         on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
     """
 
@@ -64,12 +64,12 @@ class Column:
 
     @property
     def must_be_given(self) -> bool:
-        """Whether a data node refuses a new row without it: it knows constant defaults, but no expressions."""
+        """Whether a data node refuses a new row without it: it knows constant defaults only."""
         return not self.nullable and self.default is ABSENT and self.generated != "virtual"
 
     @property
     def is_blob(self) -> bool:
-        """Whether NDB keeps it as a blob, in parts outside the row."""
+        """Whether NDB stores it as a blob, outside the row."""
         return self.type in BLOB_TYPES
 
     @property
@@ -94,9 +94,9 @@ class Table:
         database: Database name.
         name: Table name.
         columns: Columns in order.
-        primary_key: Names of its primary key columns in key order; empty if it has none.
-        unique_keys: Names of the columns of each further unique key.
-        engine: Storage engine as declared, upper case, or None.
+        primary_key: Names of the primary key columns, in key order; empty if there is none.
+        unique_keys: Names of the columns of each other unique key.
+        engine: Declared storage engine in upper case, or None.
     """
 
     database: str
@@ -113,16 +113,16 @@ class Table:
 
     @property
     def key_ordinals(self) -> tuple[int, ...]:
-        """Positions of the primary key columns, counted from 0, in key order."""
+        """Ordinals of the primary key columns, in key order."""
         return tuple(self.ordinal(name) for name in self.primary_key)
 
     def find(self, name: str) -> Column | None:
-        """Return the column of exactly that name (column names here are case-sensitive, as NDB's are)."""
+        """Return the column of a name, which is case-sensitive as in NDB, or None."""
         return next((column for column in self.columns if column.name == name), None)
 
     def ordinal(self, name: str) -> int:
         """
-        Return the position of a column, counted from 0.
+        Return the ordinal of a column, from 0.
 
         Raises:
             SchemaError: There is no such column.

@@ -1,9 +1,9 @@
 """
-Events as text, with mysqlbinlog's habits: a line on where each event stands, its ``###`` lines for rows.
+Events as text, in the format of mysqlbinlog.
 
-The ``###`` and metadata lines are those of mysqlbinlog, byte for byte; the lines on events are close to them,
-and statements are shown as they are, without the session settings around them: this text is for reading, not for
-feeding to a server.
+The ``###`` lines of rows and the lines of table metadata are those of mysqlbinlog, byte for byte. The lines of events
+are similar, and statements are shown without the session settings around them: this text is for reading, not for a
+server.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ __all__ = ["text_lines"]
 
 def text_lines(events: Iterable[DecodedEvent], *, verbose: int, table_metadata: bool) -> Iterator[bytes]:
     """
-    Yield the lines of events, without line ends, in the character sets that the binlog has.
+    Yield the lines of events, without newlines, in the character sets of the binlog.
 
     Args:
         events: Events, in order.
-        verbose: 0 leaves rows out, 1 shows them, 2 adds each column's type.
-        table_metadata: Whether to show columns and primary key of each table.
+        verbose: 0 for no rows, 1 for rows, 2 for rows with the types of columns.
+        table_metadata: Whether to print columns and primary key of each table.
     """
-    place = None
+    position = None
     for decoded in events:
         event = decoded.event
-        if (event.file, event.position) != place:
-            place = (event.file, event.position)
+        if (event.file, event.position) != position:
+            position = (event.file, event.position)
             yield f"# at {event.position}".encode()
         yield _event_line(decoded)
         if decoded.statement is not None:
@@ -52,7 +52,7 @@ def _event_line(decoded: DecodedEvent) -> bytes:
 
 
 def _title(decoded: DecodedEvent) -> str:
-    """Say what an event is, as mysqlbinlog does."""
+    """Return the text that mysqlbinlog prints for an event."""
     kind, table_map, rows = decoded.event.type, decoded.table_map, decoded.rows
     if rows is not None:
         name = decoded.event.header.type_name.removesuffix("_EVENT").capitalize()

@@ -8,11 +8,11 @@ Rows events as `mysqlbinlog -v` prints them: the lines that start with ``###``.
     ### SET
     ###   @1=1 /* TINYINT meta=0 nullable=0 is_null=0 */
 
-A line is bytes without its newline, since text is printed in the character set of its column. What an
-image does not carry is not printed. With ``-v`` the comments are left out.
+A line is bytes without its newline, since text is printed in the character set of its column. Absent columns are not
+printed. ``-v`` leaves the comments out.
 
-Nothing but the Table_map event decides what is printed, so a schema is not needed. After a column that
-the tool cannot print (GEOMETRY), and after an image without columns, it prints no more of the event.
+Only the Table_map event matters, so no schema is needed. After a column that the tool cannot print (GEOMETRY), and
+after an image without columns, it prints no more of the event.
 
 Source: MySQL `log_event.cc` (`print_verbose`, `print_verbose_one_row`).
 """
@@ -40,7 +40,7 @@ from ndb_formats.types.json_text import json_text
 __all__ = ["extra_row_lines", "rows_event_lines"]
 
 _EXTRA_ROW_INFO, _PARTITION = 0, 1
-_TABLES_AT_HAND = 256
+_CACHED_TABLES = 256
 _COMMANDS = {
     Operation.WRITE_ROW: b"INSERT INTO",
     Operation.UPDATE_ROW: b"UPDATE",
@@ -51,13 +51,13 @@ _COMMANDS = {
 @attrs.frozen
 class _Column:
     """
-    What is printed of a column, apart from its values.
+    The text of a column around its values.
 
     Attributes:
-        start: What stands before a value, up to ``@1=``.
+        start: The text before a value, up to ``@1=``.
         text: Payload to the text of a value; None if values of its type are not printed.
-        comment: What follows a value; what stands in its place if `text` is None.
-        null_comment: What follows NULL.
+        comment: The text after a value, or in ordinal of it if `text` is None.
+        null_comment: The text after NULL.
     """
 
     start: bytes
@@ -68,7 +68,7 @@ class _Column:
 
 @attrs.frozen
 class _Table:
-    """What is printed of a table, apart from its rows."""
+    """The text of a table around its rows."""
 
     name: bytes
     layout: RowLayout
@@ -80,12 +80,12 @@ def rows_event_lines(table_map: TableMap, event: RowsEvent, *, verbose: int = 2)
     Yield the lines of one rows event.
 
     Args:
-        table_map: The Table_map event it refers to.
+        table_map: The Table_map event that it refers to.
         event: The event.
         verbose: 1 for ``-v``, 2 for ``-vv``.
 
     Raises:
-        FormatError: The event cannot be read further; what comes before has been yielded.
+        FormatError: The event cannot be read further; all lines before have been yielded.
     """
     yield from extra_row_lines(event.extra_bytes, event.operation)
     table = _table(table_map, verbose)
@@ -100,7 +100,7 @@ def rows_event_lines(table_map: TableMap, event: RowsEvent, *, verbose: int = 2)
                 return
         if after is not None:
             yield b"### SET"
-            # An after image of a partial update is never empty: its options stand before it.
+            # An after image of a partial update is never empty, because its options come first.
             partial = event.type is EventType.PARTIAL_UPDATE_ROWS_EVENT
             if not (yield from _image_lines(table, after)) and not (partial and not after.present):
                 return
@@ -108,12 +108,12 @@ def rows_event_lines(table_map: TableMap, event: RowsEvent, *, verbose: int = 2)
 
 def extra_row_lines(data: bytes, operation: Operation) -> Iterator[bytes]:
     """
-    Yield the lines on what stands before the rows: what NDB added, and partitions.
+    Yield the lines of extra row info: that of NDB, and partitions.
 
-    Of several blocks of NDB the first counts; what follows a block of an unknown type is not looked at.
+    Of several blocks of NDB the first one is printed; blocks after one of an unknown type are ignored.
 
     Args:
-        data: The blocks of extra row info, as they stand in the event.
+        data: The blocks of extra row info, as encoded in the event.
         operation: An update has two partitions.
 
     Raises:
@@ -140,7 +140,7 @@ def extra_row_lines(data: bytes, operation: Operation) -> Iterator[bytes]:
 
 
 def _image_lines(table: _Table, image: RowImage) -> Generator[bytes, None, bool]:
-    """Yield the lines of one image; return whether the tool would go on after it."""
+    """Yield the lines of one image, and return whether the tool continues after it."""
     for ordinal, payload in zip(image.present, image.payloads, strict=True):
         column = table.columns[ordinal]
         if column.text is None:
@@ -164,19 +164,19 @@ def _document(data: bytes) -> bytes:
     return quoted(text.encode(errors="surrogateescape"))
 
 
-@lru_cache(maxsize=_TABLES_AT_HAND)
+@lru_cache(maxsize=_CACHED_TABLES)
 def _table(table_map: TableMap, verbose: int) -> _Table:
     name = b".".join(b"`%s`" % _bytes(part).replace(b"`", b"``") for part in (table_map.database, table_map.table))
     elements = iter(_vector_elements(table_map))
     columns = []
-    for place, wire in enumerate(table_map.types):
+    for ordinal, wire in enumerate(table_map.types):
         most = next(elements, 0) if wire.code is ColumnCode.VECTOR else 0
-        columns.append(_column(b"###   @%d=" % (place + 1), wire, most, table_map.nullable[place], verbose))
+        columns.append(_column(b"###   @%d=" % (ordinal + 1), wire, most, table_map.nullable[ordinal], verbose))
     return _Table(name, layout_of(table_map), tuple(columns))
 
 
 def _vector_elements(table_map: TableMap) -> tuple[int, ...]:
-    """Return the most elements that each VECTOR column holds; the type in the event does not say."""
+    """Return the maximum of elements of each VECTOR column, which is not in its wire type."""
     if not any(wire.code is ColumnCode.VECTOR for wire in table_map.types):
         return ()
     return decode_table_metadata(table_map.metadata).vector_dimensionality or ()

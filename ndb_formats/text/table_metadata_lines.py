@@ -1,15 +1,15 @@
 """
-A table's columns and primary key as `mysqlbinlog --print-table-metadata` prints them under a Table_map event.
+The columns and primary key of a table as `mysqlbinlog --print-table-metadata` prints them after a Table_map event.
 
     # Columns(`id` INT UNSIGNED NOT NULL,
     #         `name` VARCHAR(20) CHARSET latin1 COLLATE latin1_swedish_ci)
     # Primary Key(id)
 
-What the event does not say is left out: column names, members, visibility and the primary key are there
-with ``binlog_row_metadata=FULL`` only. Lines are bytes without their newline, as members are printed in
-the character set of their column.
+What is not in the event is left out: column names, members, visibility and the primary key are there only with
+``binlog_row_metadata=FULL``. Lines are bytes without newlines, as members are printed in the character set of their
+column.
 
-Choices: a type of servers before 5.6 has no name here, and the tool puts nothing between it and the next column.
+Choices: types of servers before 5.6 have no name here, and as in the tool nothing separates them from the next column.
 
 Source: MySQL `log_event.cc` (`Table_map_log_event::print`, `print_columns`, `print_primary_key`).
 """
@@ -27,9 +27,9 @@ from ndb_formats.events.table_metadata import DefaultCharset, TableMetadata, dec
 from ndb_formats.types.collation_names import BINARY, Collation, collation_of
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["hidden_key_line", "table_metadata_lines"]
+__all__ = ["table_metadata_lines"]
 
-_HIDDEN_KEY = 0x4  # flag of a Table_map event: the first column is a generated invisible primary key
+_HIDDEN_KEY = 0x4  # flag of a Table_map event: its first column is a generated invisible primary key
 _HIDDEN_KEY_NAME = b"my_row_id"
 _GEOMETRIES = (
     "GEOMETRY", "POINT", "LINESTRING", "POLYGON", "MULTIPOINT", "MULTILINESTRING", "MULTIPOLYGON", "GEOMCOLLECTION",
@@ -48,7 +48,7 @@ _T = TypeVar("_T")
 @attrs.frozen
 class _Column:
     """
-    What is known of a column; None and empty where the event does not say.
+    What is known of a column; None or empty if it is not in the event.
 
     Attributes:
         wire: Its type.
@@ -59,7 +59,7 @@ class _Column:
         collation: The collation of a character, ENUM or SET column.
         members: Members of an ENUM or SET.
         geometry: Kind of a geometry.
-        elements: The most elements of a vector.
+        elements: Maximum of elements of a vector.
         visible: Whether it is visible.
     """
 
@@ -81,23 +81,14 @@ class _Column:
 
     @property
     def characters(self) -> int:
-        """Its length: in characters if it holds text, in bytes if not."""
+        """Its length, in characters for text and else in bytes."""
         collation = self.collation
         return self.wire.length if collation is None else self.wire.length // collation.max_bytes
 
 
-def hidden_key_line(table_map: TableMap) -> bytes:
-    """
-    Return the line that says whether the table has a generated invisible primary key.
-
-    The tool prints it, without being asked, if the transaction's GTID event names a server of 8.0.30 or later.
-    """
-    return b"# has_generated_invisible_primary_key=%d" % bool(table_map.flags & _HIDDEN_KEY)
-
-
 def table_metadata_lines(table_map: TableMap) -> list[bytes]:
     """
-    Return the lines on columns and primary key.
+    Return the lines of columns and primary key.
 
     Raises:
         FormatError: The event's optional metadata cannot be read.
@@ -122,7 +113,7 @@ def _name(column: _Column) -> bytes:
 
 
 def _parts(column: _Column) -> Iterator[bytes]:
-    """Yield type and properties of a column, in the tool's order."""
+    """Yield type and properties of a column, in the order of the tool."""
     yield _TYPES[column.wire.code](column).encode()
     if column.wire.code in _NUMERIC and column.unsigned is not None:
         yield b" UNSIGNED" if column.unsigned and column.wire.code is not ColumnCode.YEAR else b""
@@ -145,8 +136,8 @@ def _primary_key(table_map: TableMap, metadata: TableMetadata) -> bytes:
         return _HIDDEN_KEY_NAME
     names = [_bytes(name) for name in metadata.column_name or ()]
     return b", ".join(
-        (names[place] if place < len(names) else b"%d" % place) + (b"(%d)" % prefix if prefix else b"")
-        for place, prefix in metadata.primary_key
+        (names[ordinal] if ordinal < len(names) else b"%d" % ordinal) + (b"(%d)" % prefix if prefix else b"")
+        for ordinal, prefix in metadata.primary_key
     )
 
 
@@ -164,22 +155,22 @@ def _columns(table_map: TableMap, metadata: TableMetadata) -> list[_Column]:
     return [
         _Column(
             wire=wire,
-            nullable=table_map.nullable[place],
-            hidden_key=place == 0 and bool(table_map.flags & _HIDDEN_KEY),
-            name=names[place],
-            unsigned=unsigned[place],
-            collation=collation_of(texts[place] or choices[place] or 0),
-            members=enums[place] if enums[place] is not None else sets[place],
-            geometry=geometries[place] or 0,
-            elements=elements[place] or 0,
-            visible=visible[place],
+            nullable=table_map.nullable[ordinal],
+            hidden_key=ordinal == 0 and bool(table_map.flags & _HIDDEN_KEY),
+            name=names[ordinal],
+            unsigned=unsigned[ordinal],
+            collation=collation_of(texts[ordinal] or choices[ordinal] or 0),
+            members=enums[ordinal] if enums[ordinal] is not None else sets[ordinal],
+            geometry=geometries[ordinal] or 0,
+            elements=elements[ordinal] or 0,
+            visible=visible[ordinal],
         )
-        for place, wire in enumerate(types)
+        for ordinal, wire in enumerate(types)
     ]
 
 
 def _spread(values: Iterable[_T] | None, types: Iterable[WireType], codes: Collection[ColumnCode]) -> list[_T | None]:
-    """Give each column of the types in `codes` the next value, while there are any."""
+    """Return a value per column: the next one for columns of the types in `codes`, while there are any, else None."""
     rest = iter(values or ())
     return [next(rest, None) if wire.code in codes else None for wire in types]
 
@@ -190,13 +181,15 @@ def _collations(
     types: Sequence[WireType],
     codes: Collection[ColumnCode],
 ) -> list[int | None]:
-    """Give each column of the types in `codes` its collation, in whichever form the event has them."""
+    """Return a collation per column: for columns of the types in `codes`, in either form that the event can have."""
     count = sum(wire.code in codes for wire in types)
     return _spread(each if default is None else default.of(count), types, codes)
 
 
 def _escaped(text: bytes) -> bytes:
-    return b"".join(_ESCAPES.get(text[place : place + 1], text[place : place + 1]) for place in range(len(text)))
+    return b"".join(
+        _ESCAPES.get(text[ordinal : ordinal + 1], text[ordinal : ordinal + 1]) for ordinal in range(len(text))
+    )
 
 
 def _bytes(name: str) -> bytes:
@@ -255,7 +248,7 @@ _NUMERIC = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
     | {ColumnCode.FLOAT, ColumnCode.DOUBLE, ColumnCode.NEWDECIMAL, ColumnCode.YEAR}
 )
-# VECTOR has a collation in the event too, that of bytes.
+# VECTOR has the collation `binary` in the event.
 _CHARACTER = frozenset(
     {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.VECTOR}
 )

@@ -1,12 +1,12 @@
 r"""
 One value of a row image as `mysqlbinlog -v` prints it, and its type as `-vv` does.
 
-The table has a row per column type: the name of the type, and how a payload (the bytes of a value
-without their length prefix) becomes text. Text is bytes: strings are printed as they are stored, each
-column in its own character set, and only control characters, quotes and backslashes are escaped.
+`PRINTED` has a row per column type: the name of the type, and a function from a payload (the bytes of a value without
+its length prefix) to text. Text is bytes: strings are printed as they are stored, each column in its own character set,
+and only control characters, quotes and backslashes are escaped.
 
-Choices: what the tool prints is followed where it surprises. An integer of type UNSIGNED is printed
-as signed first; the year 0000 as 1900; a TIME of before MySQL 5.6 that is negative as a large number.
+Choices: the tool is followed even where its output is odd. It prints an unsigned integer as a signed one first, the
+year 0000 as 1900, and a negative TIME of servers before MySQL 5.6 as a large number.
 
 Source: MySQL `log_event.cc` (`log_event_print_value`).
 """
@@ -41,7 +41,7 @@ class Printed:
     How values of one type are printed.
 
     Attributes:
-        name: Wire type and, for VECTOR, its maximum of elements to the name of the type.
+        name: Wire type and maximum of elements (of a VECTOR) to the name of the type.
         text: Payload and wire type to the text of the value.
     """
 
@@ -50,7 +50,7 @@ class Printed:
 
 
 def metadata_number(wire: WireType) -> int:
-    """Return the metadata of a column as the number that is printed after ``meta=``."""
+    """Return the metadata of a column as the number that the tool prints after ``meta=``."""
     _, metadata = put_wire_types((wire,))
     return int.from_bytes(metadata, "big" if wire.code in _BIG_ENDIAN_METADATA else "little")
 
@@ -85,7 +85,7 @@ def _bit(data: bytes, wire: WireType) -> bytes:
 
 
 def _set(data: bytes, _: WireType) -> bytes:
-    """A SET is printed byte by byte as stored, the byte of its first eight members first."""
+    """Return the bytes of a SET in the order stored, that of its first eight members first."""
     return b"b'" + b"".join(f"{byte:08b}".encode() for byte in data) + b"'"
 
 
@@ -142,11 +142,11 @@ def _string(data: bytes, _: WireType) -> bytes:
 
 
 def _named(name: str) -> Callable[[WireType, int], str]:
-    """Return a namer; ``{0}`` in `name` stands for the wire type, ``{1}`` for the maximum of elements."""
+    """Return a function for a name in which ``{0}`` is the wire type and ``{1}`` the maximum of elements."""
     return name.format
 
 
-# JSON is not here: its text comes from elsewhere. Types that are not here are not printed.
+# JSON is printed by `row_lines`; other types that are not here are not printed.
 PRINTED: dict[ColumnCode, Printed] = {
     ColumnCode.TINY: Printed(_named("TINYINT"), _integer),
     ColumnCode.SHORT: Printed(_named("SHORTINT"), _integer),

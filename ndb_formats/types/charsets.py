@@ -1,5 +1,5 @@
 """
-MySQL's character sets: which collation number belongs to which, and how to decode them.
+MySQL's character sets: the Python codecs that decode them, and their default collations.
 
 Source: `information_schema.COLLATIONS` and `CHARACTER_SETS` of MySQL 9.x.
 """
@@ -9,6 +9,7 @@ from __future__ import annotations
 import codecs
 
 from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.types.collation_names import collation_of
 
 __all__ = [
     "charset_of_collation",
@@ -62,61 +63,6 @@ PYTHON_CODEC = {
     "utf8mb4": "utf_8",
 }
 
-# Collation numbers below 128 have no pattern; the blocks above it have one.
-_SINGLE_IDS = {
-    "armscii8": (32, 64),
-    "ascii": (11, 65),
-    "big5": (1, 84),
-    "binary": (63,),
-    "cp1250": (26, 34, 44, 66, 99),
-    "cp1251": (14, 23, 50, 51, 52),
-    "cp1256": (57, 67),
-    "cp1257": (29, 58, 59),
-    "cp850": (4, 80),
-    "cp852": (40, 81),
-    "cp866": (36, 68),
-    "cp932": (95, 96),
-    "dec8": (3, 69),
-    "eucjpms": (97, 98),
-    "euckr": (19, 85),
-    "gb18030": (248, 249, 250),
-    "gb2312": (24, 86),
-    "gbk": (28, 87),
-    "geostd8": (92, 93),
-    "greek": (25, 70),
-    "hebrew": (16, 71),
-    "hp8": (6, 72),
-    "keybcs2": (37, 73),
-    "koi8r": (7, 74),
-    "koi8u": (22, 75),
-    "latin1": (5, 8, 15, 31, 47, 48, 49, 94),
-    "latin2": (2, 9, 21, 27, 77),
-    "latin5": (30, 78),
-    "latin7": (20, 41, 42, 79),
-    "macce": (38, 43),
-    "macroman": (39, 53),
-    "sjis": (13, 88),
-    "swe7": (10, 82),
-    "tis620": (18, 89),
-    "ucs2": (35, 90, 159),
-    "ujis": (12, 91),
-    "utf16": (54, 55),
-    "utf16le": (56, 62),
-    "utf32": (60, 61),
-    "utf8mb3": (33, 76, 83, 223),
-    "utf8mb4": (45, 46),
-}
-_BLOCKS = (
-    (101, 124, "utf16"),
-    (128, 151, "ucs2"),
-    (160, 183, "utf32"),
-    (192, 215, "utf8mb3"),
-    (224, 247, "utf8mb4"),
-    (255, 323, "utf8mb4"),
-)
-CHARSET_BY_ID = {number: name for name, numbers in _SINGLE_IDS.items() for number in numbers}
-CHARSET_BY_ID |= {number: name for low, high, name in _BLOCKS for number in range(low, high + 1)}
-
 
 def charset_of_collation_id(number: int) -> str:
     """
@@ -125,15 +71,15 @@ def charset_of_collation_id(number: int) -> str:
     Raises:
         UnsupportedError: The number is not one of the server's.
     """
-    try:
-        return CHARSET_BY_ID[number]
-    except KeyError:
+    collation = collation_of(number)
+    if collation is None:
         message = f"collation number {number} is not known"
-        raise UnsupportedError(message) from None
+        raise UnsupportedError(message)
+    return collation.charset
 
 
 def charset_of_collation(collation: str) -> str:
-    """Return the character set of a collation name: what stands before its first underscore."""
+    """Return the character set of a collation name: its part before the first underscore."""
     charset = collation.lower().split("_", 1)[0]
     return "utf8mb3" if charset == "utf8" else charset
 
@@ -159,7 +105,7 @@ _DEFAULT_COLLATIONS = {
 
 
 def default_collation(charset: str) -> str:
-    """Return the collation that a character set implies."""
+    """Return the default collation of a character set."""
     return _DEFAULT_COLLATIONS.get(charset, f"{charset}_general_ci")
 
 
@@ -185,15 +131,15 @@ def decode_text(data: bytes, charset: str) -> str:
     """
     Decode text of a MySQL character set.
 
-    Bytes that are not valid in it survive as lone surrogates, and encode back to the same bytes.
+    Bytes that are not valid in it become lone surrogates, which encode to the same bytes.
 
     Raises:
-        CorruptError: In a character set of 2 or 4 bytes per character, bytes that are no character.
+        CorruptError: Bytes that are no character in a character set of 2 or 4 bytes per character.
     """
     try:
         return data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
     except UnicodeDecodeError as error:
-        message = f"no text of character set {charset}: {error.reason} at byte {error.start}"
+        message = f"not valid in character set {charset}: {error.reason} at byte {error.start}"
         raise CorruptError(message) from None
 
 
@@ -206,6 +152,6 @@ def encode_text(text: str, charset: str) -> bytes:
     return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
 
 
-# A lone surrogate is a code unit like any other in the wide character sets.
+# In the wide character sets a lone surrogate is a valid code unit.
 _ON_INVALID = {"latin1": "mysql_latin1"} | dict.fromkeys(("ucs2", "utf16", "utf16le", "utf32"), "surrogatepass")
 _C1 = frozenset("\x81\x8d\x8f\x90\x9d")

@@ -10,7 +10,7 @@ import attrs
 
 __all__ = ["BINARY", "Collation", "collation_of", "max_bytes"]
 
-# Collation `binary`: of columns that hold bytes, not text.
+# The collation `binary`, of columns that hold bytes.
 BINARY = 63
 
 
@@ -22,8 +22,8 @@ class Collation:
     Attributes:
         number: Its number.
         name: Its name.
-        charset: The character set that it orders.
-        max_bytes: Bytes of the longest character in it.
+        charset: Its character set.
+        max_bytes: Bytes of the longest character in that.
     """
 
     number: int
@@ -33,7 +33,7 @@ class Collation:
 
 
 def collation_of(number: int) -> Collation | None:
-    """Return a collation by its number; None if this version does not know it."""
+    """Return the collation of a number; None if it is not known."""
     return _COLLATIONS.get(number)
 
 
@@ -49,7 +49,7 @@ _MAX_BYTES = (
     | dict.fromkeys(("gb18030", "utf16", "utf16le", "utf32", "utf8mb4"), 4)
 )
 
-# What follows the name of the character set in the name of the collation.
+# The part of the name of the collation after that of the character set.
 _SINGLE = {
     "armscii8": {32: "general_ci", 64: "bin"},
     "ascii": {11: "general_ci", 65: "bin"},
@@ -95,32 +95,32 @@ _SINGLE = {
     | {305: "0900_as_ci", 306: "ru_0900_ai_ci", 307: "ru_0900_as_cs", 308: "zh_0900_as_cs", 309: "0900_bin"},
 }
 
-# Collations of the Unicode character sets stand in blocks, in the same order in each.
+# The collations of the Unicode character sets have blocks of numbers, in the same order in each.
 _UNICODE = (
     "unicode icelandic latvian romanian slovenian polish estonian spanish swedish turkish czech danish lithuanian "
     "slovak spanish2 roman persian esperanto hungarian sinhala german2 croatian unicode_520 vietnamese"
 )
 _UNICODE_BLOCKS = {"utf16": 101, "ucs2": 128, "utf32": 160, "utf8mb3": 192, "utf8mb4": 224}
-# Two blocks of utf8mb4, without and with accents and case; a dash where a number was never given.
+# Two blocks of utf8mb4, insensitive and sensitive to accents and case; a dash is a number that is not used.
 _UCA_0900 = "* de_pb is lv ro sl pl et es sv tr cs da lt sk es_trad la - eo hu hr - vi"
 _UCA_0900_BLOCKS = {255: "ai_ci", 278: "as_cs"}
-# Later ones follow each other in both forms.
+# Later ones have two numbers in a row, one for each form.
 _LATE_0900 = "nb nn sr_latn bs bg gl mn_cyrl"
 _LATE_0900_START = 310
 
 
 def _suffixes() -> dict[int, tuple[str, str]]:
-    """Return character set and rest of the name of each collation."""
+    """Return character set and rest of the name of each collation, by number."""
     found = {number: (charset, rest) for charset, names in _SINGLE.items() for number, rest in names.items()}
     for charset, start in _UNICODE_BLOCKS.items():
-        found |= {start + place: (charset, f"{name}_ci") for place, name in enumerate(_UNICODE.split())}
+        found |= {start + position: (charset, f"{name}_ci") for position, name in enumerate(_UNICODE.split())}
     for start, form in _UCA_0900_BLOCKS.items():
-        for place, name in enumerate(_UCA_0900.split()):
+        for position, name in enumerate(_UCA_0900.split()):
             if name != "-":
-                found[start + place] = ("utf8mb4", f"0900_{form}" if name == "*" else f"{name}_0900_{form}")
-    for place, name in enumerate(_LATE_0900.split()):
-        found[_LATE_0900_START + 2 * place] = ("utf8mb4", f"{name}_0900_ai_ci")
-        found[_LATE_0900_START + 2 * place + 1] = ("utf8mb4", f"{name}_0900_as_cs")
+                found[start + position] = ("utf8mb4", f"0900_{form}" if name == "*" else f"{name}_0900_{form}")
+    for position, name in enumerate(_LATE_0900.split()):
+        found[_LATE_0900_START + 2 * position] = ("utf8mb4", f"{name}_0900_ai_ci")
+        found[_LATE_0900_START + 2 * position + 1] = ("utf8mb4", f"{name}_0900_as_cs")
     return found
 
 

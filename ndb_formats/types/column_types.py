@@ -1,9 +1,10 @@
 """
-One codec per column type: bytes of a row image to a value and back.
+The column types: one row of `COLUMN_TYPES` each, with the codec between the bytes of a row image and a value.
 
-Every type is laid out in one of two ways: a fixed number of bytes, or a length of 1 to 4 bytes
-followed by that many. So a column can always be stepped over, whatever stands in it. Values of JSON,
-GEOMETRY and VECTOR keep their bytes.
+Every value has either a fixed number of bytes, or a length of 1 to 4 bytes and then that many bytes. So a column can
+be skipped whatever its type is. Values of JSON, GEOMETRY and VECTOR keep their bytes.
+
+To add a type: write its decoding and encoding in a module beside this one, and add a row to `COLUMN_TYPES`.
 
 Source: `libs/mysql/binlog/event` (`calc_field_size`) and the field types' `pack` methods of MySQL 9.x.
 """
@@ -12,7 +13,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable, Sequence
-from decimal import Decimal
 from functools import cache, partial
 from operator import attrgetter
 from typing import Any, Literal
@@ -30,18 +30,28 @@ from ndb_formats.types.json_binary import JsonDocument, document_bytes
 from ndb_formats.types.values import Value
 from ndb_formats.types.vector import decode_vector, vector_bytes
 
-__all__ = ["Codec", "Meaning", "WireType", "codec_of", "put_wire_types", "read_wire_types"]
+__all__ = [
+    "COLUMN_TYPES",
+    "Codec",
+    "ColumnType",
+    "Meaning",
+    "WireType",
+    "charset_of",
+    "codec_of",
+    "put_wire_types",
+    "read_wire_types",
+]
 
 
 @attrs.frozen
 class WireType:
     """
-    The type of a column as far as a Table_map event tells it.
+    The type of a column in a Table_map event.
 
     Attributes:
-        code: Type code; ENUM and SET are already told apart from STRING, under which they travel.
-        length: Maximum or fixed length in bytes, precision or fraction digits, as the type needs it.
-        scale: Digits after the point of a DECIMAL; spare bits of a BIT.
+        code: Type code; that of ENUM and SET columns, for which the event has STRING.
+        length: Maximum or fixed length in bytes, precision, or digits of a fraction, depending on the type.
+        scale: Digits after the point of a DECIMAL.
     """
 
     code: ColumnCode
@@ -52,13 +62,13 @@ class WireType:
 @attrs.frozen
 class Meaning:
     """
-    What a codec was made of: all that is known of a column's type.
+    All that is known of a column's type: what its codec is made from.
 
     Attributes:
         wire: Its type in the Table_map event.
         unsigned: Whether an integer is UNSIGNED.
         charset: Character set of its text; None for bytes.
-        members: Strings of an ENUM or SET; none if they are not known.
+        members: Members of an ENUM or SET; empty if they are not known.
     """
 
     wire: WireType
@@ -70,14 +80,14 @@ class Meaning:
 @attrs.frozen
 class Codec:
     """
-    How a column's values stand in an image.
+    How a column's values are encoded in an image.
 
     Attributes:
-        width: Bytes of a value; of its length prefix if `prefixed`.
-        prefixed: Whether a length comes first.
+        width: Bytes of a value, or of its length prefix if `prefixed`.
+        prefixed: Whether values have a length prefix.
         decode: Payload bytes (without the length prefix) to value.
         encode: Value to payload bytes.
-        meaning: What it was made of; None for what is no column's type.
+        meaning: What it was made from; None for a codec that belongs to no column type.
     """
 
     width: int
@@ -87,22 +97,12 @@ class Codec:
     meaning: Meaning | None = None
 
     def take(self, cursor: Cursor) -> bytes:
-        """Step over one value and return its payload."""
+        """Read one value and return its payload."""
         return cursor.take(cursor.uint(self.width) if self.prefixed else self.width)
 
     def put(self, payload: bytes) -> bytes:
         """Return the bytes of a payload in an image; the inverse of `take`."""
         return len(payload).to_bytes(self.width, "little") + payload if self.prefixed else payload
-
-
-# Bytes of metadata per type code in a Table_map event.
-_METADATA_SIZE = {
-    ColumnCode.FLOAT: 1, ColumnCode.DOUBLE: 1, ColumnCode.VARCHAR: 2, ColumnCode.BIT: 2,
-    ColumnCode.TIMESTAMP2: 1, ColumnCode.DATETIME2: 1, ColumnCode.TIME2: 1, ColumnCode.VECTOR: 1,
-    ColumnCode.JSON: 1, ColumnCode.NEWDECIMAL: 2, ColumnCode.ENUM: 2, ColumnCode.SET: 2,
-    ColumnCode.TINY_BLOB: 1, ColumnCode.MEDIUM_BLOB: 1, ColumnCode.LONG_BLOB: 1, ColumnCode.BLOB: 1,
-    ColumnCode.VAR_STRING: 2, ColumnCode.STRING: 2, ColumnCode.GEOMETRY: 1,
-}  # fmt: skip
 
 
 def read_wire_types(codes: bytes, metadata: Cursor) -> tuple[WireType, ...]:
@@ -120,7 +120,7 @@ def read_wire_types(codes: bytes, metadata: Cursor) -> tuple[WireType, ...]:
     for position, code in enumerate(codes):
         try:
             kind = _column_code(code)
-            types.append(_wire_type(kind, metadata.take(_METADATA_SIZE.get(kind, 0))))
+            types.append(_wire_type(kind, metadata.take(_metadata_size(kind))))
         except UnsupportedError as error:
             raise error.located(column=f"@{position + 1}") from None
     return tuple(types)
@@ -138,8 +138,8 @@ def put_wire_types(types: Sequence[WireType]) -> tuple[bytes, bytes]:
     """Return the type codes and the metadata block of a Table_map event; the inverse of `read_wire_types`."""
     codes, metadata = bytearray(), bytearray()
     for wire in types:
-        hidden = wire.code in (ColumnCode.ENUM, ColumnCode.SET)
-        codes.append(ColumnCode.STRING if hidden else wire.code)
+        as_string = wire.code in (ColumnCode.ENUM, ColumnCode.SET)
+        codes.append(ColumnCode.STRING if as_string else wire.code)
         metadata += _wire_metadata(wire)
     return bytes(codes), bytes(metadata)
 
@@ -153,12 +153,12 @@ def _wire_metadata(wire: WireType) -> bytes:
         return bytes([wire.length, wire.scale])
     if wire.code is ColumnCode.BIT:
         return bytes([wire.length % 8, wire.length // 8])
-    return wire.length.to_bytes(_METADATA_SIZE.get(wire.code, 0), "little")
+    return wire.length.to_bytes(_metadata_size(wire.code), "little")
 
 
 def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     if code is ColumnCode.STRING:
-        # The high length bits are hidden, inverted, in bits 4 and 5 of the real type.
+        # Bits 4 and 5 of the real type hold the high bits of the length, inverted.
         real, low = metadata
         if real & 0x30 != 0x30:
             return WireType(_column_code(real | 0x30), low | ((real & 0x30) ^ 0x30) << 4)
@@ -172,7 +172,21 @@ def _wire_type(code: ColumnCode, metadata: bytes) -> WireType:
     return WireType(code, int.from_bytes(metadata, "little"))
 
 
-def _integer(width: int, unsigned: bool, order: Literal["little", "big"] = "little") -> Codec:
+@attrs.frozen
+class ColumnType:
+    """
+    One column type.
+
+    Attributes:
+        metadata_size: Bytes of its metadata in a Table_map event.
+        codec: Makes the codec of a column of that type.
+    """
+
+    metadata_size: int
+    codec: Callable[[Meaning], Codec]
+
+
+def _integer(width: int, *, unsigned: bool, order: Literal["little", "big"] = "little") -> Codec:
     return Codec(
         width,
         False,
@@ -181,30 +195,30 @@ def _integer(width: int, unsigned: bool, order: Literal["little", "big"] = "litt
     )
 
 
-def _packed_float(code: str, width: int) -> Codec:
+def _integers(width: int) -> ColumnType:
+    return ColumnType(0, lambda meaning: _integer(width, unsigned=meaning.unsigned))
+
+
+def _float(code: str, width: int) -> ColumnType:
     packing = struct.Struct(code)
-    return Codec(width, False, lambda data: packing.unpack(data)[0], packing.pack)
+    return ColumnType(1, lambda _: Codec(width, False, lambda data: packing.unpack(data)[0], packing.pack))
 
 
-def _string(wire: WireType, charset: str | None) -> Codec:
-    width = wire.length if wire.code in _BLOBS else (1 if wire.length < 256 else 2)
-    if charset is not None:
-        return Codec(width, True, partial(decode_text, charset=charset), partial(encode_text, charset=charset))
-    if wire.code is ColumnCode.STRING:
-        # BINARY(n) travels without its trailing zero bytes and is stored with them.
-        return Codec(width, True, lambda data: data.ljust(wire.length, b"\0"), lambda value: value.rstrip(b"\0"))
-    return Codec(width, True, bytes, bytes)
-
-
-def _fractional(
-    whole: int, decode: Callable[[bytes, int], str], encode: Callable[[str, int], bytes], digits: int
-) -> Codec:
+def _decimal(meaning: Meaning) -> Codec:
+    precision, scale = meaning.wire.length, meaning.wire.scale
+    if precision == 0 or scale > precision:
+        message = f"there is no DECIMAL({precision},{scale})"
+        raise CorruptError(message)
     return Codec(
-        whole + temporal.fraction_bytes(digits),
+        decimal_size(precision, scale),
         False,
-        lambda data: decode(data, digits),
-        lambda value: encode(value, digits),
+        lambda data: decode_decimal(data, precision, scale),
+        lambda value: encode_decimal(value, precision, scale),
     )
+
+
+def _bit(meaning: Meaning) -> Codec:
+    return _integer((meaning.wire.length + 7) // 8, unsigned=True, order="big")
 
 
 def _decode_year(data: bytes) -> int:
@@ -215,107 +229,49 @@ def _encode_year(value: int) -> bytes:
     return bytes([value - 1900 if value else 0])
 
 
-_BLOBS = frozenset({ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB})
-_INTEGER_WIDTH = {
-    ColumnCode.TINY: 1,
-    ColumnCode.SHORT: 2,
-    ColumnCode.INT24: 3,
-    ColumnCode.LONG: 4,
-    ColumnCode.LONGLONG: 8,
-}
-_PLAIN: dict[ColumnCode, Codec] = {
-    ColumnCode.FLOAT: _packed_float("<f", 4),
-    ColumnCode.DOUBLE: _packed_float("<d", 8),
-    ColumnCode.NULL: Codec(0, False, lambda data: None, lambda value: b""),
-    ColumnCode.YEAR: Codec(1, False, _decode_year, _encode_year),
-    ColumnCode.DATE: Codec(3, False, temporal.decode_date, temporal.encode_date),
-    ColumnCode.NEWDATE: Codec(3, False, temporal.decode_date, temporal.encode_date),
-    ColumnCode.TIME: Codec(3, False, temporal.decode_old_time, temporal.encode_old_time),
-    ColumnCode.DATETIME: Codec(8, False, temporal.decode_old_datetime, temporal.encode_old_datetime),
-    ColumnCode.TIMESTAMP: Codec(
-        4,
-        False,
-        lambda data: temporal.decode_timestamp2(data[::-1], 0),
-        lambda value: temporal.encode_timestamp2(value, 0)[::-1],
-    ),
-}
-_FRACTIONAL = {
-    ColumnCode.TIME2: (3, temporal.decode_time2, temporal.encode_time2),
-    ColumnCode.DATETIME2: (5, temporal.decode_datetime2, temporal.encode_datetime2),
-    ColumnCode.TIMESTAMP2: (4, temporal.decode_timestamp2, temporal.encode_timestamp2),
-}
-_KEPT_AS_BYTES: dict[ColumnCode, tuple[Callable[[bytes], Value], Callable[[Any], bytes]]] = {
-    ColumnCode.JSON: (JsonDocument, document_bytes),
-    ColumnCode.GEOMETRY: (Geometry, attrgetter("data")),
-    ColumnCode.VECTOR: (decode_vector, vector_bytes),
-}
+def _fixed(width: int, decode: Callable[[bytes], Value], encode: Callable[[Any], bytes]) -> ColumnType:
+    return ColumnType(0, lambda _: Codec(width, False, decode, encode))
 
 
-@cache
-def codec_of(
-    wire: WireType,
-    *,
-    unsigned: bool = False,
-    charset: str | None = None,
-    members: tuple[str, ...] = (),
-) -> Codec:
-    """
-    Return the codec of a column.
+def _with_fraction(whole: int, decode: Callable[[bytes, int], str], encode: Callable[[str, int], bytes]) -> ColumnType:
+    def codec(meaning: Meaning) -> Codec:
+        digits = meaning.wire.length
+        return Codec(
+            whole + temporal.fraction_bytes(digits),
+            False,
+            lambda data: decode(data, digits),
+            lambda value: encode(value, digits),
+        )
 
-    Args:
-        wire: Its type in the Table_map event.
-        unsigned: Whether an integer is UNSIGNED; the type code alone does not say.
-        charset: Character set of its text; None reads it as bytes.
-        members: Strings of an ENUM or SET; without them the value is the number or the bit set.
-
-    Raises:
-        UnsupportedError: The layout of the type is not known.
-    """
-    meaning = Meaning(wire, unsigned, charset, members)
-    return attrs.evolve(_codec_of(meaning), meaning=meaning)
+    return ColumnType(1, codec)
 
 
-def _codec_of(meaning: Meaning) -> Codec:
-    wire, unsigned, charset, members = meaning.wire, meaning.unsigned, meaning.charset, meaning.members
-    if wire.code in _INTEGER_WIDTH:
-        return _integer(_INTEGER_WIDTH[wire.code], unsigned)
-    if wire.code in _PLAIN:
-        return _PLAIN[wire.code]
-    if wire.code in _FRACTIONAL:
-        return _fractional(*_FRACTIONAL[wire.code], wire.length)
-    if wire.code is ColumnCode.NEWDECIMAL:
-        return _decimal(wire.length, wire.scale)
-    if wire.code is ColumnCode.BIT:
-        return _integer((wire.length + 7) // 8, True, "big")
-    if wire.code is ColumnCode.ENUM:
-        return _enum(wire.length, members)
-    if wire.code is ColumnCode.SET:
-        return _set(wire.length, members)
-    if wire.code in _KEPT_AS_BYTES:
-        return Codec(wire.length, True, *_KEPT_AS_BYTES[wire.code])
-    if wire.code in _BLOBS or wire.code in (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING):
-        return _string(wire, charset)
-    message = f"the layout of type {wire.code.name} is not known"
-    raise UnsupportedError(message)
+def _text_or_bytes(meaning: Meaning, width: int) -> Codec:
+    wire, charset = meaning.wire, meaning.charset
+    if charset is not None:
+        return Codec(width, True, partial(decode_text, charset=charset), partial(encode_text, charset=charset))
+    if wire.code is ColumnCode.STRING:
+        # BINARY(n) is logged without its trailing zero bytes.
+        return Codec(width, True, lambda data: data.ljust(wire.length, b"\0"), lambda value: value.rstrip(b"\0"))
+    return Codec(width, True, bytes, bytes)
 
 
-def _decimal(precision: int, scale: int) -> Codec:
-    if precision == 0 or scale > precision:
-        message = f"there is no DECIMAL({precision},{scale})"
-        raise CorruptError(message)
-
-    def decode(data: bytes) -> Decimal:
-        return decode_decimal(data, precision, scale)
-
-    def encode(value: Decimal) -> bytes:
-        return encode_decimal(value, precision, scale)
-
-    return Codec(decimal_size(precision, scale), False, decode, encode)
+def _string(meaning: Meaning) -> Codec:
+    return _text_or_bytes(meaning, 1 if meaning.wire.length < 256 else 2)
 
 
-def _enum(width: int, members: tuple[str, ...]) -> Codec:
+def _blob(meaning: Meaning) -> Codec:
+    return _text_or_bytes(meaning, meaning.wire.length)
+
+
+def _kept_as_bytes(decode: Callable[[bytes], Value], encode: Callable[[Any], bytes]) -> ColumnType:
+    return ColumnType(1, lambda meaning: Codec(meaning.wire.length, True, decode, encode))
+
+
+def _enum(meaning: Meaning) -> Codec:
     """ENUM: the number of the member, counted from 1; 0 is the error value, shown as ''."""
-    number = _integer(width, True)
+    width, members = meaning.wire.length, meaning.members
+    number = _integer(width, unsigned=True)
     if not members:
         return number
     by_number = ("", *members)
@@ -333,9 +289,10 @@ def _enum(width: int, members: tuple[str, ...]) -> Codec:
     return Codec(width, False, decode, encode)
 
 
-def _set(width: int, members: tuple[str, ...]) -> Codec:
+def _set(meaning: Meaning) -> Codec:
     """SET: bit n stands for member n, counted from 0."""
-    bits = _integer(width, True)
+    width, members = meaning.wire.length, meaning.members
+    bits = _integer(width, unsigned=True)
     if not members:
         return bits
 
@@ -344,7 +301,7 @@ def _set(width: int, members: tuple[str, ...]) -> Codec:
         if mask >> len(members):
             message = f"holds member {mask.bit_length()} of a SET that is defined with {len(members)}"
             raise SchemaError(message)
-        return ",".join(member for place, member in enumerate(members) if mask >> place & 1)
+        return ",".join(member for bit, member in enumerate(members) if mask >> bit & 1)
 
     def encode(value: str) -> bytes:
         return bits.encode(sum(1 << members.index(member) for member in value.split(",") if member))
@@ -352,7 +309,81 @@ def _set(width: int, members: tuple[str, ...]) -> Codec:
     return Codec(width, False, decode, encode)
 
 
+def _decode_old_timestamp(data: bytes) -> str:
+    return temporal.decode_timestamp2(data[::-1], 0)
+
+
+def _encode_old_timestamp(value: str) -> bytes:
+    return temporal.encode_timestamp2(value, 0)[::-1]
+
+
+COLUMN_TYPES: dict[ColumnCode, ColumnType] = {
+    ColumnCode.TINY: _integers(1),
+    ColumnCode.SHORT: _integers(2),
+    ColumnCode.INT24: _integers(3),
+    ColumnCode.LONG: _integers(4),
+    ColumnCode.LONGLONG: _integers(8),
+    ColumnCode.FLOAT: _float("<f", 4),
+    ColumnCode.DOUBLE: _float("<d", 8),
+    ColumnCode.NEWDECIMAL: ColumnType(2, _decimal),
+    ColumnCode.BIT: ColumnType(2, _bit),
+    ColumnCode.NULL: _fixed(0, lambda data: None, lambda value: b""),
+    ColumnCode.YEAR: _fixed(1, _decode_year, _encode_year),
+    ColumnCode.DATE: _fixed(3, temporal.decode_date, temporal.encode_date),
+    ColumnCode.NEWDATE: _fixed(3, temporal.decode_date, temporal.encode_date),
+    ColumnCode.TIME: _fixed(3, temporal.decode_old_time, temporal.encode_old_time),
+    ColumnCode.DATETIME: _fixed(8, temporal.decode_old_datetime, temporal.encode_old_datetime),
+    ColumnCode.TIMESTAMP: _fixed(4, _decode_old_timestamp, _encode_old_timestamp),
+    ColumnCode.TIME2: _with_fraction(3, temporal.decode_time2, temporal.encode_time2),
+    ColumnCode.DATETIME2: _with_fraction(5, temporal.decode_datetime2, temporal.encode_datetime2),
+    ColumnCode.TIMESTAMP2: _with_fraction(4, temporal.decode_timestamp2, temporal.encode_timestamp2),
+    ColumnCode.STRING: ColumnType(2, _string),
+    ColumnCode.VARCHAR: ColumnType(2, _string),
+    ColumnCode.VAR_STRING: ColumnType(2, _string),
+    ColumnCode.TINY_BLOB: ColumnType(1, _blob),
+    ColumnCode.BLOB: ColumnType(1, _blob),
+    ColumnCode.MEDIUM_BLOB: ColumnType(1, _blob),
+    ColumnCode.LONG_BLOB: ColumnType(1, _blob),
+    ColumnCode.ENUM: ColumnType(2, _enum),
+    ColumnCode.SET: ColumnType(2, _set),
+    ColumnCode.JSON: _kept_as_bytes(JsonDocument, document_bytes),
+    ColumnCode.GEOMETRY: _kept_as_bytes(Geometry, attrgetter("data")),
+    ColumnCode.VECTOR: _kept_as_bytes(decode_vector, vector_bytes),
+}
+
+
+def _metadata_size(code: ColumnCode) -> int:
+    return COLUMN_TYPES[code].metadata_size if code in COLUMN_TYPES else 0
+
+
+@cache
+def codec_of(
+    wire: WireType,
+    *,
+    unsigned: bool = False,
+    charset: str | None = None,
+    members: tuple[str, ...] = (),
+) -> Codec:
+    """
+    Return the codec of a column.
+
+    Args:
+        wire: Its type in the Table_map event.
+        unsigned: Whether an integer is UNSIGNED; the type code does not tell.
+        charset: Character set of its text; None reads it as bytes.
+        members: Members of an ENUM or SET; without them the value is a number or a bit set.
+
+    Raises:
+        UnsupportedError: The layout of the type is not known.
+    """
+    if wire.code not in COLUMN_TYPES:
+        message = f"the layout of type {wire.code.name} is not known"
+        raise UnsupportedError(message)
+    meaning = Meaning(wire, unsigned, charset, members)
+    return attrs.evolve(COLUMN_TYPES[wire.code].codec(meaning), meaning=meaning)
+
+
 def charset_of(collation_id: int) -> str | None:
-    """Return the character set to decode with, or None for collation `binary`."""
+    """Return the character set of a collation number, or None for the collation `binary`."""
     charset = charset_of_collation_id(collation_id)
     return None if charset == "binary" else charset

@@ -1,9 +1,10 @@
 """
 DECIMAL: nine digits in four bytes, big-endian, sign bit flipped.
 
-Source: MySQL `decimal.cc` (`decimal2bin`). Whole and fractional digits are grouped by nine from the
-point outwards; a shorter group takes as few bytes as its digits need. Negative numbers have all bits
-inverted, so that values of one type compare as bytes do.
+Whole and fractional digits are grouped by nine from the point outwards; a shorter group takes as few bytes as its
+digits need. Negative numbers have all bits inverted, so that values of one type compare like their bytes.
+
+Source: MySQL `decimal.cc` (`decimal2bin`).
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def decode_decimal(data: bytes, precision: int, scale: int) -> Decimal:
     Return the value with exactly `scale` digits after the point.
 
     Raises:
-        CorruptError: A group holds more than its digits can say.
+        CorruptError: A group holds more than its digits allow.
     """
     positive = bool(data[0] & 0x80)
     plain = bytes([data[0] ^ 0x80]) + data[1:]

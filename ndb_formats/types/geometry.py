@@ -1,5 +1,5 @@
 """
-GEOMETRY: a spatial reference system and well-known binary, kept as they stand.
+GEOMETRY: a spatial reference system and well-known binary, kept as bytes.
 
     srid    u32
     wkb     byte order u8, type u32, coordinates; always little-endian
@@ -21,7 +21,7 @@ _SRID_SIZE = 4
 @attrs.frozen
 class Geometry:
     """
-    A spatial value as it stands in a row; equal to another one of the same bytes.
+    A spatial value; equal to another one of the same bytes.
 
     Attributes:
         data: Its bytes.

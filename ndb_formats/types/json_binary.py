@@ -1,23 +1,22 @@
 """
-MySQL's binary form of JSON documents: bytes to value and back.
+MySQL's binary form of JSON documents.
 
-    document    type u8, value; no bytes at all stand for null
+    document    type u8, value; an empty document is null
     object      count, size in bytes, key entries, value entries, keys, values
     array       count, size in bytes, value entries, values
     key entry   offset, length u16
     value entry type u8, offset, or the value itself if it is inlined
-    string      length (7 bits per byte, low bits first, high bit: more follow), UTF-8
+    string      length (7 bits per byte, low bits first; the high bit is set if more follow), UTF-8
     opaque      type code of a column u8, length as of a string, bytes
 
 Count, size and offsets take 2 bytes in a small object or array and 4 in a large one, and offsets
 count from its start. Literals and 16-bit integers are inlined, 32-bit integers in large ones only.
 
 Choices:
-- A server that updates a document in place leaves gaps and does not move what stands behind them,
-  so gaps and bytes after the value are passed over. Encoding gives the form without them, with keys
-  sorted by length and then by bytes. A `JsonDocument` keeps its bytes for that reason.
-- The parts of a document may not have more bytes together than the document, that is, not share
-  many. The server does not check that; without it a small document could stand for one of any size.
+- A server that updates a document in place leaves gaps, so gaps and bytes after the value are ignored. Encoding gives
+  the form without gaps, with keys sorted by length and then by bytes; `JsonDocument` keeps its bytes instead.
+- The parts of a document may not have more bytes together than the document has. The server does not check that, but
+  without it a small document whose parts overlap could decode to a value of any size.
 
 Source: MySQL `json_binary.h` and `json_binary.cc`.
 """
@@ -57,10 +56,10 @@ _MAX_U32 = 0xFFFFFFFF
 @attrs.frozen
 class JsonDocument:
     """
-    A JSON document as it stands in a row; equal to another one of the same bytes.
+    A JSON document; equal to another one of the same bytes.
 
     Attributes:
-        data: Its bytes. They are read when `value` or `text` is asked for, each time anew.
+        data: Its bytes. `value` and `text` decode them at every call.
     """
 
     data: bytes
@@ -73,10 +72,10 @@ class JsonDocument:
     @property
     def value(self) -> JsonValue:
         """
-        What the document holds.
+        The value of the document.
 
         Raises:
-            FormatError: The bytes are no JSON document.
+            FormatError: The bytes are not a JSON document.
         """
         return decode_json(self.data)
 
@@ -86,13 +85,13 @@ class JsonDocument:
         The text that ``CAST(j AS CHAR)`` gives.
 
         Raises:
-            FormatError: The bytes are no JSON document.
+            FormatError: The bytes are not a JSON document.
         """
         return json_text(self.value)
 
 
 def document_bytes(document: JsonDocument | JsonValue) -> bytes:
-    """Return the bytes of a document, or of the document of a value."""
+    """Return the bytes of a document, or of the document for a value."""
     return document.data if isinstance(document, JsonDocument) else encode_json(document)
 
 
@@ -112,11 +111,11 @@ def decode_json(data: bytes) -> JsonValue:
 @attrs.define
 class _Reader:
     """
-    Reads the parts of one document, each within the bytes of the object or array it stands in.
+    Reads the parts of one document, each within the bounds of its object or array.
 
     Attributes:
         data: The document.
-        unread: How many bytes may still be read: each is read once.
+        unread: How many bytes may still be read, since each belongs to one part.
     """
 
     data: bytes
@@ -139,18 +138,18 @@ class _Reader:
             return _text(self.prefixed(start, end))
         if kind == _OPAQUE:
             opaque = JsonOpaque(self.take(start, 1, end)[0], self.prefixed(start + 1, end))
-            opaque.value  # noqa: B018  # refuse bad bytes here, not when the text is asked for
+            opaque.value  # noqa: B018  # refuse bad bytes here, not when the text is read
             return opaque
         return _scalar(kind, self.take(start, _scalar_size(kind), end))
 
     def prefixed(self, start: int, end: int) -> bytes:
         """Return the bytes that follow their length."""
         length = 0
-        for place in range(_LENGTH_BYTES):
-            byte = self.take(start + place, 1, end)[0]
-            length |= (byte & 0x7F) << 7 * place
+        for position in range(_LENGTH_BYTES):
+            byte = self.take(start + position, 1, end)[0]
+            length |= (byte & 0x7F) << 7 * position
             if not byte & 0x80:
-                return self.take(start + place + 1, length, end)
+                return self.take(start + position + 1, length, end)
         message = f"JSON: the length at {start} does not end"
         raise CorruptError(message)
 
@@ -173,14 +172,14 @@ class _Reader:
         first = start + 2 * width + len(key_entries) + len(entries)
         members = dict(zip(body.keys(key_entries, first), body.values(entries, first, depth), strict=True))
         if len(members) != count:
-            message = f"JSON: the object at {start} has a key twice"
+            message = f"JSON: the object at {start} has the same key twice"
             raise CorruptError(message)
         return members
 
 
 @attrs.frozen
 class _Body:
-    """What follows the two sizes of an object or array that starts and ends there."""
+    """The keys and values of an object or array, which starts and ends at these offsets."""
 
     reader: _Reader
     start: int
@@ -192,7 +191,7 @@ class _Body:
         return [
             _text(
                 self.reader.take(
-                    self.place(entries[entry : entry + self.width], first),
+                    self.target(entries[entry : entry + self.width], first),
                     int.from_bytes(entries[entry + self.width : entry + step], "little"),
                     self.end,
                 )
@@ -208,16 +207,16 @@ class _Body:
             if kind in _INLINED[self.width]:
                 found.append(_scalar(kind, field[: _scalar_size(kind)]))
             else:
-                found.append(self.reader.value(kind, self.place(field, first), self.end, depth + 1))
+                found.append(self.reader.value(kind, self.target(field, first), self.end, depth + 1))
         return found
 
-    def place(self, offset: bytes, first: int) -> int:
-        """Return where an offset points to: behind all entries, so that nothing contains itself."""
-        place = self.start + int.from_bytes(offset, "little")
-        if place < first:
-            message = f"JSON: an offset of the value at {self.start} points to {place}, among its entries"
+    def target(self, offset: bytes, first: int) -> int:
+        """Return where an offset points to: after all entries, so that no value contains itself."""
+        target = self.start + int.from_bytes(offset, "little")
+        if target < first:
+            message = f"JSON: an offset of the value at {self.start} points to {target}, among its entries"
             raise CorruptError(message)
-        return place
+        return target
 
 
 def _scalar_size(kind: int) -> int:
@@ -246,7 +245,7 @@ def _text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"JSON: no UTF-8 text: {error.reason} at byte {error.start} of {len(data)}"
+        message = f"JSON: text is not UTF-8: {error.reason} at byte {error.start} of {len(data)}"
         raise CorruptError(message) from None
 
 
@@ -256,7 +255,7 @@ def encode_json(value: JsonValue) -> bytes:
 
     Raises:
         ValueError: A number or key is too large, or values are nested too deep.
-        TypeError: There is no such JSON value.
+        TypeError: It is not a JSON value.
     """
     kind, data = _encode(value, 0)
     return bytes([kind]) + data
@@ -275,7 +274,7 @@ def _encode(value: JsonValue, depth: int) -> tuple[int, bytes]:
     if isinstance(value, JsonOpaque):
         return _OPAQUE, bytes([value.type_code]) + _with_length(value.data)
     if not isinstance(value, list | tuple | dict):
-        message = f"{type(value).__name__} is no JSON value"
+        message = f"{type(value).__name__} is not a JSON value"
         raise TypeError(message)
     if depth == MAX_DEPTH:
         message = f"nested deeper than {MAX_DEPTH}"
@@ -310,7 +309,7 @@ def _with_length(data: bytes) -> bytes:
 
 
 def _encode_container(keys: list[bytes] | None, children: Sequence[tuple[int, bytes]]) -> tuple[int, bytes]:
-    """Return the small form, or the large one if anything in it is large or its bytes need more than 16 bits."""
+    """Return the small form, or the large one if a child is large or the size does not fit 16 bits."""
     nested_large = any(kind in (_LARGE_OBJECT, _LARGE_ARRAY) for kind, _ in children)
     small, large = (_SMALL_ARRAY, _LARGE_ARRAY) if keys is None else (_SMALL_OBJECT, _LARGE_OBJECT)
     if not nested_large and (size := _size(keys, children, 2)) <= _MAX_U16:

@@ -1,64 +1,40 @@
 """
-JSON diffs: what an after image holds in place of a document, with PARTIAL_JSON value options.
+JSON diffs: what an after image has in position of a document under ``binlog_row_value_options=PARTIAL_JSON``.
 
-    diffs       one after the other, to the end of the column's bytes
+    diffs       to the end of the column's bytes
     diff        operation u8, path, value (not for REMOVE)
-    path        packed length, text as in ``$.a."b c"[0]``
+    path        packed length, text (see `json_path`)
     value       packed length, a binary JSON document
 
-A path of a diff names one place: members and array cells, no wildcards and no ranges. Its text is
-kept as it stands, so that a diff encodes back to the same bytes.
+A diff keeps the text of its path, so that it encodes to the same bytes.
 
 Source: MySQL `json_diff.cc`, `json_path.cc`, and `log_event.cc` (`print_json_diff`) for the text.
 """
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from itertools import groupby
-from typing import TypeAlias
 
 import attrs
 
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
 from ndb_formats.types.json_binary import JsonDocument
+from ndb_formats.types.json_path import Cell, Leg, path_legs
 from ndb_formats.types.json_text import json_text
 from ndb_formats.types.json_values import JsonOpaque, JsonValue
 
-__all__ = ["Cell", "DiffOperation", "JsonDiff", "apply_diffs", "decode_diffs", "diff_text", "encode_diffs", "path_legs"]
+__all__ = ["DiffOperation", "JsonChange", "JsonDiff", "apply_diffs", "decode_diffs", "diff_text", "encode_diffs"]
 
 
 class DiffOperation(IntEnum):
-    """What a diff does, spelled and numbered as in `json_diff.h`."""
+    """The operation of a diff, spelled and numbered as in `json_diff.h`."""
 
     REPLACE = 0
     INSERT = 1
     REMOVE = 2
-
-
-@attrs.frozen
-class Cell:
-    """
-    An array cell in a path.
-
-    Attributes:
-        index: Its number, counted from 0.
-        from_end: Whether it is counted from the last cell backwards (``last-2``).
-    """
-
-    index: int
-    from_end: bool = False
-
-    def place_in(self, length: int) -> int:
-        """Return its place in an array of that length; negative if that is before the first cell."""
-        return length - 1 - self.index if self.from_end else self.index
-
-
-Leg: TypeAlias = str | Cell
 
 
 @attrs.frozen
@@ -68,8 +44,8 @@ class JsonDiff:
 
     Attributes:
         operation: Replace, insert or remove.
-        path: Text of the path to the place.
-        value: What comes there; None for a removal.
+        path: Text of the path to the member or cell.
+        value: Its new value; None for a removal.
     """
 
     operation: DiffOperation
@@ -80,10 +56,10 @@ class JsonDiff:
 @attrs.frozen
 class JsonChange:
     """
-    What a partial update says of a column: not its value, only how it changes.
+    A partial update of a JSON column: diffs, and not the new value.
 
     Attributes:
-        data: Its diffs, as they stand in the image.
+        data: The encoded diffs.
     """
 
     data: bytes
@@ -94,28 +70,23 @@ class JsonChange:
         The diffs, in order.
 
         Raises:
-            FormatError: The bytes are no diffs.
+            FormatError: The bytes are not diffs.
         """
         return decode_diffs(self.data)
 
     @property
     def text(self) -> str:
-        """The change as SQL, ``?`` standing for the column."""
+        """The change as SQL, with ``?`` for the column."""
         return " ".join(diff_text(self.diffs, "?").replace("\n###", "").split())
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Bytes
-# ---------------------------------------------------------------------------------------------------------
 
 
 def decode_diffs(data: bytes) -> tuple[JsonDiff, ...]:
     """
-    Return the diffs of one column; `data` is without the column's length.
+    Return the diffs of one column; `data` is without the length prefix.
 
     Raises:
         TruncatedError: The last diff is cut short.
-        CorruptError: An operation, path or value is not one.
+        CorruptError: An operation, path or value is not valid.
     """
     cursor = Cursor(data)
     diffs = []
@@ -139,7 +110,7 @@ def _path_text(data: bytes) -> str:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError as error:
-        message = f"JSON diff: the path is no UTF-8 text: {error.reason} at byte {error.start}"
+        message = f"JSON diff: the path is not UTF-8: {error.reason} at byte {error.start}"
         raise CorruptError(message) from None
 
 
@@ -164,76 +135,12 @@ def _parts(diff: JsonDiff) -> Iterable[bytes]:
         yield packed(len(diff.value.data)) + diff.value.data
 
 
-# ---------------------------------------------------------------------------------------------------------
-# Paths
-# ---------------------------------------------------------------------------------------------------------
-
-_SPACE = r"[ \t\n\v\f\r]*"
-_LEG = re.compile(
-    rf"""{_SPACE}(?:
-        \.{_SPACE}(?P<name>"(?:[^"\\]|\\.)*"|[^ \t\n\v\f\r\[.*"]+)
-        |\[{_SPACE}(?:(?P<last>last){_SPACE}(?:-{_SPACE}(?P<back>[0-9]+))?|(?P<cell>[0-9]+)){_SPACE}\]
-    ){_SPACE}""",
-    re.VERBOSE | re.DOTALL,
-)
-_SCOPE = re.compile(rf"{_SPACE}\${_SPACE}")
-_MAX_INDEX_DIGITS = 10
-
-
-def path_legs(path: str) -> tuple[Leg, ...]:
-    """
-    Return the legs of a path: a member's name, or a cell.
-
-    Raises:
-        CorruptError: It is no path, or one that can name more than one place.
-    """
-    scope = _SCOPE.match(path)
-    end = scope.end() if scope else -1
-    legs: list[Leg] = []
-    while 0 <= end < len(path):
-        match = _LEG.match(path, end)
-        legs += [] if match is None else [_leg(match, path)]
-        end = -1 if match is None else match.end()
-    if end < 0:
-        raise CorruptError(_no_path(path))
-    return tuple(legs)
-
-
-def _leg(match: re.Match[str], path: str) -> Leg:
-    name = match["name"]
-    if name is not None:
-        return _member_name(name, path)
-    digits = match["back"] or "0" if match["last"] else match["cell"]
-    if len(digits.lstrip("0")) > _MAX_INDEX_DIGITS:
-        raise CorruptError(_no_path(path))
-    return Cell(int(digits), bool(match["last"]))
-
-
-def _member_name(name: str, path: str) -> str:
-    """Return a name without quotes and escapes; names without quotes may have escapes too."""
-    try:
-        plain = str(json.loads(name if name.startswith('"') else f'"{name}"'))
-        plain.encode("utf-8")
-    except ValueError:
-        raise CorruptError(_no_path(path)) from None
-    return plain
-
-
-def _no_path(path: str) -> str:
-    return f"JSON diff: {path!r} is no path to one place"
-
-
-# ---------------------------------------------------------------------------------------------------------
-# Applying
-# ---------------------------------------------------------------------------------------------------------
-
-
 def apply_diffs(document: JsonDocument, diffs: Iterable[JsonDiff]) -> JsonDocument:
     """
-    Return the document after all changes, in the form that a server writes anew.
+    Return the document after all changes, in the form without gaps.
 
     Raises:
-        CorruptError: A diff does not fit the document: the place does not exist, or is taken.
+        CorruptError: A diff does not fit the document: its member or cell is missing, or already there for an INSERT.
     """
     value = document.value
     for diff in diffs:
@@ -246,20 +153,20 @@ def apply_diffs(document: JsonDocument, diffs: Iterable[JsonDiff]) -> JsonDocume
 
 
 def _seek(value: JsonValue, legs: Sequence[Leg]) -> JsonValue:
-    """Return what stands at a place; None where there is nothing, which no leg leads on from."""
+    """Return the value at the end of a path; None if there is none."""
     for leg in legs:
         if isinstance(value, dict) and isinstance(leg, str):
             value = value.get(leg)
         elif isinstance(value, list) and isinstance(leg, Cell):
-            place = leg.place_in(len(value))
-            value = value[place] if 0 <= place < len(value) else None
+            position = leg.position_in(len(value))
+            value = value[position] if 0 <= position < len(value) else None
         else:
             return None
     return value
 
 
 def _apply(diff: JsonDiff, parent: JsonValue, leg: Leg) -> bool:
-    """Change one member or cell of `parent`; return whether that was possible."""
+    """Change one member or cell of `parent`, and return whether that was possible."""
     new = None if diff.value is None else diff.value.value
     inserts = diff.operation is DiffOperation.INSERT
     if isinstance(parent, dict) and isinstance(leg, str):
@@ -271,20 +178,16 @@ def _apply(diff: JsonDiff, parent: JsonValue, leg: Leg) -> bool:
             parent[leg] = new
         return True
     if isinstance(parent, list) and isinstance(leg, Cell):
-        place = leg.place_in(len(parent))
+        position = leg.position_in(len(parent))
         if inserts:
-            parent.insert(max(place, 0), new)
+            parent.insert(max(position, 0), new)
             return True
-        if not 0 <= place < len(parent):
+        if not 0 <= position < len(parent):
             return False
-        parent[place : place + 1] = [] if diff.operation is DiffOperation.REMOVE else [new]
+        parent[position : position + 1] = [] if diff.operation is DiffOperation.REMOVE else [new]
         return True
     return False
 
-
-# ---------------------------------------------------------------------------------------------------------
-# Text
-# ---------------------------------------------------------------------------------------------------------
 
 _LINE = "\n###      "
 _ESCAPES = {8: "\\b", 9: "\\t", 10: "\\n", 12: "\\f", 13: "\\r", 39: "\\'", 92: "\\\\"}
@@ -293,11 +196,11 @@ _QUOTING = {code: _ESCAPES.get(code, f"\\x{code:02x}") for code in (*range(32), 
 
 def diff_text(diffs: Sequence[JsonDiff], column: str) -> str:
     """
-    Return diffs as `mysqlbinlog` prints them: nested calls of SQL functions, the first one innermost.
+    Return diffs as `mysqlbinlog` prints them: nested calls of SQL functions, the first diff innermost.
 
     Args:
         diffs: The diffs of one column, in order.
-        column: What stands for the column, such as ``@6``.
+        column: The text for the column, such as ``@6``.
     """
     calls = [(name, list(group)) for name, group in groupby(diffs, key=_function)]
     opening = _LINE.join(f"{name}(" for name, _ in reversed(calls))

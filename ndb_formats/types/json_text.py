@@ -29,8 +29,8 @@ def json_text(value: JsonValue, *, quoted: bool = True) -> str:
 
     Args:
         value: A JSON value.
-        quoted: Whether a string, temporal or opaque value that is not inside another one is put in
-            double quotes and escaped; ``CAST(j AS CHAR)`` does, `mysqlbinlog` does not.
+        quoted: Whether to quote and escape a string, temporal or opaque value at the top, as ``CAST(j AS CHAR)``
+            does and `mysqlbinlog` does not.
     """
     if isinstance(value, JsonOpaque):
         if value.is_number:
@@ -56,7 +56,7 @@ def _plain_text(value: float | None) -> str:
 def _opaque_text(opaque: JsonOpaque) -> str:
     value = opaque.value
     if isinstance(value, bytes) and opaque.type_code == ColumnCode.VAR_STRING:
-        # MySQL prints the bytes as they are; those that are no text cannot stand in a str.
+        # MySQL prints the bytes as they are; a str cannot hold those that are not UTF-8.
         return value.decode("utf-8", "replace")
     if isinstance(value, bytes):
         lines = (value[start : start + _BASE64_LINE] for start in range(0, len(value), _BASE64_LINE))
@@ -75,9 +75,9 @@ def _escape(match: re.Match[str]) -> str:
 
 def _double_text(value: float) -> str:
     """
-    Return the fewest digits that give the number back, and always a sign that it is a double.
+    Return the shortest text that gives the same number, always with a point or an exponent.
 
-    JSON has no infinity and no NaN; MySQL prints 0.0 for the bytes of one.
+    JSON has no infinity and no NaN; MySQL prints 0.0 for their bytes.
     """
     if not math.isfinite(value):
         return "0.0"

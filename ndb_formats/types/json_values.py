@@ -1,9 +1,8 @@
 """
-What a JSON document holds, with every distinction that MySQL's binary form makes.
+The values in a JSON document, with all distinctions of MySQL's binary form.
 
-Signed integers, doubles, strings, booleans, null, arrays and objects are Python's own. Two things
-have no Python type: an unsigned integer is a `JsonUint`, and a value of an SQL type is a `JsonOpaque`.
-Objects are dicts in the order stored.
+Signed integers, doubles, strings, booleans, null, arrays and objects are Python values; objects are dicts in the order
+stored. An unsigned integer is a `JsonUint`, and a value of an SQL type a `JsonOpaque`.
 
 Source: MySQL `json_dom.cc` (`Json_decimal`, `Json_datetime`, `Json_opaque`) and `my_time.cc`.
 """
@@ -29,7 +28,7 @@ _MICROSECONDS = 6
 
 
 class JsonUint(int):
-    """An unsigned integer; MySQL keeps apart whether a number was signed."""
+    """An unsigned integer, which MySQL distinguishes from a signed one."""
 
     __slots__ = ()
 
@@ -43,9 +42,9 @@ class JsonOpaque:
     A value of an SQL type that JSON does not have.
 
     Attributes:
-        type_code: Type code of a column of that type (`ColumnCode`), also one that is not known.
-        data: Its bytes: a DECIMAL with precision and scale before it, a temporal value as a packed
-            64-bit number, anything else as it is.
+        type_code: Type code of a column of that type (`ColumnCode`), or an unknown one.
+        data: Its bytes: a DECIMAL after its precision and scale, a temporal value as a packed 64-bit number, any
+            other value as it is.
     """
 
     type_code: int
@@ -59,10 +58,10 @@ class JsonOpaque:
     @property
     def value(self) -> Decimal | str | bytes:
         """
-        DECIMAL as a number, a temporal value as text with six digits of fraction, else the bytes.
+        A DECIMAL as a number, a temporal value as text with six digits of fraction, any other as bytes.
 
         Raises:
-            CorruptError: The bytes are no value of the type.
+            CorruptError: The bytes are not a value of the type.
         """
         if self.is_number:
             return self._decimal()
@@ -76,17 +75,17 @@ class JsonOpaque:
     def _decimal(self) -> Decimal:
         precision, scale = (self.data[0], self.data[1]) if len(self.data) > 2 else (0, 0)
         if scale > precision or precision == 0 or decimal_size(precision, scale) != len(self.data) - 2:
-            message = f"{self.data.hex()} is no DECIMAL with its precision and scale"
+            message = f"{self.data.hex()} is not a DECIMAL with its precision and scale"
             raise CorruptError(message)
         return decode_decimal(self.data[2:], precision, scale)
 
     def _packed(self, offset: int, size: int) -> bytes:
-        """Return the bytes of a column value; a column adds an offset, so that they sort as the values do."""
+        """Return the bytes that a column has for the value; it adds an offset, so that they sort like the values."""
         number = int.from_bytes(self.data, "little", signed=True) + offset
         # Only a TIME has a sign.
         low = 0 if self.type_code == ColumnCode.TIME else offset
         if len(self.data) != 8 or not low <= number < 1 << 8 * size:
-            message = f"{self.data.hex()} is no packed temporal value"
+            message = f"{self.data.hex()} is not a packed temporal value"
             raise CorruptError(message)
         return number.to_bytes(size, "big")
 

@@ -1,8 +1,8 @@
 """
 Temporal types: packed bytes to MySQL's text and back.
 
-Text, because zero dates ('2024-00-00'), out-of-range times ('-838:59:59') and invalid dates have
-no Python type and must survive as what they are. TIMESTAMP is given in UTC.
+The values are text because zero dates ('2024-00-00'), long times ('-838:59:59') and invalid dates have no Python type.
+TIMESTAMP is in UTC.
 
 Layouts (source: MySQL `my_time.cc`):
 
@@ -130,26 +130,26 @@ def encode_timestamp2(text: str, precision: int) -> bytes:
 
 
 def decode_old_time(data: bytes) -> str:
-    """Return a TIME written before MySQL 5.6 (decimal HHMMSS, signed)."""
+    """Return a TIME of servers before MySQL 5.6 (decimal HHMMSS, signed)."""
     packed = int.from_bytes(data, "little", signed=True)
     sign, packed = ("-", -packed) if packed < 0 else ("", packed)
     return f"{sign}{packed // 10000:02d}:{packed // 100 % 100:02d}:{packed % 100:02d}"
 
 
 def encode_old_time(text: str) -> bytes:
-    """Return the 3 bytes of a TIME as before MySQL 5.6."""
+    """Return the 3 bytes of a TIME of servers before MySQL 5.6."""
     hour, minute, second = map(int, text.lstrip("-").split(":"))
     packed = hour * 10000 + minute * 100 + second
     return (-packed if text.startswith("-") else packed).to_bytes(3, "little", signed=True)
 
 
 def decode_old_datetime(data: bytes) -> str:
-    """Return a DATETIME written before MySQL 5.6 (decimal YYYYMMDDHHMMSS)."""
+    """Return a DATETIME of servers before MySQL 5.6 (decimal YYYYMMDDHHMMSS)."""
     digits = f"{int.from_bytes(data, 'little'):014d}"
     date = f"{digits[:-10]}-{digits[-10:-8]}-{digits[-8:-6]}"
     return f"{date} {digits[-6:-4]}:{digits[-4:-2]}:{digits[-2:]}"
 
 
 def encode_old_datetime(text: str) -> bytes:
-    """Return the 8 bytes of a DATETIME as before MySQL 5.6."""
+    """Return the 8 bytes of a DATETIME of servers before MySQL 5.6."""
     return int("".join(filter(str.isdigit, text))).to_bytes(8, "little")

@@ -1,8 +1,8 @@
 """
-What a column of a row image can hold.
+The values of a column in a row image.
 
-Absent is not NULL: a column that an image does not carry is `ABSENT`, a column that it carries as
-NULL is ``None``, and an empty string is ``""``. No function in this project lets one become another.
+Absent is not NULL: a column that an image does not carry is `ABSENT`, and one that is NULL in it is ``None``. No
+function in this project turns one into the other.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Absent(Enum):
 
 ABSENT: Final = Absent.ABSENT
 
-# Temporal values are text in MySQL's own spelling: zero dates and 838:59:59 have no Python type.
-# JSON, GEOMETRY and VECTOR keep their bytes, which say more than the values in them.
+# Temporal values are text as MySQL writes it, since zero dates and 838:59:59 have no Python type.
+# JSON, GEOMETRY and VECTOR keep their bytes, which can differ for equal values.
 Value = int | float | Decimal | str | bytes | JsonDocument | JsonChange | Geometry | Vector | None
 MaybeValue = Value | Absent

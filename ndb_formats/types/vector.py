@@ -1,5 +1,5 @@
 """
-VECTOR: numbers of single precision, one after the other, little-endian.
+VECTOR: floats of four bytes, little-endian.
 
 Source: MySQL `vector_conversion.h`.
 """
@@ -21,7 +21,7 @@ _FLOAT_SIZE = 4
 @attrs.frozen
 class Vector:
     """
-    A vector as it stands in a row; equal to another one of the same bytes, NaN or not.
+    A vector; equal to another one of the same bytes, even with NaN in it.
 
     Attributes:
         data: Its bytes; a Python float would not keep every NaN.
@@ -45,10 +45,10 @@ def decode_vector(data: bytes) -> Vector:
     Return the vector of these bytes.
 
     Raises:
-        CorruptError: They are no whole number of floats.
+        CorruptError: Their number is not a multiple of four.
     """
     if len(data) % _FLOAT_SIZE:
-        message = f"{len(data)} bytes are no whole number of 4-byte floats"
+        message = f"{len(data)} bytes are not a whole number of 4-byte floats"
         raise CorruptError(message)
     return Vector(data)
 

@@ -34,7 +34,8 @@ from functools import cache
 import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
-from conflict.reference.applier import Site
+from conflict.reference.applier import Applier
+from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.replication_table import ReplicationRow
@@ -256,19 +257,20 @@ def sites(
     *,
     roles: Mapping[str, Role] = NO_ROLES,
     binlog_type: int = 7,
-) -> dict[str, Site]:
+) -> dict[str, ReplayedCluster]:
     """Do what a text says, in exactly its order, and return the clusters; arguments as in `resolved`."""
     made = history(text, roles)
     tables = TABLES + MORE_TABLES
     found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type)
-    replayed = {cluster.name: Site(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
+    replayed = {cluster.name: ReplayedCluster(cluster, found[cluster.name], made.layouts) for cluster in made.clusters}
+    appliers = {name: Applier(cluster) for name, cluster in replayed.items()}
     timelines = {cluster.name: iter(cluster.timeline) for cluster in made.clusters}
     for word in text.split():
-        site, item = replayed[word[0]], next(timelines[word[0]])
+        item = next(timelines[word[0]])
         if isinstance(item, Transaction):
-            site.commit(item)
+            replayed[word[0]].commit(item)
         else:
-            site.apply_epoch(item, replayed[item.source])
+            appliers[word[0]].apply_epoch(item, replayed[item.source])
     return replayed
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from conflict.columnar.kernels.effects import compare, in_order, look_quickly
-from conflict.columnar.kernels.search import stretches_of
+from conflict.columnar.kernels.search import boundaries_of
 
 CHANGED, DELETED, REFRESHED = 1, 2, 3
 # Take, own epoch, group, row and effect; what is shown has no take.
@@ -118,7 +118,7 @@ def test_a_quick_look(
     log = (np.array([each[place] for each in sent_again], np.int64) for place in (0, 1))
     places = (np.array([7, 9, 2**64 - 1], np.uint64), np.zeros(3, np.int32), np.full(3, alone, np.bool_))
     count, left, unseen = look_quickly(
-        *(*stretches_of(apply), verdict, np.ones(len(apply), np.bool_), row, operation, *log),
+        *(*boundaries_of(apply), verdict, np.ones(len(apply), np.bool_), row, operation, *log),
         *(np.array([0, 1, 0], np.int8), *places, 0, *columns(shown)[1:], 10),
     )
     assert (count, left.tolist(), unseen.tolist()) == expected

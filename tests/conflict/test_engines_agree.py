@@ -3,7 +3,6 @@
 import tempfile
 from collections import Counter
 from typing import Any
-from unittest.mock import patch
 
 import attrs
 import pyarrow.dataset as pads
@@ -11,8 +10,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from benchmarks.agreement import Applied, applied_by_job, applied_by_reference
-from conflict.columnar.kernels.buffers import MARKS
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.tables import TableNumbers, table_numbers
@@ -24,10 +21,10 @@ from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.summary import RunSummary
-from conflict.rules.functions import FUNCTIONS, decide_max_delete_win, decide_max_ins, decide_old
+from conflict.rules.functions import FUNCTIONS, Cell
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
-from conflict.rules.user_policies import user_function
+from conflict.rules.user_policies import add_functions, policies_of_tables
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -38,11 +35,11 @@ from tests.conflict.random_histories import (
 )
 
 
-def _contents(out: Folder, run: Configuration, summary: RunSummary, applied: Applied) -> dict[str, Any]:
+def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
     """Everything that a result holds, in an order that does not depend on buckets."""
-    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters, "applied": applied}
+    found: dict[str, Any] = {"summary": summary.to_json(), "counters": summary.counters}
     for cluster, setups in run.setups().items():
-        found[f"taken {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
+        found[f"epochs {cluster}"] = out.read_table(applied_epochs_path(cluster), APPLIED_EPOCHS).to_pylist()
         path = f"outcomes/applier={cluster}"
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes {cluster}"] = Counter(tuple(row.items()) for row in outcomes)
@@ -74,9 +71,9 @@ def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     setups = run.setups()
     resolution = resolve(history, setups, skip_missing=run.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
-        write_resolution(Folder(folder), history, setups, resolution)
+        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary, applied_by_reference(resolution)))
+        return _without_comparison(_contents(Folder(folder), run, summary))
 
 
 def by_kernels(
@@ -93,9 +90,9 @@ def by_kernels(
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
         write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
-        summary = resolve_history(runner, run, grid, out, use_evidence=False, final_rows=final_rows)
-        applied = applied_by_job(out, grid, run.setups())
-        return _without_comparison(_contents(out, run, summary, applied))
+        options = {"use_evidence": False, "final_rows": final_rows, "all_outcomes": True}
+        summary = resolve_history(runner, run, grid, out, **options)
+        return _without_comparison(_contents(out, run, summary))
 
 
 RUNS = {
@@ -111,7 +108,7 @@ RUNS = {
 }
 
 
-@given(**RUNS, marks=st.sampled_from([1, 2, MARKS]))
+@given(**RUNS)
 @settings(max_examples=300)
 @example(
     seed=0,
@@ -123,7 +120,6 @@ RUNS = {
     skip_missing=False,
     buckets=1,
     epochs_per_segment=1,
-    marks=1,
 )
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
@@ -135,45 +131,42 @@ def test_kernels_agree_with_the_reference_engine(
     skip_missing: bool,
     buckets: int,
     epochs_per_segment: int,
-    marks: int,
 ) -> None:
     """
     Outcomes, exceptions rows with their numbers, counters, rows and stops are equal, however the grid is cut.
-
-    And however many rows share a mark in the fold.
     """
     history = make_history(seed, steps, complete=complete, roles=roles)
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
-    with patch("conflict.columnar.kernels.buffers.MARKS", marks):
-        assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
+    assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
 
 
-NINE_BY_HAND = {
-    name: user_function(name, rule)
-    for name, rule in (("old", decide_old), ("max_ins", decide_max_ins), ("max_delete_win", decide_max_delete_win))
-}
-
-
-@given(
-    seed=RUNS["seed"],
-    steps=st.integers(0, 60),
-    functions=st.tuples(*[st.sampled_from(["old(x)", "max_ins(x)", "max_delete_win(x)"])] * 2),
-    skip_missing=st.booleans(),
+POLICIES = st.fixed_dictionaries(
+    {
+        "write": st.sampled_from([Cell.APPLY, Cell.REJECT_IF_PRESENT, Cell.GREATER, Cell.AT_LEAST, Cell.LESS]),
+        "update": st.sampled_from(sorted(set(Cell) - {Cell.REJECT_IF_PRESENT, Cell.BY_EPOCH})),
+        "delete": st.sampled_from(sorted(set(Cell) - {Cell.REJECT_IF_PRESENT, Cell.BY_EPOCH})),
+    }
 )
-@settings(max_examples=60)
-def test_functions_of_users_give_the_same_in_both_engines(
-    seed: int, steps: int, functions: tuple[str, str], skip_missing: bool
+
+
+@given(seed=RUNS["seed"], steps=st.integers(0, 60), policies=st.tuples(POLICIES, POLICIES), skip_missing=st.booleans())
+@settings(max_examples=100)
+def test_policies_of_users_give_the_same_in_both_engines(
+    seed: int, steps: int, policies: tuple[dict[str, Cell], dict[str, Cell]], skip_missing: bool
 ) -> None:
-    """The slow path of the kernels decides as the reference engine does, also beside functions of the server."""
-    specs = (*FUNCTIONS, *NINE_BY_HAND.values())
+    """Rows of a run file decide as the reference engine does, also beside functions of the server."""
+    tables = [
+        {"name": name, **{operation: cell.words for operation, cell in policy.items()}}
+        for name, policy in zip(("FIRST", "SECOND"), policies, strict=True)
+    ]
     rows = (
-        ReplicationRow("db", "judged", 0, 7, functions[0]),
-        ReplicationRow("db", "other", 1, 7, functions[1]),
+        ReplicationRow("db", "judged", 0, 7, "FIRST(x)"),
+        ReplicationRow("db", "other", 1, 7, "SECOND(x)"),
         ReplicationRow("db", "other", 2, 7, "NDB$MAX(x)"),
     )
-    run = attrs.evolve(configuration(0), replication=rows, functions=specs, skip_missing=skip_missing)
-    # A plain rule names no image that it needs, and gets None where the value is absent; these do not expect it.
+    functions = add_functions(FUNCTIONS, policies_of_tables(tables))
+    run = attrs.evolve(configuration(0), replication=rows, functions=functions, skip_missing=skip_missing)
     history = make_history(seed, steps, complete=True)
     assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from conflict.columnar.kernels.event_masks import event_masks, mark_columns
-from conflict.rules.functions import parse_conflict_function
+from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -30,23 +30,11 @@ def test_masks_follow_the_format(columns: str, binlog_type: int):
     setup = TableSetup(table, parse_conflict_function("NDB$EPOCH2()"), format=effective_format(binlog_type))
     masks = event_masks([(Role.PRIMARY, [setup]), (Role.SECONDARY, [setup])])
     assert masks.reflects.tolist() == [[True], [False]]
-    arrays = (
-        masks.reflects,
-        masks.write_after,
-        masks.delete_before,
-        masks.base_before,
-        masks.all_before,
-        masks.base_after,
-        masks.all_after,
-        masks.consequences,
-        masks.first_virtual,
-        masks.after_virtual,
-    )
     width = len(table.columns)
     for written in itertools.product([False, True], repeat=width):
         marked = np.ones(width, np.bool_)
-        applies = np.array([9, *(5 if each else 4 for each in written), 5])  # of other rows, too
-        mark_columns(arrays, 0, applies, 1, width, 5, marked)
+        applies = np.array([5 if each else 4 for each in written])
+        mark_columns(masks, 0, applies, 5, marked)
         event = ndb_columns(
             setup.format, table, Operation.UPDATE_ROW, {place for place in range(width) if written[place]}
         )

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from benchmarks.history_maker import Shape, configuration, make_history
-from conflict.columnar.kernels.arrays import Kind
+from conflict.columnar.kernels.arrays import OperationKind
 from conflict.columnar.kernels.links import epoch_of_rows, linked, mark_keys, reach, rows_of_keys
 from conflict.columnar.kernels.passes import are_rejected
-from conflict.columnar.kernels.search import stretches_of
+from conflict.columnar.kernels.search import boundaries_of
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
@@ -22,7 +22,7 @@ def marked(rows: list[tuple[int, int, int]], groups: list[tuple[int, int]]) -> l
         np.array([row[place] for row in rows], kind) for place, kind in enumerate((np.uint64, np.int32, np.int32))
     )
     wanted = (np.array([each[place] for each in groups], kind) for place, kind in enumerate((np.uint64, np.int64)))
-    mark_keys(*stretches_of(epoch), group, key, *wanted, affected)
+    mark_keys(*boundaries_of(epoch), group, key, *wanted, affected)
     return np.flatnonzero(affected).tolist()
 
 
@@ -52,7 +52,7 @@ def test_mark_keys(groups: list[tuple[int, int]], keys: list[int]) -> None:
 )
 def test_stretches_of(epoch: list[int], epochs: list[int], starts: list[int]) -> None:
     """The epochs of rows, and where each begins; from both, that of any row."""
-    found = stretches_of(np.array(epoch, np.uint64))
+    found = boundaries_of(np.array(epoch, np.uint64))
     assert [each.tolist() for each in found] == [epochs, starts]
     for step in (1, 2):
         assert epoch_of_rows(*found, np.arange(0, len(epoch), step, dtype=np.int32)).tolist() == epoch[::step]
@@ -77,7 +77,7 @@ def test_are_rejected() -> None:
 def test_linked() -> None:
     """A group depends on the one that touched the row right before it in the take; empty operations do not count."""
     apply, key = np.array([0, 0, 0, 0, 0, 1, 1], np.int32), np.array([5, 5, 5, 6, 5, 5, 5], np.int32)
-    group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, Kind.EMPTY, 0, 2], np.int8)
+    group, kind = np.array([1, 2, 2, 7, 3, 1, 4], np.int32), np.array([0, 1, 0, 0, OperationKind.EMPTY, 0, 2], np.int8)
     assert linked(apply, key, group, kind, 7).tolist() == [[5, 0, 1, 2], [5, 1, 1, 4]]
 
 

@@ -16,7 +16,8 @@ import attrs
 from hypothesis import strategies as st
 
 from conflict.history.model import Cluster, EpochApply, RowChange, Transaction
-from conflict.reference.applier import Site
+from conflict.reference.applier import Applier
+from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
@@ -71,7 +72,7 @@ class World:
         places: Where each cluster took each epoch of the one before it, as (own epoch, group).
     """
 
-    sites: list[Site]
+    sites: list[ReplayedCluster]
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
@@ -82,9 +83,13 @@ class World:
     made: list[Made] = attrs.field(factory=list)
     places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
+    _appliers: list[Applier] = attrs.field(init=False)
     _content: list[bool] = attrs.field(factory=list)
     _greatest: int = 0
     _transactions: int = 0
+
+    def __attrs_post_init__(self) -> None:
+        self._appliers = [Applier(site) for site in self.sites]
 
     def x(self, cluster: int, number: int, table: str = "t") -> int | None:
         """Return the value of a row; None if it is not there."""
@@ -169,14 +174,14 @@ class World:
         place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
         rows = {number: site.store.get(("d.t", key(number))) for number in range(10)}
-        site.apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
+        self._appliers[cluster].apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
         assert site.result.stop is None, site.result.stop
         self.groups[cluster] += 1
         self._content[cluster] |= bool(site.result.effects[place])
         if self.on_apply is not None:
             self.on_apply(self, cluster, entries, rows)
 
-    def settle(self) -> None:
+    def find_fixed_point(self) -> None:
         """Let everybody take everything, until nothing is left."""
         for _ in range(100):
             moved = False
@@ -227,14 +232,16 @@ def world(
     second = None if only_first else function
     tables = _setups(function, second, binlog_type, names[2:])
     sites = [
-        Site(Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2)
+        ReplayedCluster(
+            Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2
+        )
         for place, name in enumerate(names, start=1)
     ]
     made = World(sites, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
     made._content = [False] * clusters
     made.commit(0, [(number, False, 10, table) for table in "tn" for number in (1, 2, 3)])
-    made.settle()
-    made.settle()  # what came back is known
+    made.find_fixed_point()
+    made.find_fixed_point()  # what came back is known
     made.made.clear()
     for site in sites:
         site.outcomes.clear()

@@ -15,17 +15,35 @@ from pathlib import Path
 from typing import Any
 
 from ndb_formats.binlog_reader import Event, read_events
-from ndb_formats.constants import EventType
+from ndb_formats.constants import BINLOG_MAGIC, EventType
 from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Column, Schema
+from tests.corpora import SHARED
 
-RECORDINGS = Path(__file__).parent.parent / "recordings" / "ndb_formats"
+ALL_RECORDINGS = Path(__file__).parents[1] / "recordings"
+RECORDINGS = ALL_RECORDINGS / "ndb_formats"
 TYPES = RECORDINGS / "types_type8"
 COMPOSITE = RECORDINGS / "composite_type7"
 EPOCH = RECORDINGS / "epoch_type8"
 METADATA = RECORDINGS / "metadata_full"
+
+
+def binlogs(folder: Path) -> list[Path]:
+    """Return every binlog below a folder."""
+    files = (path for path in folder.rglob("*") if path.is_file())
+    return sorted(path for path in files if path.open("rb").read(4) == BINLOG_MAGIC)
+
+
+BINLOGS = binlogs(ALL_RECORDINGS)
+CORPUS = binlogs(SHARED)  # more of them beside the checkout; tests that read them are marked `corpus`
+
+
+def name_of(path: Path) -> str:
+    """Return a recording's path below the folder of all recordings, to name a test."""
+    return str(path.relative_to(ALL_RECORDINGS))
+
 
 Image = dict[int, Any] | None
 Change = tuple[str, str, Image, Image]

@@ -136,7 +136,7 @@ class TestRange:
         """A position that the file does not have yet has no events."""
         assert list(read_events(binlog, start=starts[-1] + 100)) == []
 
-    def test_damage_before_start_is_not_looked_at(self, binlog: Path, starts: list[int]):
+    def test_damage_before_start_is_ignored(self, binlog: Path, starts: list[int]):
         """Only the description and the range are read."""
         data = bytearray(binlog.read_bytes())
         data[starts[1] + HEADER_SIZE] ^= 0xFF
@@ -152,8 +152,8 @@ class TestNotABinlog:
         [
             (b"\xfdbin" + bytes(600), UnsupportedError, "the file is encrypted"),
             (b"PK\x03\x04", CorruptError, "not a binlog: it starts with 0x504b0304"),
-            (b"", TruncatedError, "ends inside the four bytes"),
-            (b"\xfebi", TruncatedError, "ends inside the four bytes"),
+            (b"", TruncatedError, "ends inside the four magic bytes"),
+            (b"\xfebi", TruncatedError, "ends inside the four magic bytes"),
             (b"PK", CorruptError, "not a binlog"),
         ],
     )
@@ -184,10 +184,12 @@ class TestNotABinlog:
         event = bytearray(event_bytes(QUERY, BEGIN))
         event[9:13] = size.to_bytes(4, "little")
         binlog.write_bytes(MAGIC + description_event() + event)
-        with pytest.raises(CorruptError, match=f"its size is given as {size} bytes, less than its own header"):
+        with pytest.raises(
+            CorruptError, match=f"its header gives its size as {size} bytes, which is less than the header itself"
+        ):
             list(read_events(binlog))
 
-    def test_a_missing_file_is_the_system_s_error(self, binlog: Path):
+    def test_a_missing_file_is_an_os_error(self, binlog: Path):
         """No file is no format."""
         with pytest.raises(FileNotFoundError):
             list(read_events(binlog))
@@ -271,7 +273,7 @@ def test_headers_of_a_cut_file(binlog: Path):
     assert positions[-1] < last
 
 
-def test_locate_adds_the_place_and_keeps_what_is_known():
+def test_locate_adds_the_missing_parts_of_the_location():
     """An error raised while an event is decoded gets its file, position and type."""
     event = next(iter(read_events(RECORDED)))
     message = "bad"

@@ -9,20 +9,10 @@ from ndb_formats.binlog_reader import read_events, unpacked
 from ndb_formats.binlog_writer import EventEncoder, encode_file
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
-
-RECORDINGS = Path(__file__).parents[1] / "recordings"
-
-
-def _binlogs(folder: Path) -> list[Path]:
-    files = (path for path in folder.rglob("*") if path.is_file())
-    return sorted(path for path in files if path.open("rb").read(4) == b"\xfebin")
+from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, CORPUS, name_of
 
 
-BUNDLED = _binlogs(RECORDINGS)
-SHARED = Path(__file__).parents[2].parent / "shared"
-
-
-@pytest.mark.parametrize("path", BUNDLED, ids=lambda path: str(path.relative_to(RECORDINGS)))
+@pytest.mark.parametrize("path", BINLOGS, ids=name_of)
 def test_bundled_files_come_back_byte_for_byte(path: Path):
     """Headers, checksums, table maps, row images, queries and payloads are encoded from their values."""
     assert path.read_bytes() == b"".join(encode_file(read_events(path)))
@@ -30,7 +20,7 @@ def test_bundled_files_come_back_byte_for_byte(path: Path):
 
 def test_every_kind_of_file_is_bundled():
     """Files with and without checksums, of 5.1, 5.6 and 9.x, compressed, with partial JSON and vectors are here."""
-    kinds = {event.type for path in BUNDLED for event in read_events(path)}
+    kinds = {event.type for path in BINLOGS for event in read_events(path)}
     assert {
         EventType.TRANSACTION_PAYLOAD_EVENT,
         EventType.PARTIAL_UPDATE_ROWS_EVENT,
@@ -41,7 +31,7 @@ def test_every_kind_of_file_is_bundled():
 
 def test_events_inside_a_compressed_transaction():
     """They stand at the position of the payload, in order, a table map before its rows."""
-    path = RECORDINGS / "binlogs" / "compressed.000001"
+    path = ALL_RECORDINGS / "binlogs" / "compressed.000001"
     payload = next(event for event in read_events(path) if event.type is EventType.TRANSACTION_PAYLOAD_EVENT)
     inside = list(unpacked(payload))
     assert {payload.position} == {event.position for event in inside}
@@ -50,16 +40,14 @@ def test_events_inside_a_compressed_transaction():
 
 
 @pytest.mark.slow
-def test_every_file_beside_the_project():
+@pytest.mark.corpus(".")
+def test_every_file_of_the_corpus():
     """Every readable file of the corpus comes back byte for byte; broken ones up to their fault."""
-    folder = SHARED if SHARED.exists() else RECORDINGS
-    paths = _binlogs(folder)
-    assert len(paths) >= len(BUNDLED)
     events = 0
-    for path in paths:
+    for path in CORPUS:
         data, encoder = path.read_bytes(), EventEncoder()
         with contextlib.suppress(FormatError):
             for event in read_events(path):
                 assert data[event.position : event.end] == encoder.encode(event)
                 events += 1
-    assert events > len(paths)
+    assert events > len(CORPUS)

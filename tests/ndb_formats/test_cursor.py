@@ -75,7 +75,7 @@ def test_a_negative_count_is_refused():
         Cursor(b"abc", 2).take(-1)
 
 
-def test_the_end_of_the_block_counts_not_that_of_the_bytes():
+def test_reading_ends_at_the_end_of_the_block():
     """A block inside a larger buffer ends where it ends."""
     cursor = Cursor(b"abcdef", 1, 3)
     assert (cursor.remaining, cursor.rest(), cursor.remaining) == (2, b"bc", 0)
@@ -83,7 +83,7 @@ def test_the_end_of_the_block_counts_not_that_of_the_bytes():
         cursor.uint(1)
 
 
-def test_skip_steps_over():
+def test_skip_moves_the_cursor():
     """Skipping moves exactly so far, and not past the end."""
     cursor = Cursor(b"abcd")
     cursor.skip(3)

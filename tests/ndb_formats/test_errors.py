@@ -15,23 +15,23 @@ from ndb_formats.errors import (
 )
 
 
-def test_message_without_a_place():
+def test_message_without_a_location():
     """An error that knows no place is its message alone."""
     assert str(FormatError("bad")) == "bad"
 
 
-def test_message_names_the_whole_place_in_order():
+def test_message_starts_with_the_location():
     """File, position, event, table and column stand before the message."""
     error = CorruptError("bad", file="f", position=4, event="E", table="d.t", column="c")
     assert str(error) == "f, position 4, E, table d.t, column c: bad"
 
 
-def test_position_zero_and_empty_names_are_places():
+def test_position_zero_is_a_location():
     """Position 0 is known, not missing."""
     assert str(FormatError("bad", position=0)) == "position 0: bad"
 
 
-def test_located_fills_in_only_what_is_missing():
+def test_located_fills_in_the_missing_parts_only():
     """What the code that noticed the fault knows is never overwritten."""
     error = FormatError("bad", position=0, column="c")
     assert error.located(file="f", position=9, event="E", table="t", column="z") is error
@@ -48,20 +48,3 @@ def test_errors_survive_pickling(kind: type[FormatError]):
     assert type(copy) is kind
     assert str(copy) == str(error)
     assert copy.__dict__ == error.__dict__
-
-
-@pytest.mark.parametrize(
-    ("kind", "builtin"),
-    [
-        (TruncatedError, EOFError),
-        (CorruptError, ValueError),
-        (ChecksumError, CorruptError),
-        (UnsupportedError, ValueError),
-        (SchemaError, ValueError),
-        (SettingError, ValueError),
-    ],
-)
-def test_each_error_is_also_the_builtin_that_a_caller_expects(kind: type[FormatError], builtin: type[Exception]):
-    """Every leaf is a FormatError and one builtin."""
-    assert issubclass(kind, FormatError)
-    assert issubclass(kind, builtin)

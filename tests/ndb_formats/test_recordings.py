@@ -164,7 +164,7 @@ def test_positions_are_those_of_mysqlbinlog():
     assert events[-1].end == (TYPES / "binlog.000001").stat().st_size
 
 
-def test_statements_lie_where_they_were_recorded():
+def test_statements_are_at_their_recorded_positions():
     """Reading the stretch of one statement gives its BEGIN, its rows and its COMMIT."""
     statements = json.loads((COMPOSITE / "statements.json").read_text(encoding="utf-8"))
     second = statements[1]
@@ -225,7 +225,7 @@ def _metadata(table_map: TableMap) -> list[tuple[str, bool, str | None]]:
     ]
 
 
-def test_a_binlog_says_enough_of_integers_and_text_by_itself():
+def test_integers_and_text_need_no_schema():
     """Without a definition the event's own metadata gives signs and character sets."""
     changes = [change for change in decoded_changes(TYPES / "binlog.000001", Schema()) if change[1] == "fmt.types"]
     after = changes[1][3]

@@ -76,7 +76,7 @@ def test_rows_know_their_epoch(binlog: Path):
     assert {(row.database, row.table, row.server_id, row.file) for row in rows} == {("db", "t", 3, str(binlog))}
 
 
-def test_an_applied_epoch_is_not_this_transaction_s(binlog: Path):
+def test_the_epoch_of_an_applied_change_is_not_that_of_its_transaction(binlog: Path):
     """A row of ndb_apply_status with a log name tells of another cluster's epoch."""
     rows = rows_of(binlog, *epoch(5, status_row(77, b"binlog.000003"), write(1)))
     assert [row.epoch for row in rows] == [5]

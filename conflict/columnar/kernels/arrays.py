@@ -1,14 +1,14 @@
 """
-What the kernels read and write: one bucket of a History as arrays.
+What the kernels read and write, for Python: one bucket of a History as arrays.
 
-Everything comes in pairs, one array per cluster, in the order of `History.clusters`. A pair is a tuple,
-so that compiled code can pick its side by number.
+Everything comes in pairs, one array per cluster, in the order of `History.clusters`. What compiled code is handed is in
+`conflict.columnar.kernels.records`.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 import attrs
 import numpy as np
@@ -19,9 +19,8 @@ __all__ = [
     "Conflicts",
     "Decisions",
     "EpochApplies",
-    "FunctionArrays",
-    "Kind",
     "Logged",
+    "OperationKind",
     "Presence",
     "each_read_only",
     "holds_anything",
@@ -61,7 +60,7 @@ class Presence(IntEnum):
     NO_COLUMNS = 2
 
 
-class Kind(IntEnum):
+class OperationKind(IntEnum):
     """
     Where an operation that an applier took comes from.
 
@@ -151,44 +150,13 @@ class EpochApplies:
         return len(self.applier)
 
 
-@attrs.frozen
-class FunctionArrays:
+class Conflicts(NamedTuple):
     """
-    What each applier does with each table, its role considered. Shape (clusters, tables) unless said otherwise.
+    Transactions that are in conflict, as far as is known. Compiled code takes it as it is.
 
     Attributes:
-        code: `FunctionCode` of its conflict function; that of no function under role PASS. Functions of a
-            user's own are numbered from `FunctionCode.USER`.
-        gci_bits: Extra GCI bits.
-        refreshes: Whether rejected operations make the row be sent again.
-        secondary: Whether the role is SECONDARY, and the function heeds it.
-        reflects: Whether the role is PRIMARY, and what is applied is logged for the secondary.
-        whole_rows: Whether an update is logged with all columns.
-        required: Columns that a new row must be given, one bit each; the same for both clusters.
-        needs_before: Whether an operation is left out if its before image lacks the resolve column.
-            Shape (clusters, tables, operations).
-        needs_after: The same of the after image.
-    """
-
-    code: Int16
-    gci_bits: Int8
-    refreshes: Bool
-    secondary: Bool
-    reflects: Bool
-    whole_rows: Bool
-    required: UInt64
-    needs_before: Bool
-    needs_after: Bool
-
-
-@attrs.frozen
-class Conflicts:
-    """
-    Transactions that are in conflict, as far as is known.
-
-    Attributes:
-        offsets: Those of take n are ``groups[offsets[n]:offsets[n + 1]]``. Shape (takes + 1,).
-        groups: Groups of the foreign epoch, sorted per take.
+        offsets: Those of apply n are ``groups[offsets[n]:offsets[n + 1]]``. Shape (applies + 1,), int64.
+        groups: Groups of the foreign epoch, sorted per apply. int32.
     """
 
     offsets: Int64
@@ -196,7 +164,7 @@ class Conflicts:
 
     @property
     def applies(self) -> Int64:
-        """Takes that hold transactions in conflict."""
+        """Numbers of the epoch applies that hold transactions in conflict."""
         return np.flatnonzero(np.diff(self.offsets))
 
 
@@ -211,7 +179,7 @@ class Decisions:
         key: Its row.
         group: Group of the foreign epoch to which it belongs: its transaction.
         operation: `Operation`.
-        kind: `Kind`.
+        kind: `OperationKind`.
         verdict: `Verdict`.
         cause: `Cause`.
         existed: Whether the row was there before.

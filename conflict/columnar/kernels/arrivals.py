@@ -1,49 +1,46 @@
 """
-What reaches which take: rows of its foreign epoch, and what the other applier logged in that epoch.
+What arrives with which epoch apply: changes of its foreign epoch, and what the other applier logged in that epoch.
 """
 
 from __future__ import annotations
 
 from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
-
-__all__ = ["queue_up", "start_applies"]
+__all__ = ["queue_up", "start_arrivals"]
 
 
 @njit(cache=True, nogil=True)
-def start_applies(active, first_row, last_row, heard, hearers, split, epochs):
-    """Mark the takes whose foreign epoch holds rows, and which ones; `epochs` are those of both clusters' rows."""
-    offset = 0
+def start_arrivals(schedule, changes, arrivals):
+    """Fill in which changes belong to which epoch apply; `Schedule`, `Changes` and `Arrivals`."""
+    rows = changes.rows
     for side in range(2):
-        mine = epochs[side]
-        place = split if side == 0 else 0
-        stop = len(hearers) if side == 0 else split
-        row = 0
-        while row < len(mine):
-            epoch, first = mine[row], row
-            while row < len(mine) and mine[row] == epoch:
+        place = schedule.second if side == 0 else 0
+        stop = len(schedule.by_epoch) if side == 0 else schedule.second
+        row, end = changes.begin[side], changes.end[side]
+        while row < end:
+            epoch, first = rows[row]["epoch"], row
+            while row < end and rows[row]["epoch"] == epoch:
                 row += 1
-            while place < stop and heard[place] < epoch:
+            while place < stop and schedule.epochs[place] < epoch:
                 place += 1
-            while place < stop and heard[place] == epoch:
-                hearer = hearers[place]
-                active[hearer], first_row[hearer], last_row[hearer] = True, offset + first, offset + row
+            while place < stop and schedule.epochs[place] == epoch:
+                number = schedule.by_epoch[place]
+                arrivals.active[number], arrivals.first[number], arrivals.last[number] = True, first, row
                 place += 1
-        offset += len(mine)
 
 
-@njit_uncounted(inline="always")
-def queue_up(apply, hearers, queue, tail, first, stop, queue_start, queue_stop, active):
-    """Put what an applier logged in a take, entries `first` to `stop`, where the takes that hear of it find it."""
+@njit(inline="always")
+def queue_up(number, schedule, first, stop, work):
+    """Put what an applier logged in an epoch apply, entries `first` to `stop`, where the other applier finds it."""
+    apply, arrivals, log = schedule.applies[number], work.arrivals, work.log
     here = apply["applier"]
-    queued = tail[here]
+    queued = log.tail[here]
     for entry in range(first, stop):
-        queue[here, tail[here]] = entry
-        tail[here] += 1
-    for place in range(apply["heard_start"], apply["heard_stop"] if stop > first else 0):
-        hearer = hearers[place]
-        if queue_start[hearer] == queue_stop[hearer]:
-            queue_start[hearer] = queued
-        queue_stop[hearer] = tail[here]
-        active[hearer] = True
+        log.queue[here, log.tail[here]] = entry
+        log.tail[here] += 1
+    for place in range(apply["received_start"], apply["received_stop"] if stop > first else 0):
+        receiver = schedule.by_epoch[place]
+        if arrivals.queue_start[receiver] == arrivals.queue_stop[receiver]:
+            arrivals.queue_start[receiver] = queued
+        arrivals.queue_stop[receiver] = log.tail[here]
+        arrivals.active[receiver] = True

@@ -8,14 +8,14 @@ as written follows from the columns that the operations set.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import NamedTuple
 
-import attrs
 import numpy as np
+from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int32
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import stored_columns, updated_columns
 from ndb_formats.rules.update_format import ndb_columns
@@ -26,8 +26,7 @@ __all__ = ["EventMasks", "event_masks", "mark_columns", "reflects"]
 NO_COLUMN = -1
 
 
-@attrs.frozen
-class EventMasks:
+class EventMasks(NamedTuple):
     """
     Columns of reflected events. Shape (clusters, tables, widest table) where nothing else is said.
 
@@ -61,19 +60,19 @@ def reflects(setup: TableSetup, role: Role) -> bool:
     return setup.function is not None and setup.function.spec.reflects and role is Role.PRIMARY and setup.format.logged
 
 
-def event_masks(sites: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
+def event_masks(clusters: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMasks:
     """
     Return the masks of the tables of both clusters.
 
     Args:
-        sites: Per cluster its role, and how it set up each table, in the order of the table numbers.
+        clusters: Per cluster its role, and how it set up each table, in the order of the table numbers.
     """
-    tables = [setup.table for setup in sites[0][1]]
+    tables = [setup.table for setup in clusters[0][1]]
     widest = max((len(table.columns) for table in tables), default=0)
-    masks = np.zeros((6, len(sites), len(tables), widest), np.bool_)
-    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in sites], np.bool_)
-    for site, table in np.argwhere(reflecting).tolist():
-        setup = sites[site][1][table]
+    masks = np.zeros((6, len(clusters), len(tables), widest), np.bool_)
+    reflecting = np.array([[reflects(setup, role) for setup in setups] for role, setups in clusters], np.bool_)
+    for cluster, table in np.argwhere(reflecting).tolist():
+        setup = clusters[cluster][1][table]
         every = range(len(setup.table.columns))
         write = ndb_columns(setup.format, setup.table, Operation.WRITE_ROW)
         delete = ndb_columns(setup.format, setup.table, Operation.DELETE_ROW)
@@ -84,7 +83,7 @@ def event_masks(sites: Sequence[tuple[Role, Sequence[TableSetup]]]) -> EventMask
         assert full is not None
         sets = (write.after, delete.before, none.before, full.before, none.after, full.after)
         for mask, columns in zip(masks, sets, strict=True):
-            mask[site, table, list(columns or ())] = True
+            mask[cluster, table, list(columns or ())] = True
     consequences = np.zeros((len(tables), widest, widest), np.bool_)
     for number, each in enumerate(tables):
         for column in range(len(each.columns)):
@@ -113,29 +112,26 @@ def _virtual(table: Table) -> tuple[int, int]:
     return first, following
 
 
-@njit_uncounted()
-def mark_columns(masks, table, written, first, width, apply, marked):
+@njit(cache=True, nogil=True)
+def mark_columns(masks, table, written, apply, marked):
     """
-    Find the columns that count as written, virtual ones among them: no mask holds those.
+    Find the columns of a row that count as written, virtual ones among them: no mask holds those.
 
     Args:
-        masks: The fields of `EventMasks` in order.
+        masks: `EventMasks`.
         table: Number of the table.
-        written: The take that set each column last, of many rows. Shape (slots,).
-        first: Where those of the row begin.
-        width: How many there are.
-        apply: The take that counts.
+        written: The epoch apply that set each column last. Shape (columns,).
+        apply: The epoch apply that counts.
         marked: Filled in. Shape (at least columns,).
     """
-    consequences, first_virtual, after_virtual = masks[7], masks[8], masks[9]
-    for column in range(width):
-        marked[column] = False
     last = -1
-    for column in range(width):
-        if written[first + column] == apply:
-            for other in range(width):
-                if consequences[table, column, other]:
+    for column in range(len(written)):
+        marked[column] = False
+    for column in range(len(written)):
+        if written[column] == apply:
+            for other in range(len(written)):
+                if masks.consequences[table, column, other]:
                     marked[other] = True
                     last = max(last, other)
-    if last >= 0 and last == first_virtual[table]:
-        marked[after_virtual[table]] = True
+    if last >= 0 and last == masks.first_virtual[table]:
+        marked[masks.after_virtual[table]] = True

@@ -7,18 +7,18 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import Int8, Int32, Kind, each_read_only
+from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
 from conflict.columnar.kernels.search import first_at_least
 from ndb_formats.columnar.kernels.compiled import njit_uncounted
 
 __all__ = ["epoch_of_rows", "linked", "mark_keys", "reach", "rows_of_keys"]
 
-EMPTY = int(Kind.EMPTY)
+EMPTY = int(OperationKind.EMPTY)
 
 
 @njit(cache=True, nogil=True)
 def epoch_of_rows(epochs, starts, rows):
-    """Return the epoch of some rows, whose numbers are in order; see `stretches_of`."""
+    """Return the epoch of some rows, whose numbers are in order; see `boundaries_of`."""
     found = np.empty(len(rows), np.uint64)
     place = 0
     for number in range(len(rows)):
@@ -34,7 +34,7 @@ def mark_keys(row_epochs, starts, row_group, key, epochs, groups, affected):
     Mark the keys of rows that stand in one of some groups; both are in the order of epoch and group.
 
     Args:
-        row_epochs: The different epochs of the rows; see `conflict.columnar.kernels.search.stretches_of`.
+        row_epochs: The different epochs of the rows; see `conflict.columnar.kernels.search.boundaries_of`.
         starts: Where the rows of each begin.
         row_group: Group of each row.
         key: Key of each row.

@@ -11,22 +11,22 @@ from numba import njit
 
 from conflict.columnar.kernels.arrays import BucketRows, Decisions, EpochApplies, Logged
 
-__all__ = ["place_of", "unusable_rows"]
+__all__ = ["place_of", "stopping_rows"]
 
 
 @njit(cache=True, nogil=True)
-def unusable_rows(key_table, key, operation, before_presence, after_presence, unidentified, unusable):
+def stopping_rows(key_table, key, operation, before_presence, after_presence, unidentified, stopping):
     """
     Return the numbers of rows that an applier cannot handle.
 
     The first is of keys, the next five are of rows. `unusable` is 2 for those it cannot, 1 for those it cannot if they
     are unidentified, by table, operation, and presence of the resolve column in the before and in the after image.
     """
-    bad, found, one_table = np.empty(len(key) + 1, np.int64), 0, len(unusable) == 1
+    bad, found, one_table = np.empty(len(key) + 1, np.int64), 0, len(stopping) == 1
     for row in range(len(key)):
         table = 0 if one_table else key_table[key[row]]
         bad[found] = row
-        found += unusable[table, operation[row], before_presence[row], after_presence[row]] + unidentified[row] > 1
+        found += stopping[table, operation[row], before_presence[row], after_presence[row]] + unidentified[row] > 1
     return bad[:found].copy()
 
 

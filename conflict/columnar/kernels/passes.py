@@ -1,76 +1,90 @@
 """
 One pass of an applier over a foreign epoch, and what a cluster did itself, over the states of rows.
 
-The functions are compiled into the loops that use them: they run once per row or take, and a call costs more than
-what they do.
+Computes docs/functions.md, "One pass over an epoch". The functions are compiled into the loops that use them: they run
+once per row or epoch apply, and a call costs more than what they do.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import NamedTuple
 
-from conflict.columnar.kernels.arrays import Kind
-from conflict.columnar.kernels.prefetch import fetch_soon
-from conflict.columnar.kernels.records import FETCHED_AHEAD
+import numpy as np
+from numba import njit
+
+from conflict.columnar.kernels.arrays import Int32, OperationKind
 from conflict.columnar.kernels.rules import decide_operation
 from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.rules.decision import Cause, Verdict
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.events.rows_event import Operation
 
-__all__ = [
-    "are_rejected",
-    "call_decide_pass",
-    "catch_up",
-    "copy_version",
-    "decide_pass",
-    "is_marked",
-    "mark_rejected",
-    "restore",
-]
+__all__ = ["Groups", "are_rejected", "catch_up", "copy_version", "decide_pass", "mark_rows", "restore"]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
-CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in Kind)
+CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in OperationKind)
 NOTHING = np.uint64(0)
-_SOON = 8  # rows
 
 
-@njit_uncounted(inline="always")
+class Groups(NamedTuple):
+    """Transactions to reject, of one epoch apply: ``groups[start:stop]``, sorted. int32."""
+
+    groups: Int32
+    start: int
+    stop: int
+
+
+@njit(inline="always")
+def contains(rejected, group):
+    """Whether a transaction is among `Groups`."""
+    if rejected.start == rejected.stop:
+        return False
+    place = first_at_least(rejected.groups, rejected.start, rejected.stop, group)
+    return place < rejected.stop and rejected.groups[place] == group
+
+
+@njit(inline="always")
 def copy_version(target, source):
     """Make one record what another is: exists, author, epoch, resolve column, lacking columns."""
     target["epoch"], target["value"], target["lacks"] = source["epoch"], source["value"], source["lacks"]
     target["exists"], target["local"], target["given"] = source["exists"], source["local"], source["given"]
 
 
-@njit_uncounted(inline="always")
-def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexplained, keeping, earlier):
+@njit(inline="always")
+def catch_up(side, epoch, group, changes, rules, work, keeping):
     """
-    Do what a cluster did itself before a group of an epoch: rows from `start` on, of those up to `end`.
+    Do what a cluster did itself before a group of an epoch.
 
-    Returns the first row that is left. `images` is what images hold (see `row_records`),
-    `earlier` how each row was before, if kept; `unexplained` counts changes of rows that should not be there.
+    Args:
+        side: The cluster.
+        epoch: Changes of this epoch and group, and later ones, are left.
+        group: See `epoch`.
+        changes: `Changes`.
+        rules: `Rules`.
+        work: `Work`; its state moves on.
+        keeping: Whether rows are kept in `Work.earlier` as they were before each change.
     """
-    number = start - 1
-    value_step, lack_step = min(len(images.values) - 1, 1), min(len(images.lacks) - 1, 1)  # one can stand for all
-    while number + 1 < end and not reaches(rows[number + 1], epoch, group):
-        number += 1
-        fetch_soon(state, rows[number + FETCHED_AHEAD]["key"], 0)
-        row, values, lacks = rows[number], images.values[number * value_step], images.lacks[number * lack_step]
-        mine = state[row["key"], side]
+    state = work.state
+    number, end = state.done[side], changes.end[side]
+    while number < end and not reaches(changes.rows[number], epoch, group):
+        row = changes.rows[number]
+        values = changes.values[number * changes.value_step]
+        lacks = changes.lacks[number * changes.lack_step]
+        mine = state.rows[row["key"], side]
         operation = row["operation"]
         if not mine["exists"] and operation != WRITE:
-            unexplained[side, row["key"]] += 1
+            state.unexplained[side, row["key"]] += 1
         if keeping:
-            copy_version(earlier[number], mine)
+            copy_version(work.earlier[number], mine)
+        number += 1
         if operation == DELETE:
             mine["exists"] = False
             continue
         if not mine["exists"]:
             mine["exists"], mine["given"], mine["value"] = True, False, NOTHING
-            mine["lacks"] = rules[side, mine["table"]]["required"]
+            mine["lacks"] = rules.tables[side, mine["table"]]["required"]
             if operation == UPDATE:
                 mine["lacks"] = lacks["before"]
                 if row["before_given"]:
@@ -79,125 +93,109 @@ def catch_up(state, rows, images, rules, side, start, end, epoch, group, unexpla
         if row["after_given"]:
             mine["given"], mine["value"] = True, values["after"]
         mine["local"], mine["epoch"] = True, row["epoch"]
-    return number + 1
+    state.done[side] = number
 
 
-@njit_uncounted(inline="always")
-def restore(saved, state, notes, side, count):
-    """Undo a pass."""
+@njit(inline="always")
+def restore(side, count, work):
+    """Undo a pass that saved `count` rows."""
     for place in range(count):
-        kept = saved[place]
-        copy_version(state[kept["key"], side], kept)
-        notes[kept["key"], side]["kept"] = -1
+        saved = work.saved[place]
+        copy_version(work.state.rows[saved["key"], side], saved)
+        work.state.notes[saved["key"], side]["kept"] = -1
 
 
-def _decide_pass(
-    number, applies, state, notes, rows, images, first, last, there_start, rules, log, queue, queued, queue_end, groups,
-    rejected_start, rejected_stop, decisions, compared, made, undoing, marks, saved,
-):  # fmt: skip
+def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, undoing):
     """
-    Decide the operations of one take, and do those that are applied.
+    Decide the operations of one foreign epoch in the order of its log, and do those that are applied.
 
     Args:
-        number: Of the take.
-        applies: All takes.
-        state: Rows of both clusters.
-        notes: What is noted of them.
-        rows: Own changes of both clusters.
-        images: What their images hold; see `conflict.columnar.kernels.records.row_records`.
-        first: The first of them that belongs to the foreign epoch.
-        last: One past the last.
-        there_start: Where those of the source begin.
-        rules: What appliers do with tables.
-        log: What appliers logged.
-        queue: Per cluster, which entries of it, in order.
-        queued: The first of them that belongs to the foreign epoch.
-        queue_end: One past the last.
-        groups: Groups in conflict, of all takes.
-        rejected_start: Those of this take, in this pass.
-        rejected_stop: One past the last.
-        decisions: Where decisions go.
-        compared: Where values that were compared go.
-        made: How many there are.
-        undoing: Whether rows are kept as they were, so that the pass can be undone; only those that are marked are
-            decided then, and of the others only the key is written down.
-        marks: Which are.
-        saved: Where rows are kept.
+        number: Of the epoch apply.
+        schedule: `Schedule`.
+        changes: `Changes`.
+        rules: `Rules`.
+        rejected: `Groups`: transactions that are rejected whole.
+        work: `Work`; its rows move on.
+        decisions: `DecisionBuffers` to fill in.
+        made: How many decisions they hold.
+        undoing: Whether rows are saved as they were, so that the pass can be undone; only rows that are marked are
+            decided then, and of the others only key and source are written down.
 
     Returns:
-        The number of decisions, or -1 if there is no room; how many rows were kept; whether the source may hear of it.
+        The number of decisions, or -1 if there is no more room; how many rows were saved; whether the source may
+        receive anything because of it.
     """
-    apply = applies[number]
+    apply, state, log = schedule.applies[number], work.state, work.log
     here = apply["applier"]
     there = 1 - here
     pass_number = 2 * number + undoing
-    kept, place, answers = 0, first, False
-    value_step, lack_step = min(len(images.values) - 1, 1), min(len(images.lacks) - 1, 1)
+    place, last = work.arrivals.first[number], work.arrivals.last[number]
+    queued, queue_end = work.arrivals.queue_start[number], work.arrivals.queue_stop[number]
+    saved, answers = 0, False
     while made >= 0 and (place < last or queued < queue_end):
         if made >= len(decisions.apply):
             made = -1
             break
-        from_log, kind = False, CHANGE
+        # 1. The next operation: an own change of the source, or what its applier logged.
+        from_log, reflected, kind, before_given = False, False, CHANGE, False
         if queued < queue_end:
-            entry = log[queue[there, queued]]
-            from_log = place >= last or applies[entry["apply"]]["group"] < rows[place]["group"]
-        reflected, before_given = False, False
+            entry = log.entries[log.queue[there, queued]]
+            from_log = place >= last or schedule.applies[entry["apply"]]["group"] < changes.rows[place]["group"]
         if from_log:
-            key, operation, group = entry["key"], entry["operation"], applies[entry["apply"]]["group"]
+            key, operation, group = entry["key"], entry["operation"], schedule.applies[entry["apply"]]["group"]
             reflected = not entry["refresh"]
             kind = REFLECTED if reflected else REFRESH
+            # The key is all that is known of the row before; a resolve column outside it stops the applier.
+            before = state.rows[key, here]["value"]
             given, after, lacks = entry["given"], entry["value"], entry["lacks"]
-            before = NOTHING
-            decisions.source[made] = -1 - queue[there, queued]
+            decisions.source[made] = -1 - log.queue[there, queued]
             queued += 1
         else:
-            row, values, lacking = rows[place], images.values[place * value_step], images.lacks[place * lack_step]
-            fetch_soon(state, rows[place + _SOON]["key"], 0)
+            row, values = changes.rows[place], changes.values[place * changes.value_step]
             key, operation, group = row["key"], row["operation"], row["group"]
             before_given, before = row["before_given"], values["before"]
-            given, after, lacks = row["after_given"], values["after"], lacking["after"]
+            given, after = row["after_given"], values["after"]
+            lacks = changes.lacks[place * changes.lack_step]["after"]
             kind = EMPTY if row["empty"] else CHANGE
-            decisions.source[made] = place - there_start
+            decisions.source[made] = place - changes.begin[there]
             place += 1
         decisions.key[made] = key
-        if undoing and not is_marked(marks, key):
+        if undoing and not work.marks[key]:
             made += 1
             continue
-        mine = state[key, here]
-        rule = rules[here, mine["table"]]
-        if from_log:
-            # The key is all that is known of the row before; a resolve column outside it stops the applier.
-            before = mine["value"]
-        decisions.apply[made], decisions.existed[made] = number, mine["exists"]
-        decisions.group[made], decisions.operation[made], decisions.kind[made] = group, operation, kind
+        # 2. The decision.
+        mine = state.rows[key, here]
+        rule = rules.tables[here, mine["table"]]
         if kind == EMPTY:
             verdict, cause, incoming, stored = IGNORED, NO_CAUSE, NOTHING, NOTHING
-        elif rejected_start < rejected_stop and _contains(groups, rejected_start, rejected_stop, group):
+        elif contains(rejected, group):
             verdict, cause, incoming, stored = REJECTED, TRANSACTION, NOTHING, NOTHING
         else:
             verdict, cause, incoming, stored = decide_operation(
-                rule["code"], rule["gci_bits"], rule["secondary"], operation, reflected,
-                mine["exists"], mine["local"], mine["epoch"], mine["value"],
-                before_given, before, given, after, lacks == 0,
-                rule["needs_before"] >> operation & 1 != 0, rule["needs_after"] >> operation & 1 != 0,
+                rules.cells[here, mine["table"], operation],
+                rule,
+                mine,
+                (operation, reflected, before_given, before, given, after, lacks == 0),
                 apply["max_replicated"],
-            )  # fmt: skip
+            )
+        decisions.apply[made], decisions.existed[made] = number, mine["exists"]
+        decisions.group[made], decisions.operation[made], decisions.kind[made] = group, operation, kind
         decisions.verdict[made], decisions.cause[made] = verdict, cause
         if cause == IN_CONFLICT:
-            both = compared[made]
+            both = decisions.compared[made]
             both["incoming"], both["stored"] = incoming, stored
         made += 1
         answers |= verdict == REJECTED or rule["reflects"]
         if verdict != APPLIED:
             continue
-        if undoing and notes[key, here]["kept"] != number:
-            notes[key, here]["kept"] = number
-            old = saved[kept]
-            old["key"] = key
-            copy_version(old, mine)
-            kept += 1
+        # 3. What it does to the row.
+        if undoing and state.notes[key, here]["kept"] != number:
+            state.notes[key, here]["kept"] = number
+            work.saved[saved]["key"] = key
+            copy_version(work.saved[saved], mine)
+            saved += 1
         if rule["reflects"] and not rule["whole_rows"]:
-            note = notes[key, here]
+            note = state.notes[key, here]
             if note["wrote"] != pass_number:
                 note["wrote"], note["unwritten"] = pass_number, rule["required"]
             note["unwritten"] &= lacks
@@ -210,62 +208,49 @@ def _decide_pass(
             if given:
                 mine["given"], mine["value"] = True, after
         mine["local"], mine["epoch"] = False, apply["epoch"]
-    return made, kept, answers
+    return made, saved, answers
 
 
-@njit_uncounted(inline="always")
-def _contains(groups, start, stop, group):
-    """Whether a group is in a sorted stretch."""
-    place = first_at_least(groups, start, stop, group)
-    return place < stop and groups[place] == group
-
-
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def are_rejected(apply, group, offsets, groups, found):
     """
     Mark operations of transactions in conflict.
 
     Args:
-        apply: Of each operation.
-        group: Of each operation.
-        offsets: Of the takes; see `conflict.columnar.kernels.arrays.Conflicts`.
+        apply: Epoch apply of each operation.
+        group: Transaction of each operation.
+        offsets: See `conflict.columnar.kernels.arrays.Conflicts`.
         groups: See there.
         found: What is marked. Shape (operations,).
     """
     for place in range(len(apply)):
-        start, stop = offsets[apply[place]], offsets[apply[place] + 1]
-        found[place] = _contains(groups, start, stop, group[place])
+        rejected = Groups(groups, offsets[apply[place]], offsets[apply[place] + 1])
+        found[place] = contains(rejected, group[place])
 
 
-@njit_uncounted(inline="always")
-def is_marked(marks, key):
-    """Whether a row is marked, or shares its mark with one that is."""
-    return marks[key & (len(marks) - 1)]
-
-
-@njit_uncounted()
-def mark_rejected(marks, applies, rows, first, last, log, queue, there, queued, queue_end, groups, start, stop):
+@njit(cache=True, nogil=True)
+def mark_rows(number, schedule, changes, rejected, every, work):
     """
-    Mark the rows of transactions in conflict of one take; returns whether there are any.
+    Mark the rows of an epoch apply that transactions in conflict touch; return whether there are any.
 
-    What is decided on one row does not depend on others, so only on these pass TRACK decides otherwise than is decided
-    in the end. Several rows share a mark: to decide one too many does no harm. `groups`, from `start` to `stop`, are
-    those transactions; all else is as given to `decide_pass`.
+    What is decided on one row does not depend on others, so on these alone pass TRACK decides otherwise than is decided
+    in the end. `every` marks all rows of the epoch apply.
     """
     found = False
-    for place in range(first, last):
-        row = rows[place]
-        if _contains(groups, start, stop, row["group"]):
-            marks[row["key"] & (len(marks) - 1)] = True
+    arrivals, there = work.arrivals, 1 - schedule.applies[number]["applier"]
+    for place in range(arrivals.first[number], arrivals.last[number]):
+        row = changes.rows[place]
+        if every or contains(rejected, row["group"]):
+            work.marks[row["key"]] = True
             found = True
-    for place in range(queued, queue_end):
-        entry = log[queue[there, place]]
-        if _contains(groups, start, stop, applies[entry["apply"]]["group"]):
-            marks[entry["key"] & (len(marks) - 1)] = True
+    for place in range(arrivals.queue_start[number], arrivals.queue_stop[number]):
+        entry = work.log.entries[work.log.queue[there, place]]
+        if every or contains(rejected, schedule.applies[entry["apply"]]["group"]):
+            work.marks[entry["key"]] = True
             found = True
     return found
 
 
-# The main loop has it compiled in; what is done now and then calls it.
-decide_pass = njit_uncounted(inline="always")(_decide_pass)
-call_decide_pass = njit_uncounted()(_decide_pass)
+# The main loop has it compiled in; pass TRACK and its trials, which are few, call it.
+decide_pass = njit(inline="always")(_decide_pass)
+call_decide_pass = njit(cache=True, nogil=True)(_decide_pass)

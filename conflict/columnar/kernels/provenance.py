@@ -1,8 +1,8 @@
 """
 Which image each column of each final row comes from.
 
-The same walk as `fold`, with the decisions known. A row is kept as one image number per column, or one for all of
-them, so that no value is touched before the end: a write sets the numbers of the columns it carries, a refresh
+The same walk as the fold, with the decisions known. A row is kept as one image number per column, or one for all of
+them, so that no value is touched before the end: a write sets the numbers of the columns that it carries, a refresh
 copies the numbers of the whole row to the other cluster, a reflected change those of the columns that its event
 carries.
 """
@@ -10,42 +10,40 @@ carries.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import NamedTuple
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 from numba import njit
 
 from conflict.columnar.kernels.arrays import (
     Bool,
     BucketRows,
-    Decisions,
     EpochApplies,
     Int8,
     Int16,
     Int32,
     Int64,
-    Logged,
     each_read_only,
     read_only,
 )
-from conflict.columnar.kernels.bounds import Bounds, bounds_of
 from conflict.columnar.kernels.event_masks import EventMasks, mark_columns
+from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.last_images import last_images
 from conflict.columnar.kernels.records import Records
 from conflict.rules.decision import Verdict
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "WatchedRows", "trace_images"]
+__all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "Traced", "WatchedRows", "trace_images"]
 
 ABSENT_IMAGE = -1
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED = int(Verdict.APPLIED)
-# An own change of a cluster, the second cluster's after the first one's: its row, and the column sets of its images.
-_ROW = np.dtype([("key", "i4"), ("before", "i4"), ("after", "i4"), ("operation", "i1")], align=True)
+# An own change of a cluster: its row, and the column sets of its images.
+CHANGE = np.dtype([("key", "i4"), ("before", "i4"), ("after", "i4"), ("operation", "i1")], align=True)
 # A row of a cluster: whether it is there, and the one image that all its columns come from, unless they were spread.
-_HELD = np.dtype([("whole", "i8"), ("exists", "?"), ("spread", "?")], align=True)
+HELD = np.dtype([("whole", "i8"), ("exists", "?"), ("spread", "?")], align=True)
 
 
 @attrs.frozen
@@ -127,16 +125,101 @@ class FinalRows:
     watched: WatchedRows
 
 
+class Traced(NamedTuple):
+    """
+    What is traced: the schedule, the changes and what was decided on them.
+
+    Attributes:
+        applier: Of each epoch apply. int8.
+        own_end: See `Folded`. int64.
+        changes: Own changes of both clusters, the second's after the first's. `CHANGE`.
+        begin: First change of each cluster.
+        end: One past the last.
+        apply: Of each decision; see `Decisions`. int32.
+        source: See `Decisions`. int32.
+        verdict: See `Decisions`. int8.
+    """
+
+    applier: Int8
+    own_end: Int64
+    changes: Records
+    begin: tuple[int, int]
+    end: tuple[int, int]
+    apply: Int32
+    source: Int32
+    verdict: Int8
+
+
+class Columns(NamedTuple):
+    """
+    The columns of rows and of images.
+
+    Attributes:
+        offsets: See `ColumnSets`.
+        columns: See `ColumnSets`.
+        slots: First slot of each key, one slot per column of its table, and their total. Shape (keys + 1,).
+        table: Table number of each key. Shape (keys,).
+    """
+
+    offsets: Int64
+    columns: Int32
+    slots: Int64
+    table: Int16
+
+
+class Entries(NamedTuple):
+    """What appliers logged: columns of `Logged`, and the images to fill in. Shape (entries,) or (entries, columns)."""
+
+    key: Int32
+    apply: Int64
+    operation: Int8
+    refresh: Bool
+    before: Int64
+    after: Int64
+
+
+class Trace(NamedTuple):
+    """
+    The rows that are followed, and what is known of them.
+
+    Attributes:
+        followed: Rows of which an applier logged something, or every state is asked. Shape (keys,).
+        final: Image of each column. Shape (clusters, slots).
+        held: `HELD`, shape (clusters, keys).
+        stamps: The last apply that touched a row, where rows are reflected. Shape (keys,) or (0,).
+        old: What each column held before that. Shape (slots,) or (0,).
+        written: The last apply that wrote it. Shape (slots,) or (0,).
+        marked: Columns that count as written, of one row. Shape (columns,).
+    """
+
+    followed: Bool
+    final: Int64
+    held: Records
+    stamps: Int64
+    old: Int64
+    written: Int64
+    marked: Bool
+
+
+class States(NamedTuple):
+    """Every state of some rows, to be filled in; the columns of `WatchedRows`, and which rows. Shape (states,)."""
+
+    watched: Bool
+    cluster: Int8
+    key: Int32
+    row: Int64
+    decision: Int64
+    exists: Bool
+    images: Int64
+
+
 def trace_images(
     applies: EpochApplies,
     rows: Sequence[BucketRows],
-    images: Sequence[ImageArrays],
-    sets: ColumnSets,
-    slots: Int64,
-    key_table: Int16,
+    images: tuple[ColumnSets, Sequence[ImageArrays]],
+    keys: tuple[Int64, Int16],
     masks: EventMasks,
-    decisions: Decisions,
-    logged: Logged,
+    folded: Folded,
     watched: Bool | None = None,
 ) -> FinalRows:
     """
@@ -145,236 +228,237 @@ def trace_images(
     Args:
         applies: As given to `fold`.
         rows: As given to `fold`.
-        images: Column sets of the rows' images.
-        sets: The column sets.
-        slots: First slot of each key, one slot per column of its table, and their total. Shape (keys + 1,).
-        key_table: Table number of each key. Shape (keys,).
+        images: The sets of columns, and those of the rows' images per cluster.
+        keys: First slot of each key, one slot per column of its table, and their total, shape (keys + 1,); table number
+            of each key, shape (keys,).
         masks: Which columns a reflected event carries.
-        decisions: What `fold` returned.
-        logged: What `fold` returned.
-        watched: Tables of whose rows every state is wanted; None for none. Shape (tables,).
+        folded: What `fold` returned.
+        watched: Tables of whose rows every state is asked; None for none. Shape (tables,).
     """
-    bounds: Bounds = bounds_of(applies, rows)
+    decisions, logged, first = folded.decisions, folded.logged, len(rows[0])
+    (sets, sides), (slots, key_table) = images, keys
+    columns = Columns(*each_read_only(sets.offsets, sets.columns, slots, key_table))
+    changes = _changes(rows, sides)
+    plan = each_read_only(applies.applier, folded.own_end)
+    made = each_read_only(decisions.apply, decisions.source, decisions.verdict)
+    traced = Traced._make([*plan, changes, (0, first), (first, len(changes)), *made])
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
-    room = (sum(int(watching[side.key].sum()) for side in rows) + len(decisions)) if watching.any() else 0
-    traced, logging = _traced_rows(rows, images), watching.copy()
-    logging[logged.key] = True
-    exists, final = last_images(
-        *(*each_read_only(applies.applier, bounds.local_end), traced, len(rows[0])),
-        *each_read_only(sets.offsets, sets.columns, slots),
-        *each_read_only(decisions.apply, decisions.source, decisions.verdict, logging),
-    )
-    widest, entries = int(np.diff(slots).max(initial=0)), len(logged.key)
-    before, after = (np.full((entries, widest), ABSENT_IMAGE, np.int64) for _ in range(2))
-    kinds = (np.int8, np.int32, np.int64, np.int64, np.bool_)
-    states: tuple[Any, ...] = *(np.empty(room, kind) for kind in kinds), np.full((room, widest), ABSENT_IMAGE, np.int64)
-    keys, followed = (len(key_table), slots[-1]) if masks.reflects.any() else (0, 0)
-    first, total = len(rows[0]), len(traced)
-    count = _trace(
-        *(*each_read_only(applies.applier, bounds.local_end), traced, (0, first), (first, total), np.array([0, first])),
-        *(read_only(logging), exists, final, *each_read_only(sets.offsets, sets.columns, slots, key_table)),
-        tuple(each_read_only(*(getattr(masks, field.name) for field in attrs.fields(EventMasks)))),
-        *each_read_only(decisions.apply, decisions.source, decisions.verdict),
-        *each_read_only(logged.key, logged.apply, logged.operation, logged.refresh),
-        *(read_only(watching), room, _nothing_held(len(key_table)), np.full(keys, -1, np.int64)),
-        *(np.full(followed, ABSENT_IMAGE, np.int64), np.full(followed, -1, np.int64), np.empty(widest, np.bool_)),
-        *(before, after, states),
-    )
-    return FinalRows(exists, final, before, after, WatchedRows(*(array[:count] for array in states)))
+    followed = watching.copy()
+    followed[logged.key] = True
+    exists, final = last_images(traced, columns, read_only(followed))
+    widest, capacity = int(np.diff(slots).max(initial=0)), len(decisions) + len(changes) if watching.any() else 0
+    plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh)
+    entries = Entries(*plain, *(np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2)))
+    trace = _trace_of(read_only(followed), final, columns, widest, reflecting=bool(masks.reflects.any()))
+    kinds: tuple[npt.DTypeLike, ...] = (np.int8, np.int32, np.int64, np.int64, np.bool_)
+    plain_states = [np.empty(capacity, kind) for kind in kinds]
+    images_of_states = np.full((capacity, widest), ABSENT_IMAGE, np.int64)
+    states = States._make([read_only(watching), *plain_states, images_of_states])
+    mine, count = np.flatnonzero(followed), 0
+    if len(mine):
+        count = _trace(traced, columns, EventMasks(*each_read_only(*masks)), entries, trace, states)
+        exists[:, mine] = trace.held["exists"][:, mine]
+    found = {name: column[:count] for name, column in states._asdict().items() if name != "watched"}
+    return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found))
 
 
-def _nothing_held(keys: int) -> Records:
-    """Return what is known of rows at the start. Shape (clusters, keys)."""
-    held = np.zeros((2, keys), _HELD)
-    held["whole"] = ABSENT_IMAGE
-    return held
-
-
-def _traced_rows(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> Records:
-    """Return the rows of both clusters, with the column sets of their images."""
-    records = np.empty(sum(len(side) for side in rows), _ROW)
+def _changes(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> npt.NDArray[np.void]:
+    """Return the changes of both clusters, with the column sets of their images."""
+    records = np.empty(sum(len(side) for side in rows), CHANGE)
     start = 0
     for side, sets in zip(rows, images, strict=True):
         part = records[start : start + len(side)]
-        _pack(part, *each_read_only(side.key, side.operation, sets.before, sets.after))
+        part["key"], part["operation"], part["before"], part["after"] = (
+            side.key,
+            side.operation,
+            sets.before,
+            sets.after,
+        )
         start += len(side)
     return records
 
 
-@njit(cache=True)
-def _pack(records, key, operation, before, after):
-    for place in range(len(key)):
-        row = records[place]
-        row["key"], row["operation"], row["before"], row["after"] = (
-            key[place],
-            operation[place],
-            before[place],
-            after[place],
-        )
+def _trace_of(followed: Bool, final: Int64, columns: Columns, widest: int, *, reflecting: bool) -> Trace:
+    keys = len(columns.table)
+    held = np.zeros((2, keys), HELD)
+    held["whole"] = ABSENT_IMAGE
+    slots = int(columns.slots[-1]) if reflecting else 0
+    stamps = np.full(keys if reflecting else 0, -1, np.int64)
+    old, written = np.full(slots, ABSENT_IMAGE, np.int64), np.full(slots, -1, np.int64)
+    return Trace(followed, final, held, stamps, old, written, np.empty(widest, np.bool_))
 
 
-@njit_uncounted(inline="always")
-def _spread(mine, final, side, start, stop):
+@njit(inline="always")
+def _spread(trace, columns, side, key):
     """Give a row one image number per column, if it has one for all of them."""
+    mine = trace.held[side, key]
     if not mine["spread"]:
-        for slot in range(start, stop):
-            final[side, slot] = mine["whole"]
+        for slot in range(columns.slots[key], columns.slots[key + 1]):
+            trace.final[side, slot] = mine["whole"]
         mine["spread"] = True
 
 
-@njit_uncounted(inline="always")
-def _put(mine, final, side, start, stop, offsets, columns, chosen, image):
-    """Set the columns that an image carries."""
+@njit(inline="always")
+def _put(trace, columns, side, key, chosen, image):
+    """Set the columns that an image carries: those of a set."""
     if chosen >= 0:
-        first, last = offsets[chosen], offsets[chosen + 1]
+        start, stop = columns.slots[key], columns.slots[key + 1]
+        first, last = columns.offsets[chosen], columns.offsets[chosen + 1]
         if last - first == stop - start:
+            mine = trace.held[side, key]
             mine["whole"], mine["spread"] = image, False
         else:
-            _spread(mine, final, side, start, stop)
+            _spread(trace, columns, side, key)
             for place in range(first, last):
-                final[side, start + columns[place]] = image
+                trace.final[side, start + columns.columns[place]] = image
 
 
-@njit_uncounted(inline="always")
-def _write(row, mine, side, image, offsets, columns, start, stop, final):
-    """Do one operation to a row; `image` is the number of its before image."""
-    if row["operation"] == DELETE:
+@njit(cache=True, nogil=True)
+def _write(trace, columns, side, number, change):
+    """Do a change to a row of a cluster; its images are `2 * number` and the one after."""
+    key = change["key"]
+    mine = trace.held[side, key]
+    if change["operation"] == DELETE:
         mine["exists"] = False
     else:
         if not mine["exists"]:
             mine["exists"], mine["whole"], mine["spread"] = True, ABSENT_IMAGE, False
-            _put(mine, final, side, start, stop, offsets, columns, row["before"], image)
-        _put(mine, final, side, start, stop, offsets, columns, row["after"], image + 1)
+            _put(trace, columns, side, key, change["before"], 2 * number)
+        _put(trace, columns, side, key, change["after"], 2 * number + 1)
 
 
-@njit_uncounted()
-def _keep_state(states, count, side, key, row, decision, slots, held, final):
-    s_cluster, s_key, s_row, s_decision, s_exists, s_images = states
-    mine, start, stop = held[side, key], slots[key], slots[key + 1]
-    _spread(mine, final, side, start, stop)
-    s_cluster[count], s_key[count], s_row[count], s_decision[count] = side, key, row, decision
-    s_exists[count] = mine["exists"]
-    for slot in range(start, stop):
-        s_images[count, slot - start] = final[side, slot]
+@njit(cache=True, nogil=True)
+def _keep_state(trace, columns, states, count, side, key, row, decision):
+    """Write down a row as it is, as state `count`; return the number of the next."""
+    _spread(trace, columns, side, key)
+    states.cluster[count], states.key[count], states.row[count], states.decision[count] = side, key, row, decision
+    states.exists[count] = trace.held[side, key]["exists"]
+    start = columns.slots[key]
+    for slot in range(start, columns.slots[key + 1]):
+        states.images[count, slot - start] = trace.final[side, slot]
     return count + 1
 
 
-@njit_uncounted()
-def _carry(side, key, entry, operation, slots, table_of, masks, old, written, apply, marked, final, before, after):
+@njit(cache=True, nogil=True)
+def _reflect(trace, columns, masks, entries, entry, side):
     """Fill in the images of a reflected event, as the table's format logs it."""
-    _, write_after, delete_before, base_before, all_before, base_after, all_after, _, _, _ = masks
-    table, slot = table_of[key], slots[key]
-    width = slots[key + 1] - slot
+    key, operation = entries.key[entry], entries.operation[entry]
+    table, slot = columns.table[key], columns.slots[key]
+    width = columns.slots[key + 1] - slot
     if operation == UPDATE:
-        mark_columns(masks, table, written, slot, width, apply, marked)
+        mark_columns(masks, table, trace.written[slot : slot + width], entries.apply[entry], trace.marked)
     for column in range(width):
         in_before, in_after = False, False
         if operation == WRITE:
-            in_after = write_after[side, table, column]
+            in_after = masks.write_after[side, table, column]
         elif operation == DELETE:
-            in_before = delete_before[side, table, column]
+            in_before = masks.delete_before[side, table, column]
         else:
-            in_before = base_before[side, table, column] or (marked[column] and all_before[side, table, column])
-            in_after = base_after[side, table, column] or (marked[column] and all_after[side, table, column])
+            marked = trace.marked[column]
+            in_before = masks.base_before[side, table, column] or (marked and masks.all_before[side, table, column])
+            in_after = masks.base_after[side, table, column] or (marked and masks.all_after[side, table, column])
         if in_before:
-            before[entry, column] = old[slot + column]
+            entries.before[entry, column] = trace.old[slot + column]
         if in_after:
-            after[entry, column] = final[side, slot + column]
+            entries.after[entry, column] = trace.final[side, slot + column]
 
 
-@njit_uncounted()
-def _trace(
-    applier_of, local_end, rows, begin, end, done, chosen_keys, exists, final, offsets, columns, slots, table_of, masks,
-    d_apply, d_source, d_verdict, l_key, l_apply, l_operation, l_refresh, watching, room, held, stamps, old, written,
-    marked, before, after, states,
-):  # fmt: skip
+@njit(cache=True, nogil=True)
+def _apply(trace, columns, traced, entries, side, source, apply, reflecting):
+    """Do one operation that an applier applied; `reflecting`: what it wrote is to be logged."""
+    if source < 0:
+        entry = -1 - source
+        key = entries.key[entry]
+        mine, start = trace.held[side, key], columns.slots[key]
+        if not mine["exists"]:
+            mine["whole"], mine["spread"] = ABSENT_IMAGE, False
+        _spread(trace, columns, side, key)
+        mine["exists"] = entries.operation[entry] != DELETE
+        for column in range(columns.slots[key + 1] - start):
+            if entries.after[entry, column] != ABSENT_IMAGE:
+                trace.final[side, start + column] = entries.after[entry, column]
+                if reflecting:
+                    trace.written[start + column] = apply
+        return
+    number = traced.begin[1 - side] + source
+    change = traced.changes[number]
+    _write(trace, columns, side, number, change)
+    chosen = change["after"]
+    if reflecting and chosen >= 0:
+        for place in range(columns.offsets[chosen], columns.offsets[chosen + 1]):
+            trace.written[columns.slots[change["key"]] + columns.columns[place]] = apply
+
+
+@njit(inline="always")
+def _do_own(trace, columns, traced, states, count, side, first, last):
+    """Do own changes of a cluster to the rows that are followed; return how many states there are."""
+    changes, followed = traced.changes, trace.followed
+    for number in range(first, last):
+        change = changes[number]
+        key = change["key"]
+        if followed[key]:
+            _write(trace, columns, side, number, change)
+            if states.watched[key]:
+                count = _keep_state(trace, columns, states, count, side, key, number - traced.begin[side], -1)
+    return count
+
+
+@njit(cache=True, nogil=True)
+def _trace(traced, columns, masks, entries, trace, states):
     """
-    Follow the rows of some keys through all takes, and fill in whether they are there and their images.
+    Follow rows through all epoch applies, and fill in their images; return how many states there are.
 
-    Per cluster, `begin` and `end` are those of its rows, and `done` is the first that is left. Of each key `held` is
-    what is known of it on each cluster and, where rows are reflected, `stamps` the take that touched it last; of each
-    column `old` is what it held before that, and `written` the take that wrote it last. `marked` is room. Returns how
-    many states there are.
+    Args:
+        traced: `Traced`.
+        columns: `Columns`.
+        masks: `EventMasks`.
+        entries: `Entries`; their images are filled in.
+        trace: `Trace`; filled in.
+        states: `States`; filled in.
     """
-    keys = len(slots) - 1
-    tracing = len(stamps) > 0
-    reflects = masks[0]
-    decision, entry, count = 0, 0, 0
-    for apply in range(len(applier_of) + 2):
-        # After the last take, what each cluster still does itself.
-        last = apply >= len(applier_of)
-        here = apply - len(applier_of) if last else np.int64(applier_of[apply])
-        there = 1 - here
-        stop_row = end[here] if last else begin[here] + local_end[apply]
-        for number in range(done[here], stop_row):
-            row = rows[number]
-            key = row["key"]
-            if not chosen_keys[key]:
-                continue
-            mine = held[here, key]
-            _write(row, mine, here, 2 * number, offsets, columns, slots[key], slots[key + 1], final)
-            if room and watching[key]:
-                count = _keep_state(states, count, here, key, number - begin[here], -1, slots, held, final)
-        done[here] = max(done[here], stop_row)
+    decision, entry, count, watching = 0, 0, 0, len(states.cluster) > 0
+    # Compiled code counts references to every array of a tuple that it hands on: what runs per row has them at hand.
+    applies, sources, verdicts, followed = traced.apply, traced.source, traced.verdict, trace.followed
+    changes, entry_keys = traced.changes, entries.key
+    done = np.array([traced.begin[0], traced.begin[1]])
+    for apply in range(len(traced.applier)):
+        here = np.int64(traced.applier[apply])
+        first = traced.begin[1 - here]
+        stop = max(done[here], traced.begin[here] + traced.own_end[apply])
+        count = _do_own(trace, columns, traced, states, count, here, done[here], stop)
+        done[here] = stop
         started = decision
-        while decision < len(d_apply) and d_apply[decision] == apply:
-            source = d_source[decision]
-            applied = d_verdict[decision] == APPLIED
+        while decision < len(applies) and applies[decision] == apply:
+            source = sources[decision]
             decision += 1
-            if not applied:
+            key = changes[first + source]["key"] if source >= 0 else entry_keys[-1 - source]
+            if verdicts[decision - 1] != APPLIED or not followed[key]:
                 continue
-            key = rows[begin[there] + source]["key"] if source >= 0 else l_key[-1 - source]
-            if not chosen_keys[key]:
-                continue
-            mine, start, stop = held[here, key], slots[key], slots[key + 1]
-            reflecting = tracing and reflects[here, table_of[key]]
-            if reflecting and stamps[key] != apply:
-                _spread(mine, final, here, start, stop)
-                stamps[key] = apply
-                for slot in range(start, stop):
-                    old[slot] = final[here, slot]
-            if source < 0:
-                made = -1 - source
-                if not mine["exists"]:
-                    mine["whole"], mine["spread"] = ABSENT_IMAGE, False
-                _spread(mine, final, here, start, stop)
-                mine["exists"] = l_operation[made] != DELETE
-                for column in range(stop - start):
-                    if after[made, column] != ABSENT_IMAGE:
-                        final[here, start + column] = after[made, column]
-                        if reflecting:
-                            written[start + column] = apply
-                continue
-            number = begin[there] + source
-            row = rows[number]
-            _write(row, mine, here, 2 * number, offsets, columns, start, stop, final)
-            chosen = row["after"]
-            if reflecting and chosen >= 0:
-                for place in range(offsets[chosen], offsets[chosen + 1]):
-                    written[start + columns[place]] = apply
-        if room:
-            for changed in range(started, decision):
-                source = d_source[changed]
-                key = rows[begin[there] + source]["key"] if source >= 0 else l_key[-1 - source]
-                if d_verdict[changed] == APPLIED and watching[key]:
-                    count = _keep_state(states, count, here, key, -1, changed, slots, held, final)
-        while entry < len(l_key) and l_apply[entry] == apply:
-            key = l_key[entry]
-            start, stop = slots[key], slots[key + 1]
-            _spread(held[here, key], final, here, start, stop)
-            if not l_refresh[entry]:
-                _carry(
-                    here, key, entry, l_operation[entry], slots, table_of, masks, old, written, apply, marked,
-                    final, before, after,
-                )  # fmt: skip
-            elif l_operation[entry] != DELETE:
-                for slot in range(start, stop):
-                    after[entry, slot - start] = final[here, slot]
+            reflecting = len(trace.stamps) > 0 and masks.reflects[here, columns.table[key]]
+            if reflecting and trace.stamps[key] != apply:
+                _spread(trace, columns, here, key)
+                trace.stamps[key] = apply
+                for slot in range(columns.slots[key], columns.slots[key + 1]):
+                    trace.old[slot] = trace.final[here, slot]
+            _apply(trace, columns, traced, entries, here, source, apply, reflecting)
+        for changed in range(started, decision if watching else started):
+            source = sources[changed]
+            key = changes[first + source]["key"] if source >= 0 else entry_keys[-1 - source]
+            if verdicts[changed] == APPLIED and states.watched[key]:
+                count = _keep_state(trace, columns, states, count, here, key, -1, changed)
+        while entry < len(entries.key) and entries.apply[entry] == apply:
+            key = entries.key[entry]
+            _spread(trace, columns, here, key)
+            if not entries.refresh[entry]:
+                _reflect(trace, columns, masks, entries, entry, here)
+            elif entries.operation[entry] != DELETE:
+                start = columns.slots[key]
+                for slot in range(start, columns.slots[key + 1]):
+                    entries.after[entry, slot - start] = trace.final[here, slot]
             entry += 1
     for side in range(2):
-        for key in range(keys):
-            if not chosen_keys[key]:
-                continue
-            exists[side, key] = held[side, key]["exists"]
-            _spread(held[side, key], final, side, slots[key], slots[key + 1])
+        count = _do_own(trace, columns, traced, states, count, side, done[side], traced.end[side])
+        for key in range(len(columns.table)):
+            if trace.followed[key]:
+                _spread(trace, columns, side, key)
     return count

@@ -1,8 +1,8 @@
 """
-What the fold works on: records, so that all that is known of a row, a take or a state stands in one place in memory.
+What compiled code is handed: named tuples of arrays of records.
 
-A fold goes to rows in no order, and one record is one trip to memory. It is also one argument to compiled code,
-which pays for every array that it is handed.
+A fold goes to rows in no order, so all that is known of a row, a change or an epoch apply stands in one record, which
+is one trip to memory. A named tuple is one argument, however many arrays it holds.
 """
 
 from __future__ import annotations
@@ -17,59 +17,53 @@ import numpy.typing as npt
 from numba import njit
 
 from conflict.columnar.kernels.arrays import (
+    Bool,
     BucketRows,
+    Decisions,
     EpochApplies,
-    FunctionArrays,
+    Int8,
     Int16,
+    Int32,
+    Int64,
     Presence,
     UInt64,
     each_read_only,
     holds_anything,
-    read_only,
 )
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
-    "BOTH",
-    "COMPARED",
-    "EARLIER",
-    "ENTRY",
-    "EPOCH_APPLY",
-    "FETCHED_AHEAD",
-    "NOTE",
-    "ROW",
-    "RULE",
-    "STATE",
+    "Arrivals",
+    "Changes",
+    "DecisionBuffers",
+    "Log",
     "Records",
-    "RowImages",
-    "Walk",
-    "row_records",
-    "rule_records",
-    "state_records",
-    "walk_of",
+    "Rules",
+    "Schedule",
+    "State",
+    "Work",
+    "packed_changes",
+    "packed_schedule",
 ]
 
 Records = npt.NDArray[np.void]
 UPDATE = int(Operation.UPDATE_ROW)
-_CACHE_LINE = 64
-FETCHED_AHEAD = 48  # rows
 PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 
-_VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
-
-# A take: the columns of `EpochApplies` that count; `previous` is the one before of the same applier, and from
-# `heard_start` to `heard_stop` in `Walk.hearers` stand the takes of the other applier that hear of it.
+# The columns of `EpochApplies` that count. `previous` is the apply before of the same applier, -1 for none; from
+# `received_start` to `received_stop` in `Schedule.by_epoch` stand the applies of the other applier that receive what
+# this one logs.
 EPOCH_APPLY = np.dtype(
     [
         *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
         *[("arrived_epoch", "u8"), ("group", "i4"), ("judged_group", "i4"), ("arrived_group", "i4")],
-        *[("previous", "i4"), ("heard_start", "i4"), ("heard_stop", "i4")],
+        *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
         *[("applier", "i1"), ("traced", "?"), ("judged", "?")],
     ],
     align=True,
 )
-# An own change of a cluster, the second cluster's after the first one's.
-ROW = np.dtype(
+# An own change of a cluster.
+CHANGE = np.dtype(
     [
         *[("epoch", "u8"), ("key", "i4"), ("group", "i4"), ("operation", "i1")],
         *[("before_given", "?"), ("after_given", "?"), ("empty", "?")],
@@ -78,19 +72,20 @@ ROW = np.dtype(
 )
 # A number of its before image and one of its after image.
 BOTH = np.dtype([("before", "u8"), ("after", "u8")])
-# What an applier does with a table; bit n of `needs_before` is operation n.
+# What an applier does with a table; see `Rules`.
 RULE = np.dtype(
     [
-        *[("required", "u8"), ("code", "i2"), ("gci_bits", "i1"), ("needs_before", "i1"), ("needs_after", "i1")],
-        *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?")],
+        *[("required", "u8"), ("gci_bits", "i1")],
+        *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
     ],
     align=True,
 )
-# A row of a cluster; those of both clusters fill one line of a processor's cache.
-STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
-# What is seldom looked at of a row of a cluster. `wrote` is the last pass that wrote it, if its applier reflects parts
-# of rows, and `unwritten` the required columns that pass did not write; `logged` the last take that logged it, `kept`
-# the last that kept it to undo a pass, `last_own` its own change.
+_VERSION = [("epoch", "u8"), ("value", "u8"), ("lacks", "u8"), ("exists", "?"), ("local", "?"), ("given", "?")]
+# A row of a cluster: epoch and author of its last change, its resolve column, the required columns that it lacks.
+ROW_STATE = np.dtype([*_VERSION, ("table", "i2")], align=True)
+# What is seldom looked at of a row of a cluster. `wrote` is the last pass that wrote it, where its applier reflects
+# parts of rows, and `unwritten` the required columns that pass did not write; `logged` the last apply that logged it,
+# `kept` the last that saved it to undo a pass, `last_own` its own change.
 NOTE = np.dtype(
     [("unwritten", "u8"), ("wrote", "i8"), ("logged", "i4"), ("kept", "i4"), ("last_own", "i4")],
     align=True,
@@ -108,151 +103,266 @@ ENTRY = np.dtype(
 COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
 
 
-class RowImages(NamedTuple):
+class Schedule(NamedTuple):
     """
-    What the images of rows hold. A tuple, so that compiled code can take it as one argument.
-
-    Where that is nothing that counts, one record stands for all: the functions that go by epoch look at no values.
+    All epoch applies of both appliers, the same for every bucket.
 
     Attributes:
-        values: The resolve column. `BOTH`, shape (rows,) or (1,).
-        lacks: The required columns that they lack, one bit each. `BOTH`, shape (rows,) or (1,).
-    """
-
-    values: Records
-    lacks: Records
-
-
-@attrs.frozen(eq=False)
-class Walk:
-    """
-    All takes of both appliers, the same for every bucket.
-
-    Attributes:
-        applies: In order. `EPOCH_APPLY`, shape (takes,).
-        hearers: Numbers of the takes by foreign epoch, those of the first applier before those of the second. Shape
-            (takes,), int32.
-        heard: The foreign epochs of `hearers`. Shape (takes,), uint64.
-        split: Where those of the second applier begin.
+        applies: In order of cause and effect. `EPOCH_APPLY`, shape (applies,).
+        by_epoch: Their numbers by foreign epoch, the first applier's before the second's. Shape (applies,), int32.
+        epochs: The foreign epochs of `by_epoch`. Shape (applies,), uint64.
+        second: Where the second applier's begin in `by_epoch`.
     """
 
     applies: Records
-    hearers: npt.NDArray[np.int32]
-    heard: npt.NDArray[np.uint64]
-    split: int
+    by_epoch: Int32
+    epochs: UInt64
+    second: int
 
 
-@lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
-def walk_of(applies: EpochApplies) -> Walk:
-    """Return the takes as the fold reads them."""
+class Changes(NamedTuple):
+    """
+    The own changes of both clusters, the second cluster's after the first's.
+
+    Attributes:
+        rows: `CHANGE`, shape (changes,).
+        values: The resolve column in both images; one record stands for all where no function compares a column.
+            `BOTH`, shape (changes,) or (1,).
+        lacks: The required columns that both images lack, one bit each; one record may stand for all. `BOTH`.
+        value_step: 1, or 0 where one record of `values` stands for all.
+        lack_step: The same of `lacks`.
+        begin: First change of each cluster.
+        end: One past the last.
+    """
+
+    rows: Records
+    values: Records
+    lacks: Records
+    value_step: int
+    lack_step: int
+    begin: tuple[int, int]
+    end: tuple[int, int]
+
+
+class Rules(NamedTuple):
+    """
+    What each applier does with each table, its role considered.
+
+    Attributes:
+        tables: `RULE`, shape (clusters, tables). `required` are the columns that a new row must be given, one bit each;
+            `refreshes`: rejected operations make the row be sent again; `secondary`: the role is SECONDARY, and the
+            function heeds it; `reflects`: what is applied is logged for the secondary; `whole_rows`: an update is
+            logged with all columns; `skips`: operations that lack the value to compare are left out.
+        cells: `Cell` by operation. Shape (clusters, tables, operations), int8.
+    """
+
+    tables: Records
+    cells: Int8
+
+
+class State(NamedTuple):
+    """
+    The rows of a bucket on both clusters.
+
+    Attributes:
+        rows: `ROW_STATE`, shape (keys, clusters): what one cluster changes the other soon applies.
+        notes: `NOTE`, shape (keys, clusters).
+        unexplained: Own changes that do not fit their row (see `ClusterResult`). Shape (clusters, keys), int32.
+        done: Per cluster, the first own change that is not done yet. Shape (clusters,), int64.
+    """
+
+    rows: Records
+    notes: Records
+    unexplained: Int32
+    done: Int64
+
+    @classmethod
+    def of(cls, key_table: Int16, begin: tuple[int, int]) -> State:
+        """Return rows that do not exist yet; `key_table` is the table number of each key."""
+        rows = np.zeros((len(key_table), 2), ROW_STATE)
+        rows["table"] = key_table[:, None]
+        notes = np.zeros(rows.shape, NOTE)
+        for name in ("wrote", "logged", "kept", "last_own"):
+            notes[name] = -1
+        return cls(rows, notes, np.zeros((2, len(key_table)), np.int32), np.array(begin, np.int64))
+
+
+class Arrivals(NamedTuple):
+    """
+    What each epoch apply applies in this bucket. Shape (applies,).
+
+    Attributes:
+        active: Whether it applies anything. bool.
+        first: First of the source's changes that belong to its foreign epoch. int32.
+        last: One past the last. int32.
+        queue_start: Where in `Log.queue` of the source begins what its applier logged in that epoch. int32.
+        queue_stop: One past the last. int32.
+        own_end: The applier's own changes before this number come before it. int32.
+    """
+
+    active: Bool
+    first: Int32
+    last: Int32
+    queue_start: Int32
+    queue_stop: Int32
+    own_end: Int32
+
+    @classmethod
+    def of(cls, applies: int) -> Arrivals:
+        """Return the same where nothing arrives."""
+        return cls(np.zeros(applies, np.bool_), *(np.zeros(applies, np.int32) for _ in range(5)))
+
+
+class Log(NamedTuple):
+    """
+    What appliers logged themselves, in order.
+
+    Attributes:
+        entries: `ENTRY`, shape (capacity,).
+        queue: Per cluster, which entries it logged. Shape (clusters, capacity), int64.
+        tail: Per cluster, how many. Shape (clusters,), int64.
+    """
+
+    entries: Records
+    queue: Int64
+    tail: Int64
+
+
+class DecisionBuffers(NamedTuple):
+    """The columns of `Decisions`, to be filled in. Shape (capacity,)."""
+
+    apply: Int32
+    source: Int32
+    key: Int32
+    group: Int32
+    operation: Int8
+    kind: Int8
+    verdict: Int8
+    cause: Int8
+    existed: Bool
+    compared: Records
+
+    @classmethod
+    def of(cls, capacity: int) -> DecisionBuffers:
+        """Return buffers; memory that is not written to is not used."""
+        kinds: list[npt.DTypeLike] = [*[np.int32] * 4, *[np.int8] * 4, np.bool_, COMPARED]
+        return cls._make(np.empty(capacity, kind) for kind in kinds)
+
+    def first(self, count: int) -> Decisions:
+        """Return the first `count` decisions."""
+        return Decisions(**{name: column[:count] for name, column in self._asdict().items()})
+
+
+class Work(NamedTuple):
+    """
+    What a fold reads and writes as it goes.
+
+    Attributes:
+        state: The rows.
+        arrivals: What each epoch apply applies.
+        log: What appliers logged.
+        decisions: What was decided in the end.
+        tracked: What pass TRACK decided.
+        trial: What it would have decided at another time.
+        candidates: What it may have decided; see `conflict.columnar.kernels.fold.Folded`. Shape (capacity,), int64.
+        marks: Rows that pass TRACK decides otherwise than the last pass. Shape (keys,), bool.
+        pending: Decisions whose rows are sent again, of one apply. Shape (capacity,), int64.
+        saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
+        earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if nobody asks.
+        moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if nobody asks.
+    """
+
+    state: State
+    arrivals: Arrivals
+    log: Log
+    decisions: DecisionBuffers
+    tracked: DecisionBuffers
+    trial: DecisionBuffers
+    candidates: Int64
+    marks: Bool
+    pending: Int64
+    saved: Records
+    earlier: Records
+    moved: Records
+
+    @classmethod
+    def of(cls, key_table: Int16, changes: Changes, applies: int, capacity: int, *, keeping: bool) -> Work:
+        """
+        Return everything empty.
+
+        Args:
+            key_table: Table number of each key. Shape (keys,).
+            changes: The own changes of both clusters.
+            applies: How many epoch applies there are.
+            capacity: For how many decisions and log entries there is room.
+            keeping: Whether it is asked what pass TRACK may have decided; then rows are kept as they were before
+                their cluster's own changes.
+        """
+        keys = len(key_table)
+        return cls(
+            state=State.of(key_table, changes.begin),
+            arrivals=Arrivals.of(applies),
+            log=Log(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
+            decisions=DecisionBuffers.of(capacity),
+            tracked=DecisionBuffers.of(capacity),
+            trial=DecisionBuffers.of(capacity if keeping else 1),
+            candidates=np.empty(capacity, np.int64),
+            marks=np.zeros(keys, np.bool_),
+            pending=np.empty(capacity, np.int64),
+            saved=np.empty(keys, EARLIER),
+            earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
+            moved=np.empty(keys if keeping else 1, EARLIER),
+        )
+
+
+@lru_cache(maxsize=2)  # the schedule of the bucket before is that of the next one
+def packed_schedule(applies: EpochApplies) -> Schedule:
+    """Return the epoch applies as the fold reads them."""
     records = np.zeros(len(applies), EPOCH_APPLY)
-    for name in EPOCH_APPLY.names or ():
-        if hasattr(applies, name):
-            records[name] = getattr(applies, name)
+    for name in attrs.fields_dict(EpochApplies).keys() & set(EPOCH_APPLY.names or ()):
+        records[name] = getattr(applies, name)
     records["max_replicated"] = applies.max_replicated_epoch
     by_applier = [np.flatnonzero(applies.applier == side) for side in (0, 1)]
     sides = [mine[np.argsort(applies.foreign_epoch[mine], kind="stable")] for mine in by_applier]
-    split = len(sides[0])
+    second = len(sides[0])
     for side, mine in enumerate(by_applier):
         records["previous"][mine] = np.append(-1, mine)[: len(mine)]
         theirs = applies.foreign_epoch[sides[1 - side]]
-        start = 0 if side else split
-        records["heard_start"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "left")
-        records["heard_stop"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "right")
-    hearers = np.concatenate(sides).astype(np.int32)
-    return Walk(records, hearers, applies.foreign_epoch[hearers], split)
+        start = 0 if side else second
+        records["received_start"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "left")
+        records["received_stop"][mine] = start + np.searchsorted(theirs, applies.epoch[mine], "right")
+    by_epoch = np.concatenate(sides).astype(np.int32)
+    return Schedule(records, by_epoch, applies.foreign_epoch[by_epoch], second)
 
 
-def row_records(rows: Sequence[BucketRows]) -> tuple[Records, RowImages]:
-    """
-    Return the rows of both clusters, `ROW`, and what their images hold.
-
-    `FETCHED_AHEAD` rows of key 0 follow, so that those ahead of any row can be looked at.
-    """
-    total = sum(len(side) for side in rows)
-    records = np.empty(total + FETCHED_AHEAD, ROW)
-    records[total:] = np.zeros((), ROW)
-    start = 0
-    for side in rows:
-        stop = start + len(side)
-        _pack_rows(
-            records[start:stop],
-            *(read_only(array) for array in (side.key, side.operation, side.epoch, side.group)),
-            *(read_only(array) for array in (side.before_presence, side.after_presence)),
-        )
-        start = stop
+def packed_changes(rows: Sequence[BucketRows]) -> Changes:
+    """Return the own changes of both clusters as the fold reads them."""
+    first, total = len(rows[0]), sum(len(side) for side in rows)
+    records = np.empty(total, CHANGE)
+    for part, side in zip((records[:first], records[first:]), rows, strict=True):
+        columns = (side.key, side.operation, side.epoch, side.group, side.before_presence, side.after_presence)
+        _pack_changes(part, *each_read_only(*columns))
     values = _of_both([(side.before_value, side.after_value) for side in rows])
     lacks = _of_both([(side.before_lacks, side.after_lacks) for side in rows])
-    return records, RowImages(values, lacks)
+    steps = (min(len(values) - 1, 1), min(len(lacks) - 1, 1)) if total else (0, 0)
+    return Changes(records, values, lacks, *steps, (0, first), (first, total))
 
 
 def _of_both(sides: Sequence[tuple[UInt64, UInt64]]) -> Records:
-    """Return a number of the before images and one of the after images of both clusters; one for all if all are 0."""
+    """Return a number of the before images and one of the after images; one record for all if all are 0."""
     if not any(holds_anything(column) for side in sides for column in side):
         return np.zeros(1, BOTH)
     records = np.empty(sum(len(before) for before, _ in sides), BOTH)
-    start = 0
-    for before, after in sides:
-        _pack_both(records[start : start + len(before)], *each_read_only(before, after))
-        start += len(before)
+    for number, name in enumerate(("before", "after")):
+        records[name] = np.concatenate([side[number] for side in sides])
     return records
 
 
 @njit(cache=True, nogil=True)
-def _pack_rows(records, key, operation, epoch, group, before_presence, after_presence):
+def _pack_changes(records, key, operation, epoch, group, before_presence, after_presence):
     for place in range(len(key)):
         row = records[place]
         row["key"], row["epoch"], row["group"] = key[place], epoch[place], group[place]
         row["operation"], row["before_given"] = operation[place], before_presence[place] == PRESENT
         row["after_given"] = after_presence[place] == PRESENT
         row["empty"] = operation[place] == UPDATE and after_presence[place] == NO_COLUMNS
-
-
-@njit(cache=True, nogil=True)
-def _pack_both(records, before, after):
-    for place in range(len(before)):
-        record = records[place]
-        record["before"], record["after"] = before[place], after[place]
-
-
-def rule_records(functions: FunctionArrays) -> Records:
-    """Return what appliers do with tables. Shape (clusters, tables)."""
-    records = np.zeros(functions.code.shape, RULE)
-    for name in ("code", "gci_bits", "refreshes", "secondary", "reflects", "whole_rows", "required"):
-        records[name] = getattr(functions, name)
-    for name in ("needs_before", "needs_after"):
-        wanted = getattr(functions, name)
-        records[name] = (wanted * (1 << np.arange(wanted.shape[2]))).sum(axis=2)
-    return records
-
-
-def state_records(key_table: Int16) -> tuple[Records, Records]:
-    """
-    Return rows that do not exist yet, `STATE`, and what is noted of them, `NOTE`. Shape (keys, clusters).
-
-    Both states of a row stand side by side: what one cluster changes the other soon applies.
-
-    Args:
-        key_table: Table number of each key. Shape (keys,).
-    """
-    states = _aligned((len(key_table), 2), STATE)
-    states["table"] = key_table[:, None]
-    notes = np.empty(states.shape, NOTE)
-    _start_notes(notes)
-    return states, notes
-
-
-def _aligned(shape: tuple[int, int], kind: np.dtype[np.void]) -> Records:
-    """Return zeros, the first of which begins a line of the processor's cache."""
-    size = shape[0] * shape[1] * kind.itemsize
-    room = np.zeros(size + _CACHE_LINE, np.uint8)
-    start = -room.ctypes.data % _CACHE_LINE
-    return room[start : start + size].view(kind).reshape(shape)
-
-
-@njit(cache=True, nogil=True)
-def _start_notes(notes):
-    for key in range(notes.shape[0]):
-        for side in range(2):
-            note = notes[key, side]
-            note["wrote"], note["logged"], note["kept"], note["last_own"] = -1, -1, -1, -1

@@ -1,14 +1,16 @@
 """
-The rules of `conflict.rules.functions` and of the roles, compiled: one operation against one row.
+How one operation is judged: `conflict.rules.functions.judge` and the roles, over numbers.
+
+Computes the tables of docs/functions.md, "The table". Property tests hold it to the scalar rules.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from conflict.rules.decision import Cause, Verdict
-from conflict.rules.functions import FunctionCode
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
+from conflict.rules.functions import Cell
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["decide_operation", "needs_refresh"]
@@ -19,124 +21,90 @@ IGNORED, DISCARDED, SKIPPED = int(Verdict.IGNORED), int(Verdict.DISCARDED), int(
 NO_CAUSE, MISSING = int(Cause.NONE), int(Cause.ROW_DOES_NOT_EXIST)
 EXISTS, IN_CONFLICT = int(Cause.ROW_ALREADY_EXISTS), int(Cause.ROW_IN_CONFLICT)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
-NO_FUNCTION, OLD, EPOCH = int(FunctionCode.NONE), int(FunctionCode.OLD), int(FunctionCode.EPOCH)
-MAX_DELETE_WIN, MAX_INS = int(FunctionCode.MAX_DELETE_WIN), int(FunctionCode.MAX_INS)
-MAX_DEL_WIN_INS = int(FunctionCode.MAX_DEL_WIN_INS)
+APPLY, REJECT_IF_PRESENT, REJECT_IF_MISSING = int(Cell.APPLY), int(Cell.REJECT_IF_PRESENT), int(Cell.REJECT_IF_MISSING)
+EQUAL, GREATER, AT_LEAST = int(Cell.EQUAL), int(Cell.GREATER), int(Cell.AT_LEAST)
+LESS, BY_EPOCH = int(Cell.LESS), int(Cell.BY_EPOCH)
 NOTHING = np.uint64(0)
 
 
-@njit_uncounted(inline="always")
+@njit(inline="always")
 def _stored_precision(epoch, bits):
-    """See `conflict.reference.row_store.stored_precision`."""
+    """See `conflict.rules.decision.stored_precision`."""
     low = epoch & np.uint64(0xFFFFFFFF)
     if low >= (np.uint64(1) << np.uint64(bits)) - np.uint64(1):
         return epoch | np.uint64(0xFFFFFFFF)
     return epoch
 
 
-@njit_uncounted(inline="always")
-def _greater(after, value):
-    if after > value:
-        return APPLIED, NO_CAUSE, NOTHING, NOTHING
-    return REJECTED, IN_CONFLICT, after, value
+@njit(inline="always")
+def _wins(cell, brought, stored):
+    """Return what a comparing cell says."""
+    if cell == EQUAL:
+        return brought == stored
+    if cell == GREATER:
+        return brought > stored
+    if cell == AT_LEAST:
+        return brought >= stored
+    return brought < stored
 
 
-@njit_uncounted(inline="always")
-def _equal(before, value):
-    if before == value:
-        return APPLIED, NO_CAUSE, NOTHING, NOTHING
-    return REJECTED, IN_CONFLICT, before, value
-
-
-@njit_uncounted(inline="always")
-def _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated):
-    """Return (verdict, cause, incoming, stored) of a function; the rules of `conflict.rules.functions`."""
-    if operation == WRITE:
-        conditional = function in (MAX_INS, MAX_DEL_WIN_INS)
-        if not exists and (complete or not conditional):
+@njit(inline="always")
+def _judge(cell, rule, mine, operation, before, after, complete, max_replicated):
+    """Return (verdict, cause, incoming, stored) of a cell; see `conflict.rules.functions.judge`."""
+    writes = operation == WRITE
+    if cell == APPLY:
+        finds = mine["exists"] or (writes and complete)
+        return (APPLIED if finds else IGNORED), NO_CAUSE, NOTHING, NOTHING
+    if not mine["exists"]:
+        if not writes:
+            return REJECTED, MISSING, NOTHING, NOTHING
+        if complete or cell == REJECT_IF_PRESENT:
             return APPLIED, NO_CAUSE, NOTHING, NOTHING
-        if exists and conditional:
-            return _greater(after, value)
+        # The data node refuses a row that lacks a column; the applier takes that for a row that is there already.
         return REJECTED, EXISTS, NOTHING, NOTHING
-    if not exists:
-        return REJECTED, MISSING, NOTHING, NOTHING
-    if function >= EPOCH:
-        read_back = _stored_precision(epoch, bits)
-        if local and read_back > max_replicated:
-            return REJECTED, IN_CONFLICT, max_replicated, read_back
+    if cell == REJECT_IF_PRESENT:
+        return REJECTED, EXISTS, NOTHING, NOTHING
+    if cell == REJECT_IF_MISSING:
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
-    # What compares a column: NDB$OLD, NDB$MAX and the kinds of NDB$MAX.
-    if operation == UPDATE:
-        return _equal(before, value) if function == OLD else _greater(after, value)
-    if function in (MAX_DELETE_WIN, MAX_DEL_WIN_INS):
+    if cell == BY_EPOCH:
+        epoch = _stored_precision(mine["epoch"], rule["gci_bits"])
+        if mine["local"] and epoch > max_replicated:
+            return REJECTED, IN_CONFLICT, max_replicated, epoch
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
-    return _equal(before, value)
+    brought = before if cell == EQUAL or operation == DELETE else after
+    if _wins(cell, brought, mine["value"]):
+        return APPLIED, NO_CAUSE, NOTHING, NOTHING
+    return REJECTED, IN_CONFLICT, brought, mine["value"]
 
 
-@njit_uncounted(inline="always")
-def _accept_reflected(operation, exists, local):
-    """Return the decision of a secondary on what the primary sends back."""
-    fits = not exists if operation == WRITE else exists and not local
-    return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
-
-
-@njit_uncounted(inline="always")
-def decide_operation(
-    function,
-    bits,
-    secondary,
-    operation,
-    reflected,
-    exists,
-    local,
-    epoch,
-    value,
-    before_given,
-    before,
-    after_given,
-    after,
-    complete,
-    needs_before,
-    needs_after,
-    max_replicated,
-):
+@njit(inline="always")
+def decide_operation(cell, rule, mine, incoming, max_replicated):
     """
     Return (verdict, cause, incoming, stored) of one operation that is not rejected with its transaction.
 
     Args:
-        function: `FunctionCode`, its role considered.
-        bits: Its extra GCI bits.
-        secondary: Whether the applier's role is SECONDARY, and the function heeds it.
-        operation: `Operation`.
-        reflected: Whether the primary sent the operation back.
-        exists: Whether the row is there.
-        local: Whether it was last changed here.
-        epoch: Own epoch of its last change.
-        value: Its resolve column.
-        before_given: Whether the before image carries the resolve column.
-        before: Resolve column in the before image.
-        after_given: Whether the after image carries the resolve column.
-        after: Resolve column in the after image.
-        complete: Whether the after image carries all columns that a new row must be given.
-        needs_before: Whether the operation is left out if its before image lacks the resolve column.
-        needs_after: Whether the operation is left out if its after image lacks the resolve column.
+        cell: `Cell` of the operation, the role considered.
+        rule: Of the table; `RULE` of `conflict.columnar.kernels.records`.
+        mine: The row as the applier finds it; `ROW_STATE`.
+        incoming: Operation; whether it is reflected; whether its before image carries the resolve column, and its
+            value; the same of the after image; whether the after image carries all that a new row must be given.
         max_replicated: Highest own epoch known to have come back.
     """
-    if secondary and reflected:
-        return _accept_reflected(operation, exists, local)
-    if secondary or function == NO_FUNCTION:
-        # Nothing is judged; an update that finds no row makes none, nor does a write of an incomplete one.
-        finds = exists or (operation == WRITE and complete)
-        return (APPLIED if finds else IGNORED), NO_CAUSE, NOTHING, NOTHING
-    if (needs_before and not before_given) or (needs_after and not after_given):
-        return SKIPPED, NO_CAUSE, NOTHING, NOTHING
-    decision = _judge(function, bits, operation, exists, local, epoch, value, before, after, complete, max_replicated)
+    operation, reflected, before_given, before, after_given, after, complete = incoming
+    if rule["secondary"] and reflected:
+        fits = not mine["exists"] if operation == WRITE else mine["exists"] and not mine["local"]
+        return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
+    if rule["skips"] and EQUAL <= cell <= LESS:
+        given = before_given if cell == EQUAL or operation == DELETE else after_given
+        if not given:
+            return SKIPPED, NO_CAUSE, NOTHING, NOTHING
+    decision = _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
     if reflected and decision[0] == REJECTED:
         return DISCARDED, NO_CAUSE, NOTHING, NOTHING
     return decision
 
 
-@njit_uncounted(inline="always")
+@njit(inline="always")
 def needs_refresh(refreshes, operation, cause):
     """Whether a rejected operation makes its row be sent again: a delete-delete is counted only."""
     return cause == TRANSACTION or (refreshes and not (operation == DELETE and cause == MISSING))

@@ -8,9 +8,9 @@ from collections import Counter
 
 import numpy as np
 
-from conflict.columnar.appliers import Site
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.kernels.arrays import Decisions, Int64, Kind, each_read_only
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
 from conflict.columnar.kernels.outcome_counts import count_outcomes
 from conflict.rules.counters import (
     DELETE_DELETE,
@@ -34,14 +34,14 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
     # Passes TRACK and APPLY over an epoch both count.
     passes = (counted, _count(result, result.folded.tracked))
     counters, tables = {}, {}
-    for number, site in enumerate(result.sites):
+    for number, cluster in enumerate(result.clusters):
         total: Counter[str] = Counter()
         for each in passes:
-            total.update(_counters(site, each[number]))
-        counters[site.name] = dict(total)
-        tables[site.name] = {
+            total.update(_counters(cluster, each[number]))
+        counters[cluster.name] = dict(total)
+        tables[cluster.name] = {
             setup.table.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
-            for table, setup in enumerate(site.setups)
+            for table, setup in enumerate(cluster.setups)
         }
     return counters, tables
 
@@ -49,7 +49,7 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
 def _count(result: BucketResult, decisions: Decisions) -> Int64:
     """Return how often each thing was decided; see `count_outcomes` for the shape."""
     tables = len(result.bucket.numbers.tables)
-    shape = (len(result.sites), tables, len(Operation) + 1, len(Kind), len(Verdict), len(Cause))
+    shape = (len(result.clusters), tables, len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
     counts = np.zeros(shape, np.int64)
     count_outcomes(
         *each_read_only(result.applies.applier, result.bucket.key_table),
@@ -71,7 +71,7 @@ def _refreshes(result: BucketResult, number: int, table: int) -> int:
     return int((logged.refresh & (logged.cluster == number) & (result.bucket.key_table[logged.key] == table)).sum())
 
 
-def _counters(site: Site, counts: Int64) -> Counter[str]:
+def _counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
     """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
     rejected = counts[:, :, :, Verdict.REJECTED]
     with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())
@@ -79,14 +79,14 @@ def _counters(site: Site, counts: Int64) -> Counter[str]:
     delete_deletes = rejected[:, DELETE, :, Cause.ROW_DOES_NOT_EXIST].sum(axis=1)
     counters: Counter[str] = Counter(
         {
-            REFRESH_RECEIVED: int(counts[:, :, Kind.REFRESH].sum()),
-            REFLECTED_RECEIVED: int(counts[:, :, Kind.REFLECTED].sum()),
+            REFRESH_RECEIVED: int(counts[:, :, OperationKind.REFRESH].sum()),
+            REFLECTED_RECEIVED: int(counts[:, :, OperationKind.REFLECTED].sum()),
             REFLECTED_DISCARDED: int(counts[:, :, :, Verdict.DISCARDED].sum()),
             TRANSACTION_ROW_REJECTS: with_transaction,
             TRANSACTION_ROW_CONFLICTS: 0,
         }
     )
-    for table, setup in enumerate(site.setups):
+    for table, setup in enumerate(cluster.setups):
         if setup.function is None:
             continue
         spec = setup.function.spec

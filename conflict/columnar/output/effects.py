@@ -5,14 +5,15 @@ What appliers were found to do to a bucket's rows, against what their binlogs sh
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import lru_cache
 
 import attrs
 import numpy as np
 
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, UInt64, each_read_only, read_only
-from conflict.columnar.kernels.effects import compare, in_order, look_quickly, touched_rows
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.kernels.arrays import Int32, Int64, UInt64, each_read_only, read_only
+from conflict.columnar.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
+from conflict.columnar.kernels.records import packed_changes, packed_schedule
+from conflict.columnar.kernels.search import open_start
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
 __all__ = ["Difference", "Differing", "compare_effects"]
@@ -65,7 +66,7 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
     """
     compared = contradicted = 0
     places: dict[Place, Difference] = {}
-    for number in range(len(result.sites)):
+    for number in range(len(result.clusters)):
         rows, epochs, groups, keys = _compare(result, number)
         compared += rows
         contradicted += len(keys)
@@ -77,31 +78,14 @@ def compare_effects(result: BucketResult, *, with_places: bool) -> Differing:
 def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
     """Return how many rows of an applier were compared, and epoch, group and key of those that differ."""
     decisions, logged, applies = result.folded.decisions, result.folded.logged, result.applies
-    shown, keys = _shown(result, number), len(result.bucket.key_table)
-    sent_again = np.flatnonzero(logged.refresh & (logged.cluster == number))
-    log = each_read_only(*(column[sent_again] for column in (logged.apply, logged.key, logged.operation)))
-    decided = (decisions.apply, decisions.verdict, decisions.existed, decisions.key, decisions.operation)
-    known = (*result.applied, *decided[1:], *log[:2], applies.applier, applies.epoch, applies.group, _alone(applies))
-    compared, left, unseen = look_quickly(*(*known, number, *shown, keys))
-    apply, key, effect = touched_rows(*(*each_read_only(*(column[left] for column in decided)), *log, keys))
-    rows, *differing = compare(
-        *(applies.epoch[apply], applies.group[apply], key, effect),
-        *(*each_read_only(*(column[unseen] for column in shown)), keys),
-    )
-    epochs, groups, differing_keys = differing
-    return compared + rows, epochs, groups, differing_keys
-
-
-@lru_cache(maxsize=2)  # of the takes that every bucket of a task's process has
-def _alone(applies: EpochApplies) -> Bool:
-    """Return which takes stand at a place where no other take of their applier does. Shape (takes,)."""
-    alone = np.ones(len(applies), np.bool_)
-    for side in (0, 1):
-        mine = np.flatnonzero(applies.applier == side)
-        epoch, group = applies.epoch[mine], applies.group[mine]
-        together = np.flatnonzero((epoch[1:] == epoch[:-1]) & (group[1:] == group[:-1]))
-        alone[mine[together]] = alone[mine[together + 1]] = False
-    return alone
+    keys = len(result.bucket.key_table)
+    mine = np.flatnonzero(logged.refresh & (logged.cluster == number))
+    decided = DecidedRows(*each_read_only(*(getattr(decisions, name) for name in DecidedRows._fields)))
+    sent = SentRows(*each_read_only(*(getattr(logged, name)[mine] for name in SentRows._fields)))
+    apply, key, effect = touched_rows(number, read_only(applies.applier), decided, sent, keys)
+    found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect))
+    rows, epochs, groups, differing = compare(found, ShownRows(*each_read_only(*_shown(result, number))), keys)
+    return rows, epochs, groups, differing
 
 
 def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
@@ -131,9 +115,11 @@ def _changed_at(result: BucketResult, place: Place, key: int) -> frozenset[tuple
     number, epoch, group = place
     applies, rows = result.applies, result.bucket.rows[number]
     here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
+    schedule, changes = packed_schedule(applies), packed_changes(result.bucket.rows)
     changed: set[tuple[int, int]] = set()
     for apply in np.flatnonzero(here).tolist():
-        stretch = slice(int(result.bounds.open_start[apply]), int(result.bounds.local_end[apply]))
+        first = open_start(apply, schedule, changes) - changes.begin[number]
+        stretch = slice(int(first), int(result.folded.own_end[apply]))
         mine = np.flatnonzero(rows.key[stretch] == key) + stretch.start
         changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
     return frozenset(changed)

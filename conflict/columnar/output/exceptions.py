@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
 from conflict.columnar.operation_order import places_of
@@ -28,8 +28,8 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
     reader = ImageReader(result.bucket)
-    for applier, site in enumerate(result.sites):
-        for table, setup in enumerate(site.setups):
+    for applier, cluster in enumerate(result.clusters):
+        for table, setup in enumerate(cluster.setups):
             chosen = rejected[(appliers == applier) & (tables == table)]
             if setup.exceptions is None or len(chosen) == 0:
                 continue
@@ -42,7 +42,7 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
             for field, column in order.items():
                 rows = rows.append_column(field, column)
             name = setup.exceptions.table.full_name
-            out.write_table(staged_exceptions_path(site.name, name, result.bucket.number), rows)
+            out.write_table(staged_exceptions_path(cluster.name, name, result.bucket.number), rows)
 
 
 def tracked_rows(result: BucketResult) -> TrackedRows:
@@ -51,11 +51,11 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
     found = {}
-    for number, site in enumerate(result.sites):
-        for table, setup in enumerate(site.setups):
+    for number, cluster in enumerate(result.clusters):
+        for table, setup in enumerate(cluster.setups):
             if setup.exceptions is not None:
                 here = rejected[(appliers == number) & (tables == table)]
-                place = (site.name, setup.exceptions.table.full_name)
+                place = (cluster.name, setup.exceptions.table.full_name)
                 found[place] = np.unique(decisions.apply[here], return_counts=True)
     return found
 

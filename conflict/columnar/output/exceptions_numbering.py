@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.appliers import Site
+from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import PLACES, order_of
 from conflict.grid.folder import Folder
@@ -34,7 +34,7 @@ TrackedRows = Mapping[tuple[str, str], tuple[Int64, Int64]]
 
 def number_exceptions(
     out: Folder,
-    sites: Sequence[Site],
+    clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
     buckets: int,
@@ -45,7 +45,7 @@ def number_exceptions(
 
     Args:
         out: Folder of the result.
-        sites: Both sites.
+        clusters: Both sites.
         applies: All takes in order.
         conflicts: The transactions in conflict.
         buckets: How many buckets there are.
@@ -54,19 +54,19 @@ def number_exceptions(
     numbered: list[dict[str, pa.Table]] = []
     tables: dict[str, ExceptionsTable] = {}
     passes = _passes_rolled_back(applies, conflicts)
-    for site in sites:
-        own = [setup.exceptions for setup in site.setups if setup.exceptions is not None]
+    for cluster in clusters:
+        own = [setup.exceptions for setup in cluster.setups if setup.exceptions is not None]
         tables.update({exceptions.table.full_name: exceptions for exceptions in own})
         numbered.append({})
         for each in own:
             name = each.table.full_name
             lost = np.zeros(len(applies), np.int64)
             for part in tracked:
-                if (site.name, name) in part:
-                    applied, rows = part[site.name, name]
+                if (cluster.name, name) in part:
+                    applied, rows = part[cluster.name, name]
                     lost[applied] += rows * passes[applied]
-            numbered[-1][name] = _numbered(out, site, each.table, buckets, np.cumsum(lost))
-    for number, site in enumerate(sites):
+            numbered[-1][name] = _numbered(out, cluster, each.table, buckets, np.cumsum(lost))
+    for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
             schema = row_schema(exceptions.table)
             parts = [numbered[number][name]] if name in numbered[number] else []
@@ -74,7 +74,7 @@ def number_exceptions(
                 parts.append(_received(numbered[1 - number][name], applies, number))
             if parts:
                 joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
-                out.write_table(exceptions_path(site.name, name), joined)
+                out.write_table(exceptions_path(cluster.name, name), joined)
     out.delete("staged_exceptions")
 
 
@@ -90,20 +90,20 @@ def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts) -> Int64:
     return passes
 
 
-def _numbered(out: Folder, site: Site, definition: Table, buckets: int, lost: Int64) -> pa.Table:
+def _numbered(out: Folder, cluster: ClusterSetup, definition: Table, buckets: int, lost: Int64) -> pa.Table:
     """
     Return one applier's rows of a table in order, numbered, the take beside them.
 
     Args:
         out: Folder of the result.
-        site: The applier's site.
+        cluster: The applier's site.
         definition: The exceptions table.
         buckets: How many buckets there are.
         lost: Numbers used up by passes that were rolled back, up to each take. Shape (takes,).
     """
     name = definition.full_name
     schema = pa.schema([*row_schema(definition), EPOCH_APPLY, OWN_CAUSE, PLACE])
-    rows = out.read_tables((staged_exceptions_path(site.name, name, bucket) for bucket in range(buckets)), schema)
+    rows = out.read_tables((staged_exceptions_path(cluster.name, name, bucket) for bucket in range(buckets)), schema)
     keys = np.stack([rows.column(field.name).to_numpy().astype(np.int64) for field in (EPOCH_APPLY, OWN_CAUSE)], axis=1)
     # Rows of rejected transactions come first in a take.
     rows = rows.drop_columns(PLACE.name).take(pa.array(order_of(keys, rows.column(PLACE.name).combine_chunks())))

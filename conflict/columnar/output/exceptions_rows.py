@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE
@@ -86,7 +86,7 @@ def _fixed(operations: OperationImages, place: int) -> np.ndarray:
     result, applier = operations.result, operations.applier
     if place == 2:
         return result.applies.foreign_epoch[operations.apply]
-    number = (result.sites[applier].server_id, result.sites[1 - applier].server_id, None, 0)[place]
+    number = (result.clusters[applier].server_id, result.clusters[1 - applier].server_id, None, 0)[place]
     return np.full(len(operations), number, np.uint64)
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageColumn, ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE

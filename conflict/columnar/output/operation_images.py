@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE
 from conflict.rules.decision import Cause

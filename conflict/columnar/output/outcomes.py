@@ -1,5 +1,5 @@
 """
-What became of the operations of a bucket that were not applied as they stood.
+What became of the operations of a bucket.
 """
 
 from __future__ import annotations
@@ -9,34 +9,34 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.kernels.arrays import Int32, Int64, Kind
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.kernels.arrays import Int32, Int64, OperationKind
 from conflict.grid.columns import GridColumns
 from conflict.results.layout import OUTCOMES, labelled
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["other_decisions", "outcome_table"]
+__all__ = ["chosen_decisions", "outcome_table"]
 
 _ORIGIN = ("ordinal", "file", "position", "row")
 
 
-def other_decisions(result: BucketResult) -> list[Int64]:
-    """Return, per applier, the numbers of its decisions but for changes that it applied as they stood."""
+def chosen_decisions(result: BucketResult, *, every: bool) -> list[Int64]:
+    """Return, per applier, the numbers of its decisions: `every` one, or all but changes applied as they stood."""
     decisions = result.folded.decisions
-    others = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0))
-    applier = result.applies.applier[decisions.apply[others]]
-    return [others[applier == number] for number in range(len(result.sites))]
+    chosen = np.flatnonzero((decisions.verdict != Verdict.APPLIED) | (decisions.source < 0) | every)
+    applier = result.applies.applier[decisions.apply[chosen]]
+    return [chosen[applier == number] for number in range(len(result.clusters))]
 
 
-def outcome_table(result: BucketResult, applier: int, others: Int64, source: str, files: Sequence[str]) -> pa.Table:
+def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str, files: Sequence[str]) -> pa.Table:
     """
-    Return what became of operations that an applier took and did not simply apply.
+    Return what became of operations.
 
     Args:
         result: A bucket, decided.
         applier: Number of the applying cluster.
-        others: Numbers of those decisions.
+        chosen: Numbers of the decisions on them.
         source: Name of the other cluster.
         files: Binlog files of the other cluster by number.
 
@@ -44,23 +44,23 @@ def outcome_table(result: BucketResult, applier: int, others: Int64, source: str
         `OUTCOMES`, with dictionaries in place of strings.
     """
     bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
-    apply, row, key = (column[others] for column in (decisions.apply, decisions.source, decisions.key))
-    cause = decisions.cause[others]
-    compared, count = cause == Cause.ROW_IN_CONFLICT, len(others)
+    apply, row, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
+    cause = decisions.cause[chosen]
+    compared, count = cause == Cause.ROW_IN_CONFLICT, len(chosen)
     origin = _origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] < 0
-    values = decisions.compared[others]
+    values = decisions.compared[chosen]
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
         "source_epoch": pa.array(applies.foreign_epoch[apply]),
-        "group": pa.array(decisions.group[others]),
+        "group": pa.array(decisions.group[chosen]),
         "ordinal": pa.array(origin["ordinal"]),
         "epoch": pa.array(applies.epoch[apply]),
         "table": labelled(bucket.key_table[key], [table.full_name for table in bucket.numbers.tables]),
         "key": bucket.key_texts.take(pa.array(key)),
-        "operation": labelled(decisions.operation[others] - 1, [each.name for each in Operation]),
-        "refresh": pa.array(decisions.kind[others] == Kind.REFRESH),
-        "verdict": labelled(decisions.verdict[others], [each.name for each in Verdict]),
+        "operation": labelled(decisions.operation[chosen] - 1, [each.name for each in Operation]),
+        "refresh": pa.array(decisions.kind[chosen] == OperationKind.REFRESH),
+        "verdict": labelled(decisions.verdict[chosen], [each.name for each in Verdict]),
         "cause": labelled(cause - 1, [each.name for each in Cause if each]),
         "incoming": pa.array(values["incoming"].copy(), mask=~compared),
         "stored": pa.array(values["stored"].copy(), mask=~compared),

@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Int64, each_read_only
 from conflict.columnar.kernels.open_decisions import outcome_bit
 from conflict.columnar.kernels.passes import are_rejected
@@ -73,8 +73,8 @@ class _Meaning:
 def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
     """Write the open decisions of a bucket, and return per applier what they mean."""
     slacks = {}
-    for number, site in enumerate(result.sites):
-        slacks[site.name] = slack = Slack()
+    for number, cluster in enumerate(result.clusters):
+        slacks[cluster.name] = slack = Slack()
         places = _several(result, number)
         tracked = result.folded.tracked
         columns = (tracked.operation, tracked.verdict, tracked.cause, result.folded.candidates)
@@ -87,7 +87,7 @@ def write_undecided(result: BucketResult, out: Folder) -> dict[str, Slack]:
                 slack.less.update({name: by * count for name, by in meaning.less.items()})
                 slack.more.update({name: by * count for name, by in meaning.more.items()})
         if slack.undecided:
-            path = f"undecided/applier={site.name}/bucket={result.bucket.number:05d}.parquet"
+            path = f"undecided/applier={cluster.name}/bucket={result.bucket.number:05d}.parquet"
             out.write_table(path, _table(result, places, kind.ravel(), meanings))
     return slacks
 
@@ -107,7 +107,7 @@ def _meaning(
     result: BucketResult, number: int, table: int, operation: int, verdict: int, cause: int, bits: int
 ) -> _Meaning | None:
     """Return what open decisions of one kind mean; None if it does not matter which was made."""
-    setup, kind = result.sites[number].setups[table], Operation(operation)
+    setup, kind = result.clusters[number].setups[table], Operation(operation)
     decided = Decision(Verdict(verdict), Cause(cause))
     candidates = tuple(outcome for bit, outcome in _OUTCOMES.items() if bits & bit)
     if setup.function is None or not counts_differ(setup.function.spec, kind, candidates):

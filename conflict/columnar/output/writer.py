@@ -8,16 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
-from conflict.columnar.decided_bucket import BucketResult
+from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.effects import compare_effects
 from conflict.columnar.output.exceptions import tracked_rows, write_exceptions
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.final_rows import count_differing, final_table
-from conflict.columnar.output.outcomes import other_decisions, outcome_table
+from conflict.columnar.output.outcomes import chosen_decisions, outcome_table
 from conflict.columnar.output.undecided import write_undecided
 from conflict.grid.folder import Folder
 from conflict.results.layout import outcomes_path
@@ -32,7 +30,12 @@ REJECTED, DISCARDED = int(Verdict.REJECTED), int(Verdict.DISCARDED)
 
 
 def write_bucket(
-    result: BucketResult, files: Mapping[str, Sequence[str]], out: Folder, *, final_rows: bool = True
+    result: BucketResult,
+    files: Mapping[str, Sequence[str]],
+    out: Folder,
+    *,
+    final_rows: bool = True,
+    all_outcomes: bool = False,
 ) -> tuple[BucketSummary, TrackedRows]:
     """
     Write a bucket's parts of the result.
@@ -43,24 +46,24 @@ def write_bucket(
         out: Folder of the result.
         final_rows: Whether the rows of the tables at the end are wanted. Without them no values are compared either:
             where those alone can tell how many rows differ, that stays open.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
 
     Returns:
         What the bucket adds to the whole, and the exceptions rows that its share of rolled back passes made.
     """
-    bucket, sites, folded = result.bucket, result.sites, result.folded
-    applies, starts = result.applied
-    applied = {}
-    for number, (site, others) in enumerate(zip(sites, other_decisions(result), strict=True)):
-        decided = int(np.diff(starts)[result.applies.applier[applies] == number].sum())
-        applied[site.name] = decided - len(others)
-        if len(others):
-            source = sites[1 - number].name
-            outcomes = outcome_table(result, number, others, source, files[source])
-            out.write_table(outcomes_path(site.name, bucket.number), outcomes)
+    bucket, clusters, folded = result.bucket, result.clusters, result.folded
+    for number, (cluster, chosen) in enumerate(
+        zip(clusters, chosen_decisions(result, every=all_outcomes), strict=True)
+    ):
+        if len(chosen):
+            source = clusters[1 - number].name
+            outcomes = outcome_table(result, number, chosen, source, files[source])
+            out.write_table(outcomes_path(cluster.name, bucket.number), outcomes)
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
-    unexplained = {site.name: int(folded.unexplained[number].sum()) for number, site in enumerate(sites)}
-    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained, applied=applied)
+    unexplained = {cluster.name: int(folded.unexplained[number].sum()) for number, cluster in enumerate(clusters)}
+    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)
@@ -78,9 +81,9 @@ def _write_rows(task: BucketResult, out: Folder, summary: BucketSummary) -> None
     for table, definition in enumerate(task.bucket.numbers.tables):
         final = final_table(task, reader, table)
         summary.differing_rows[definition.full_name] = final.differing
-        for site, rows in zip(task.sites, final.rows, strict=True):
-            if len(rows) and site.setups[table].refusal is None:
-                path = f"rows/{site.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"
+        for cluster, rows in zip(task.clusters, final.rows, strict=True):
+            if len(rows) and cluster.setups[table].refusal is None:
+                path = f"rows/{cluster.name}/{definition.full_name}/bucket={task.bucket.number:05d}.parquet"
                 out.write_table(path, rows)
 
 
@@ -89,7 +92,7 @@ def _count_rows(task: BucketResult, summary: BucketSummary) -> None:
     for table, definition in enumerate(task.bucket.numbers.tables):
         here = task.bucket.key_table == table
         summary.differing_rows[definition.full_name] = count_differing(task, table)
-        for site, exists in zip(task.sites, task.folded.exists, strict=True):
+        for cluster, exists in zip(task.clusters, task.folded.exists, strict=True):
             # A table that is refused does not exist there.
-            count = 0 if site.setups[table].refusal is not None else int((exists & here).sum())
-            summary.rows.setdefault(site.name, {})[definition.full_name] = count
+            count = 0 if cluster.setups[table].refusal is not None else int((exists & here).sum())
+            summary.rows.setdefault(cluster.name, {})[definition.full_name] = count

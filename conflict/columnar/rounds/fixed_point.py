@@ -13,43 +13,43 @@ from collections.abc import Callable, Mapping, Sequence
 import attrs
 import numpy as np
 
+from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs, order_applies
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int32, Int64
 from conflict.columnar.kernels.links import reach
-from conflict.columnar.rounds.transactions import Changed, Findings, changed_places
-from conflict.columnar.stopping_operations import Unusable
+from conflict.columnar.rounds.bucket_round import Changed, Findings, changed_places
 from conflict.results.summary import RoundFigures
 
-__all__ = ["Settled", "conflicts_of", "in_conflict", "settle"]
+__all__ = ["FixedPoint", "conflicts_of", "find_fixed_point", "in_conflict"]
 
 # Runs one round over all buckets: its number and name, the takes, the conflicts known, what the last round changed
 # (None for a first round), and whether all of a bucket must be folded again.
 Round = Callable[[int, str, EpochApplies, Conflicts, Changed | None, Sequence[bool]], Sequence[Findings]]
 # Returns, per cluster, the first operation that cannot be committed.
-Check = Callable[[EpochApplies, Conflicts], Mapping[int, Unusable]]
+Check = Callable[[EpochApplies, Conflicts], Mapping[int, StoppingOperation]]
 
 
 @attrs.frozen
-class Settled:
+class FixedPoint:
     """
     What the rounds come to.
 
     Attributes:
         applies: All takes that are made.
         conflicts: The transactions in conflict.
-        unusable: Per site, the operation that stops its applier.
+        stopping: Per site, the operation that stops its applier.
         rounds: The rounds.
     """
 
     applies: EpochApplies
     conflicts: Conflicts
-    unusable: Mapping[str, Unusable]
+    stopping: Mapping[str, StoppingOperation]
     rounds: tuple[RoundFigures, ...] = ()
 
 
-def settle(
+def find_fixed_point(
     applied: Sequence[ApplierEpochs], names: Sequence[str], buckets: int, run_round: Round, check: Check | None = None
-) -> Settled:
+) -> FixedPoint:
     """
     Fold in rounds until nothing changes.
 
@@ -61,24 +61,24 @@ def settle(
         check: Looks for stops that the commit of a take makes, once the conflicts are known; None if there can be none.
     """
     kept: dict[str, int] = {}
-    stops: dict[str, Unusable] = {}
+    stops: dict[str, StoppingOperation] = {}
     rounds: list[RoundFigures] = []
     while True:
         applies = order_applies([each.first(kept.get(name)) for name, each in zip(names, applied, strict=True)], names)
-        known, unusable = _find_conflicts(applies, buckets, run_round, rounds)
+        known, stopping = _find_conflicts(applies, buckets, run_round, rounds)
         conflicts = conflicts_of(applies, known)
         if check is not None:
-            unusable += [(names[side], each) for side, each in check(applies, conflicts).items()]
-        earliest = _earliest(applies, names, unusable)
+            stopping += [(names[side], each) for side, each in check(applies, conflicts).items()]
+        earliest = _earliest(applies, names, stopping)
         if earliest is None:
-            return Settled(applies, conflicts, stops, tuple(rounds))
+            return FixedPoint(applies, conflicts, stops, tuple(rounds))
         name, stop = earliest
         stops[name], kept[name] = stop, stop.apply
 
 
 def _find_conflicts(
     applies: EpochApplies, buckets: int, run_round: Round, rounds: list[RoundFigures]
-) -> tuple[Int64, list[tuple[str, Unusable]]]:
+) -> tuple[Int64, list[tuple[str, StoppingOperation]]]:
     """Return the transactions in conflict, and operations that stop appliers if these are right."""
     found = [_Found() for _ in range(buckets)]
     known = np.zeros((0, 2), np.int64)
@@ -86,7 +86,7 @@ def _find_conflicts(
     while changed is None or len(changed):
         number = len(rounds) + 1
         name = f"round {number}" if changed is None else f"round {number} ({len(changed):,})"
-        whole = [bool(each.unusable) for each in found]
+        whole = [bool(each.stopping) for each in found]
         findings = run_round(number, name, applies, conflicts_of(applies, known), changed, whole)
         touched = np.zeros(len(applies), np.bool_)
         for each, new in zip(found, findings, strict=True):
@@ -97,7 +97,7 @@ def _find_conflicts(
         rounds.append(RoundFigures(sum(each.rows for each in findings), len(codes), len(difference)))
         changed = changed_places(applies, _pairs(difference))
         known = now
-    return known, [item for each in found for item in each.unusable.items()]
+    return known, [item for each in found for item in each.stopping.items()]
 
 
 @attrs.define
@@ -106,7 +106,7 @@ class _Found:
 
     conflicting: Int32 = attrs.field(factory=lambda: np.zeros((0, 3), np.int32))
     dependencies: Int32 = attrs.field(factory=lambda: np.zeros((0, 4), np.int32))
-    unusable: dict[str, Unusable] = attrs.field(factory=dict)
+    stopping: dict[str, StoppingOperation] = attrs.field(factory=dict)
 
     def add(self, new: Findings, touched: Bool) -> None:
         """Put what was found in place of what was known of the same rows; mark the takes that either is about."""
@@ -120,7 +120,7 @@ class _Found:
             touched[before[~stays, 1]] = True
             touched[after[:, 1]] = True
             setattr(self, name, np.concatenate([before[stays], after]))
-        self.unusable = new.unusable
+        self.stopping = new.stopping
 
 
 def _close_again(known: Int64, touched: Bool, found: Sequence[_Found]) -> Int64:
@@ -172,8 +172,8 @@ def conflicts_of(applies: EpochApplies, pairs: Int64) -> Conflicts:
 
 
 def _earliest(
-    applies: EpochApplies, names: Sequence[str], found: Sequence[tuple[str, Unusable]]
-) -> tuple[str, Unusable] | None:
+    applies: EpochApplies, names: Sequence[str], found: Sequence[tuple[str, StoppingOperation]]
+) -> tuple[str, StoppingOperation] | None:
     """Return the first stop in the order of all takes; nothing before it can change any more."""
     if not found:
         return None

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.columnar.applier_stops import Phase, StoppingOperation
 from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.kernels.unique_holders import first_duplicate
 from conflict.columnar.operation_order import order_of
-from conflict.columnar.stopping_operations import Phase, Unusable
 from conflict.columnar.unique_keys.states import MOMENT, STATES
 
 __all__ = ["find_duplicates"]
 
 
-def find_duplicates(parts: Sequence[pa.Table]) -> dict[int, Unusable]:
+def find_duplicates(parts: Sequence[pa.Table]) -> dict[int, StoppingOperation]:
     """
     Return, per cluster, the operation by which its applier first makes two rows hold one value.
 
@@ -48,7 +48,7 @@ def find_duplicates(parts: Sequence[pa.Table]) -> dict[int, Unusable]:
             places = states.column("place").combine_chunks().take(pa.array(group))
             group = group[order_of(np.zeros((len(group), 1), np.int64), places)]
             state = group[_first(rows[group], entries[group], holders)]
-            found[number] = _unusable(states.slice(state, 1).to_pylist()[0])
+            found[number] = _stopping_operation(states.slice(state, 1).to_pylist()[0])
     return found
 
 
@@ -82,9 +82,9 @@ def _first(rows: Int64, entries: Int64, holders: Int64) -> int:
     raise AssertionError(message)
 
 
-def _unusable(state: dict[str, Any]) -> Unusable:
+def _stopping_operation(state: dict[str, Any]) -> StoppingOperation:
     """Return the operation that a state tells of."""
     # Nothing stands behind the own change at the end of a place.
     place = tuple(state["place"][:-1])
     facts = {name: state[name] for name in ("table", "operation", "foreign_epoch", "file", "position", "row")}
-    return Unusable(state["number"], Phase.COMMIT, place, **facts)
+    return StoppingOperation(state["number"], Phase.COMMIT, place, **facts)

@@ -12,12 +12,12 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.appliers import Site
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.decided_bucket import BucketResult
-from conflict.columnar.fold_bucket import fold_bucket
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
+from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance import WatchedRows
 from conflict.columnar.operation_order import PLACES, places_of
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
@@ -56,23 +56,25 @@ def states_schema(tables: Sequence[Table]) -> pa.Schema:
     return pa.schema([*STATES, *(pa.field(f"entry{number}", _ENTRY) for number in range(count))])
 
 
-def has_unique_keys(sites: Sequence[Site]) -> Bool:
+def has_unique_keys(clusters: Sequence[ClusterSetup]) -> Bool:
     """Return which tables have unique keys besides the primary key. Shape (tables,)."""
-    return np.array([bool(setup.table.unique_keys) for setup in sites[0].setups], np.bool_)
+    return np.array([bool(setup.table.unique_keys) for setup in clusters[0].setups], np.bool_)
 
 
-def unique_states(bucket: Bucket, sites: Sequence[Site], applies: EpochApplies, conflicts: Conflicts) -> pa.Table:
+def unique_states(
+    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+) -> pa.Table:
     """
     Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
 
     Args:
         bucket: The bucket.
-        sites: Both sites.
+        clusters: Both sites.
         applies: All takes in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold_bucket(bucket.rows, bucket.key_table, sites, applies, conflicts)
-    result = BucketResult(bucket, tuple(sites), applies, conflicts, folded, watched=has_unique_keys(sites))
+    folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False)
+    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=has_unique_keys(clusters))
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)
     schema = states_schema(bucket.numbers.tables)

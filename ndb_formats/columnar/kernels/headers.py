@@ -1,15 +1,15 @@
 """
-The headers of events, one after the other, and their checksums.
+The headers of the events of a file, and their checksums.
 
-A file is walked by the sizes in its headers, so only one cache line per event is touched.
+The size in a header says where the next one is, so only one cache line per event is read.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.words import load32
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 
@@ -20,26 +20,26 @@ HEADER = EVENT_HEADER_SIZE
 DESCRIPTION = int(EventType.FORMAT_DESCRIPTION_EVENT)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def walk_headers(data, position, stop, trailer, by_description, span, positions, types, sizes, servers, timestamps):
     """
-    Read headers from `position` on, and stop where an event cannot be right.
+    Read headers from `position` on, and stop at an event whose size is wrong.
 
     Args:
         data: The file. Shape (bytes,), uint8.
-        position: Of an event.
+        position: Position of an event.
         stop: Position to stop before.
-        trailer: Bytes of the checksum that every event must have room for.
-        by_description: Whether to stop behind a Format_description event, which may change `trailer`.
-        span: Stop before the events have more bytes than this, but not before the first.
-        positions: Filled in. Shape (events,), as all that follow; reading stops when they are full.
+        trailer: Bytes of the checksum; no event may be shorter than a header and this.
+        by_description: Whether to stop after a Format_description event, which may change `trailer`.
+        span: Most bytes of all events together, unless the first alone has more.
+        positions: Filled in. Shape (events,), like the arrays after it; reading stops when they are full.
         types: Filled in.
         sizes: Filled in.
         servers: Filled in.
         timestamps: Filled in.
 
     Returns:
-        How many events, where the next one starts, and why it ended: `AT_END`, `AT_DESCRIPTION`, `AT_FAULT`.
+        Number of events, position of the next one, and why reading stopped: `AT_END`, `AT_DESCRIPTION`, `AT_FAULT`.
     """
     count = 0
     start = position
@@ -64,12 +64,12 @@ def walk_headers(data, position, stop, trailer, by_description, span, positions,
     return count, position, AT_END
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def first_bad_checksum(data, positions, types, sizes):
     """
-    Return the number of the first event that does not match its CRC32; the count of all if every one does.
+    Return the index of the first event that does not match its CRC32, or the number of events if there is none.
 
-    Format_description events are passed over: what they are sealed with, they say themselves.
+    Format_description events are skipped: they say themselves whether they have a checksum.
     """
     for number in range(len(positions)):
         end = positions[number] + np.int64(sizes[number]) - 4

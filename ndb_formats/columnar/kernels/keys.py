@@ -1,7 +1,7 @@
 """
-Keys as bytes: parts put one behind the other and taken apart again, and slices of bytes gathered.
+Keys as bytes: made of their parts and split into them again.
 
-A *slice* is where some bytes start and how many they are; a negative length is NULL.
+A *slice* is the offset of some bytes and their number; a negative length is NULL.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from numba import njit
 
 from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import little_endian, load64, store64
+from ndb_formats.columnar.kernels.words import copy_eight, little_endian
 
 __all__ = ["add_parts", "buckets_of", "copy_slices", "hex_text", "next_parts", "put_parts", "slices_of", "weigh_ascii"]
 
 HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def slices_of(data, base, cells, prefix, width, starts, lengths):
     """
-    Find the bytes of values.
+    Find the slices of values.
 
     Args:
-        data: What they stand in. Shape (bytes,), uint8.
+        data: The bytes of the chunk. Shape (bytes,), uint8.
         base: What cells count from.
-        cells: Where each value starts, at its length if it has one. Shape (rows,), uint32.
+        cells: See `rows`. Shape (rows,), uint32.
         prefix: Bytes of the length before each value; -1 for values of a fixed width.
         width: That width.
         starts: Filled in. Shape (rows,), int64.
@@ -35,29 +35,31 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
     for row in range(len(cells)):
         starts[row], lengths[row] = 0, -1
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
+            offset = base + np.int64(cells[row])
             if prefix < 0:
-                starts[row], lengths[row] = place, width
+                starts[row], lengths[row] = offset, width
             else:
-                length = np.int64(data[place]) if prefix == 1 else np.int64(little_endian(data, place, min(prefix, 5)))
-                starts[row], lengths[row] = place + prefix, length
+                length = (
+                    np.int64(data[offset]) if prefix == 1 else np.int64(little_endian(data, offset, min(prefix, 5)))
+                )
+                starts[row], lengths[row] = offset + prefix, length
 
 
-@njit(cache=True)
-def weigh_ascii(data, starts, lowered, trimmed, special, places, out, lengths, done):
+@njit(cache=True, nogil=True)
+def weigh_ascii(data, starts, lowered, trimmed, special, targets, out, lengths, done):
     """
-    Find what ASCII text compares as, see `ndb_formats.schema.row_keys`.
+    Compute the weights of ASCII texts, see `ndb_formats.schema.row_keys`.
 
     Args:
-        data: What the texts stand in. Shape (bytes,), uint8.
-        starts: Where each one starts. Shape (texts,), int64.
+        data: The bytes of the texts. Shape (bytes,), uint8.
+        starts: Offset of each text. Shape (texts,), int64.
         lowered: Whether capitals compare as small letters.
-        trimmed: Whether blanks at the end do not count.
+        trimmed: Whether trailing blanks are ignored.
         special: Whether brackets and the backslash compare as letters that are not ASCII.
-        places: Where the weight of each goes. Shape (texts,), int64.
+        targets: Offset in `out` of each weight. Shape (texts,), int64.
         out: Filled in. Shape (bytes,), uint8.
-        lengths: Of the texts, -1 for NULL; of the weights where there are some. Shape (texts,), int64.
-        done: Whether the weight was found; filled in. Shape (texts,), bool.
+        lengths: Of the texts, -1 for NULL; replaced by those of the weights. Shape (texts,), int64.
+        done: Whether the text is ASCII, so that its weight was computed; filled in. Shape (texts,), bool.
     """
     for text in range(len(starts)):
         length = lengths[text]
@@ -65,118 +67,118 @@ def weigh_ascii(data, starts, lowered, trimmed, special, places, out, lengths, d
             while length > 0 and data[starts[text] + length - 1] == 0x20:
                 length -= 1
         plain = True
-        for place in range(length):
-            byte = data[starts[text] + place]
+        for offset in range(length):
+            byte = data[starts[text] + offset]
             if byte >= 0x80 or (special and 0x5B <= byte <= 0x5D):
                 plain = False
                 break
-            out[places[text] + place] = byte + 32 if lowered and 0x41 <= byte <= 0x5A else byte
+            out[targets[text] + offset] = byte + 32 if lowered and 0x41 <= byte <= 0x5A else byte
         done[text] = plain
         if plain:
             lengths[text] = length
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def add_parts(lengths, rows, sizes):
     """
-    Add what the parts of keys take: a byte for NULL; a byte, four of length and the bytes of anything else.
+    Add the sizes of parts to those of their keys: one byte for NULL, else five and the bytes of the part.
 
     Args:
         lengths: Of the parts. Shape (parts,), int64.
-        rows: To which key each part belongs. Shape (parts,), int64.
+        rows: Number of the key that each part belongs to. Shape (parts,), int64.
         sizes: Of the keys; changed. Shape (keys,), int64.
     """
     for part in range(len(rows)):
         sizes[rows[part]] += 1 if lengths[part] < 0 else 5 + lengths[part]
 
 
-@njit(cache=True)
-def put_parts(data, starts, lengths, rows, places, out):
+@njit(cache=True, nogil=True)
+def put_parts(data, starts, lengths, rows, targets, out):
     """
-    Put one part of each key behind the parts before it.
+    Append a part to each key: 0 for NULL, else 1, the length in four bytes, and the bytes.
 
     Args:
-        data: What the parts stand in. Shape (bytes,), uint8.
+        data: The bytes of the parts. Shape (bytes,), uint8.
         starts: Of the parts. Shape (parts,), int64.
         lengths: Of the parts. Shape (parts,), int64.
-        rows: To which key each part belongs. Shape (parts,), int64.
-        places: Where each key goes on; changed. Shape (keys,), int64.
+        rows: Number of the key that each part belongs to. Shape (parts,), int64.
+        targets: Offset in `out` at which each key continues; changed. Shape (keys,), int64.
         out: Filled in. Shape (bytes of all keys,), uint8.
     """
     for part in range(len(rows)):
         row, length = rows[part], lengths[part]
-        to = places[row]
+        to = targets[row]
         if length < 0:
             out[to] = 0
-            places[row] = to + 1
+            targets[row] = to + 1
             continue
         out[to] = 1
         for byte in range(4):
             out[to + 1 + byte] = length >> (8 * byte) & 0xFF
-        # Keys lie side by side in no certain order here, so nothing behind a part may be touched.
+        # The next key may be complete already, so nothing may be written beyond the end of the part.
         for byte in range(length):
             out[to + 5 + byte] = data[starts[part] + byte]
-        places[row] = to + 5 + length
+        targets[row] = to + 5 + length
 
 
-@njit(cache=True)
-def next_parts(data, places, ends, starts, lengths):
+@njit(cache=True, nogil=True)
+def next_parts(data, offsets, ends, starts, lengths):
     """
-    Take the next part of each key.
+    Read the next part of each key.
 
     Args:
-        data: What the keys stand in. Shape (bytes,), uint8.
-        places: Where each key goes on; changed. Shape (keys,), int64.
+        data: The keys. Shape (bytes,), uint8.
+        offsets: Where each key continues; changed. Shape (keys,), int64.
         ends: Where each key ends. Shape (keys,), int64.
         starts: Of the parts; filled in. Shape (keys,), int64.
         lengths: Of the parts; filled in. Shape (keys,), int64.
 
     Returns:
-        Whether every key has such a part, and it is not NULL.
+        Whether every key has such a part and none of them is NULL.
     """
-    for key in range(len(places)):
-        place = places[key]
-        if place + 5 > ends[key] or data[place] == 0:
+    for key in range(len(offsets)):
+        offset = offsets[key]
+        if offset + 5 > ends[key] or data[offset] == 0:
             return False
-        starts[key], lengths[key] = place + 5, np.int64(little_endian(data, place + 1, 4))
-        places[key] = starts[key] + lengths[key]
-        if places[key] > ends[key]:
+        starts[key], lengths[key] = offset + 5, np.int64(little_endian(data, offset + 1, 4))
+        offsets[key] = starts[key] + lengths[key]
+        if offsets[key] > ends[key]:
             return False
     return True
 
 
-@njit(cache=True)
-def copy_slices(data, starts, lengths, places, out):
+@njit(cache=True, nogil=True)
+def copy_slices(data, starts, lengths, targets, out):
     """
-    Copy slices, each to its place.
+    Copy slices.
 
     Args:
-        data: What they stand in. Shape (bytes,), uint8.
+        data: Their bytes. Shape (bytes,), uint8.
         starts: Shape (slices,), int64.
         lengths: Shape (slices,), int64.
-        places: Where each one goes. Shape (slices,), int64.
+        targets: Offset in `out` of each one. Shape (slices,), int64.
         out: Filled in. Shape (bytes,), uint8.
     """
     for number in range(len(starts)):
-        place, to = starts[number], places[number]
-        end = place + lengths[number]
-        while place + 8 <= end:
-            store64(out, to, load64(data, place))
-            place += 8
+        offset, to = starts[number], targets[number]
+        end = offset + lengths[number]
+        while offset + 8 <= end:
+            copy_eight(data, offset, out, to)
+            offset += 8
             to += 8
-        while place < end:
-            out[to] = data[place]
-            place += 1
+        while offset < end:
+            out[to] = data[offset]
+            offset += 1
             to += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def hex_text(data, starts, lengths, offsets, out):
     """
-    Write slices as hexadecimal digits; where a slice is shorter than its text, zeros follow.
+    Write slices as hexadecimal digits, padded with zeros to the length of their texts.
 
     Args:
-        data: What they stand in. Shape (bytes,), uint8.
+        data: Their bytes. Shape (bytes,), uint8.
         starts: Shape (slices,), int64.
         lengths: Shape (slices,), int64.
         offsets: Of the texts. Shape (slices + 1,), int32.
@@ -193,15 +195,15 @@ def hex_text(data, starts, lengths, offsets, out):
             to += 1
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def buckets_of(data, offsets, buckets, out):
     """
-    Find the bucket of each identity.
+    Compute the bucket of each identity: its CRC32 modulo the number of buckets.
 
     Args:
-        data: Identities, one after the other. Shape (bytes,), uint8.
-        offsets: Where each starts and the last one ends. Shape (rows + 1,), int64.
-        buckets: How many there are.
+        data: The identities, concatenated. Shape (bytes,), uint8.
+        offsets: Start of each, and end of the last one. Shape (rows + 1,), int64.
+        buckets: Number of buckets.
         out: Filled in. Shape (rows,), int32.
     """
     for row in range(len(out)):

@@ -1,56 +1,56 @@
 """
-What the row walker's arrays hold: the names of their columns, and the numbers with a meaning.
+The columns of the row walker's arrays, by name, and its special values.
 """
 
 from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["MODE_EPOCH", "MODE_ROWS", "NULL_CELL", "Kind", "Place", "Slot", "Spec", "Stop"]
+__all__ = ["MODE_EPOCH", "MODE_ROWS", "NULL_CELL", "Kind", "Slot", "Spec", "Stop", "WalkState"]
 
 NULL_CELL = 0xFFFFFFFF
-# What is wanted of a table: its rows, and the epochs that they name.
+# What is read of a table: its rows, or the epoch that they name, or both.
 MODE_ROWS, MODE_EPOCH = 1, 2
 
 
 class Stop(IntEnum):
-    """Why the walk ended."""
+    """Why the walk stopped."""
 
-    END = 0
-    FULL = 1
-    TABLE_MAP = 2
-    KIND = 3
-    FAULT = 4
+    END = 0  # of the chunk
+    FULL = 1  # no more rows or cells fit
+    TABLE_MAP = 2  # a Table_map event that is not registered
+    KIND = 3  # a rows event of a kind that is not registered
+    FAULT = 4  # an event that cannot be read
 
 
-class Place(IntEnum):
-    """Where the walk stands: what each number of its state is."""
+class WalkState(IntEnum):
+    """What the numbers of the walk's state are."""
 
     EVENT = 0  # number of the event
-    ROW_AT = 1  # where its next row starts; -1 if its head has not been read
+    ROW_AT = 1  # offset of its next row; -1 if its head has not been read
     ROW = 2  # number of that row
     KIND = 3  # kind of that event
-    HAS_EPOCH = 4  # whether an NDB epoch is open
+    HAS_EPOCH = 4  # whether the events belong to an NDB epoch
     ROWS = 5  # rows found
     CELLS = 6  # cells filled
     DIFFS = 7  # at `Stop.KIND` in a partial update: which of the JSON columns are diffs, else 0
 
 
 class Slot(IntEnum):
-    """What is known of a table as one Table_map event describes it: the columns of the array of slots."""
+    """The columns of the array of slots: a slot is a table as one Table_map event describes it."""
 
-    BODY_AT = 0  # where the event's body stands, without the table id
+    BODY_AT = 0  # offset of the event's body, without the table id
     BODY_SIZE = 1
     KIND = 2  # its first kind; -1 if it has none
     MODE = 3
 
 
 class Kind(IntEnum):
-    """What rows events are told apart by: the columns of the array of kinds."""
+    """The columns of the array of kinds: rows events of one kind have the same table, type and column bitmaps."""
 
     NEXT = 0  # the next kind of the same table; -1 if there is none
     TYPE = 1  # event type
-    KEY_AT = 2  # where its key stands: column count and bitmaps
+    KEY_AT = 2  # offset of its key: column count and bitmaps
     KEY_SIZE = 3
     DIFFS = 4  # which of the JSON columns are diffs
     SPEC = 5  # number of its first column
@@ -59,12 +59,12 @@ class Kind(IntEnum):
     WIDTH = 8  # cells of a row
     DOCUMENTS = 9  # JSON columns of the table
     BATCH = 10
-    EPOCH_SPEC = 11  # number of its first column where only an epoch is looked for
+    EPOCH_SPEC = 11  # number of its first column if only the epoch is read
 
 
 class Spec(IntEnum):
-    """How to step over a column of an image: the columns of the array of columns."""
+    """The columns of the array of columns: how long a column of an image is, and whether it is wanted."""
 
     PREFIX = 0  # bytes of the length; -1 for a fixed width
     WIDTH = 1
-    CELL = 2  # -1 if it is not wanted
+    CELL = 2  # its cell among those of a row; -1 if it is not wanted

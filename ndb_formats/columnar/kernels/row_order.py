@@ -1,5 +1,5 @@
 """
-Rows that were walked over, brought into the order in which batches want them.
+Rows that were walked over, sorted by batch.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from numba import njit
 __all__ = ["by_kind", "cells_of"]
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def by_kind(row_batch, count, batches):
     """
     Sort rows by batch, in order within each.
@@ -32,12 +32,12 @@ def by_kind(row_batch, count, batches):
     return order, bounds
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def cells_of(cells, row_cell, rows, width):
     """Return the cells of rows column by column. Shape (width, rows), uint32."""
     result = np.empty((width, len(rows)), np.uint32)
-    for place in range(len(rows)):
-        first = row_cell[rows[place]]
+    for position in range(len(rows)):
+        first = row_cell[rows[position]]
         for column in range(width):
-            result[column, place] = cells[first + column]
+            result[column, position] = cells[first + column]
     return result

@@ -1,210 +1,213 @@
 """
-The rows of rows events: where every value of every wanted column stands.
+The row walker: finds the offset of every wanted value in the rows events of a chunk.
 
-One walk over the events of a stretch. Per row it notes its event, its number in the event and its kind; per wanted
-column of the row one *cell*: where the value starts (at its length, if it has one), counted from the stretch's base.
-What values mean is not looked at. A kind is a table, an operation and a set of columns; the walker asks for kinds that
-it has not met, and stops at what it cannot read.
+For every row it writes its batch, its event and its number in the event; for every wanted column of the row a *cell*:
+the offset of the value (of its length, if it has one), counted from the chunk's base. It does not decode values.
+A kind is a table, an event type and a set of columns. The walker stops at a kind that is not registered yet, and at an
+event that it cannot read.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
-from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, NULL_CELL, Kind, Place, Slot, Spec, Stop
+from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, NULL_CELL, Kind, Slot, Spec, Stop, WalkState
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
 
 __all__ = ["walk_rows"]
+
+# All functions but the last are inlined: calling one would count a reference to every array passed, which costs more
+# than what it does for an event.
 
 BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
 NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
     int(part) for part in Kind
 )
 PREFIX, BYTES, CELL = (int(part) for part in Spec)
-EVENT, ROW_AT, ROW, KIND, HAS_EPOCH, ROWS, CELLS, DIFFS = (int(place) for place in Place)
+EVENT, ROW_AT, ROW, KIND, HAS_EPOCH, ROWS, CELLS, DIFFS = (int(part) for part in WalkState)
 END, FULL, NEW_TABLE_MAP, NEW_KIND, FAULT = (int(stop) for stop in Stop)
 QUERY, XID, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT), int(EventType.TABLE_MAP_EVENT)
 FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
 UPDATE_V1, UPDATE_V2 = int(EventType.UPDATE_ROWS_EVENT_V1), int(EventType.UPDATE_ROWS_EVENT)
 PARTIAL = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
-# Events that say that what follows, or they themselves, cannot be read.
+# Events that cannot be read, or after which nothing can.
 ENCRYPTED = int(EventType.MARIADB_START_ENCRYPTION_EVENT)
 FIRST_OLD, LAST_OLD = int(EventType.PRE_GA_WRITE_ROWS_EVENT), int(EventType.PRE_GA_DELETE_ROWS_EVENT)
-EPOCH_PLACE, LOG_NAME_PLACE = 1, 2
+EPOCH_COLUMN, LOG_NAME_COLUMN = 1, 2  # of ndb_apply_status
 TABLE_ID, QUERY_HEAD = 6, 13
 
 
-@njit_uncounted(inline="always")
-def _table_id(data, place):
-    return np.uint64(load32(data, place)) | np.uint64(load16(data, place + 4)) << np.uint64(32)
+@njit(cache=True, nogil=True, inline="always")
+def _table_id(data, offset):
+    return np.uint64(load32(data, offset)) | np.uint64(load16(data, offset + 4)) << np.uint64(32)
 
 
-@njit_uncounted(inline="always")
-def _same(data, place, other, other_place, length):
+@njit(cache=True, nogil=True, inline="always")
+def _same(data, offset, other, other_offset, length):
     byte = np.int64(0)
     while byte + 8 <= length:
-        if load64(data, place + byte) != load64(other, other_place + byte):
+        if load64(data, offset + byte) != load64(other, other_offset + byte):
             return False
         byte += 8
     while byte < length:
-        if data[place + byte] != other[other_place + byte]:
+        if data[offset + byte] != other[other_offset + byte]:
             return False
         byte += 1
     return True
 
 
-@njit_uncounted(inline="always")
-def _packed(data, place, end):
-    """Return a length-encoded integer and where it ends; -1 if there is none."""
-    if place >= end:
-        return np.int64(-1), place
-    first = data[place]
+@njit(cache=True, nogil=True, inline="always")
+def _packed(data, offset, end):
+    """Return a length-encoded integer, or -1, and where it ends."""
+    if offset >= end:
+        return np.int64(-1), offset
+    first = data[offset]
     if first < 251:
-        return np.int64(first), place + 1
+        return np.int64(first), offset + 1
     width = 2 if first == 252 else 3 if first == 253 else 8 if first == 254 else 0
-    if width == 0 or place + 1 + width > end:
-        return np.int64(-1), place
-    number = np.int64(little_endian(data, place + 1, width))
-    return (number if number >= 0 else np.int64(1) << 62), place + 1 + width
+    if width == 0 or offset + 1 + width > end:
+        return np.int64(-1), offset
+    number = np.int64(little_endian(data, offset + 1, width))
+    return (number if number >= 0 else np.int64(1) << 62), offset + 1 + width
 
 
-@njit_uncounted()
-def _extra(data, place, end, event, facts):
-    """Read the blocks of extra row info; return whether they can be read."""
+@njit(cache=True, nogil=True, inline="always")
+def _extra(data, offset, end, event, facts):
+    """Read the blocks of extra row info; return whether they are valid."""
     ids, no_id, flags, no_flags = facts[:4]
-    while place < end:
-        kind = data[place]
-        place += 1
+    while offset < end:
+        kind = data[offset]
+        offset += 1
         if kind == 0:
-            if place + 2 > end:
+            if offset + 2 > end:
                 return False
-            stop = place + np.int64(data[place])
-            form = data[place + 1]
-            place += 2
-            if stop < place or stop > end:
+            stop = offset + np.int64(data[offset])
+            form = data[offset + 1]
+            offset += 2
+            if stop < offset or stop > end:
                 return False
             if form == 0:
                 no_id[event], no_flags[event] = True, True
-                if place + 2 > stop:
+                if offset + 2 > stop:
                     return False
-                present = load16(data, place)
-                place += 2
+                present = load16(data, offset)
+                offset += 2
                 if present & 1:
-                    if place + 8 > stop:
+                    if offset + 8 > stop:
                         return False
-                    ids[event], no_id[event] = load64(data, place), False
-                    place += 8
+                    ids[event], no_id[event] = load64(data, offset), False
+                    offset += 8
                 if present & 2:
-                    if place + 2 > stop:
+                    if offset + 2 > stop:
                         return False
-                    flags[event], no_flags[event] = load16(data, place), False
-            place = stop
+                    flags[event], no_flags[event] = load16(data, offset), False
+            offset = stop
         elif kind == 1:
-            return place + 2 <= end
+            return offset + 2 <= end
         else:
             return False
     return True
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _slot_of(number, ids, slots):
-    """Return the slot of a table id; -1 if there is none. The ids are hashed with open addressing."""
+    """Return the slot of a table id, or -1; `ids` and `slots` are a hash table with open addressing."""
     mask = len(ids) - 1
-    place = np.int64(number) & mask
-    while slots[place] >= 0:
-        if ids[place] == number:
-            return slots[place]
-        place = (place + 1) & mask
+    offset = np.int64(number) & mask
+    while slots[offset] >= 0:
+        if ids[offset] == number:
+            return slots[offset]
+        offset = (offset + 1) & mask
     return np.int64(-1)
 
 
-@njit_uncounted()
-def _kind_of(data, event_type, place, length, diffs, first, kinds, keys):
-    """Return the kind of a rows event, of those from `first` on; -1 if it is new."""
+@njit(cache=True, nogil=True, inline="always")
+def _kind_of(data, event_type, offset, length, diffs, first, kinds, keys):
+    """Return the kind of a rows event, searched from `first` on; -1 if it is not registered."""
     kind = np.int64(first)
     while kind >= 0:
         if (
             kinds[kind, TYPE] == event_type
             and kinds[kind, KIND_DIFFS] == diffs
             and kinds[kind, KEY_SIZE] == length
-            and _same(data, place, keys, kinds[kind, KEY_AT], length)
+            and _same(data, offset, keys, kinds[kind, KEY_AT], length)
         ):
             return kind
         kind = kinds[kind, NEXT]
     return np.int64(-1)
 
 
-@njit_uncounted()
-def _image(data, place, end, base, first, count, columns, cells, cell):
-    """Step over one image, noting where the wanted values start; return where it ends, or -1."""
-    nulls = place
-    place += (count + 7) >> 3
-    if place > end:
+@njit(cache=True, nogil=True, inline="always")
+def _image(data, offset, end, base, first, count, columns, cells, cell):
+    """Step over an image and write the cells of its wanted values; return where it ends, or -1."""
+    nulls = offset
+    offset += (count + 7) >> 3
+    if offset > end:
         return np.int64(-1)
     for column in range(count):
-        spec = first + column
+        spec = np.uint64(first + column)
         out = columns[spec, CELL]
-        if data[nulls + (column >> 3)] >> (column & 7) & 1:
+        if data[np.uint64(nulls + (column >> 3))] >> (column & 7) & 1:
             if out >= 0:
-                cells[cell + out] = NULL_CELL
+                cells[np.uint64(cell + out)] = NULL_CELL
             continue
         if out >= 0:
-            cells[cell + out] = place - base
+            cells[np.uint64(cell + out)] = offset - base
         prefix = columns[spec, PREFIX]
         if prefix < 0:
-            place += columns[spec, BYTES]
+            offset += columns[spec, BYTES]
         else:
-            if place + prefix > end:
+            if offset + prefix > end:
                 return np.int64(-1)
             if prefix == 1:
-                place += 1 + np.int64(data[place])
+                offset += 1 + np.int64(data[np.uint64(offset)])
             elif prefix == 2:
-                place += 2 + np.int64(load16(data, place))
+                offset += 2 + np.int64(load16(data, offset))
             else:
-                length = little_endian(data, place, min(prefix, 5))
+                length = little_endian(data, offset, min(prefix, 5))
                 for byte in range(5, prefix):
-                    if data[place + byte]:
+                    if data[offset + byte]:
                         return np.int64(-1)
-                place += prefix + np.int64(length)
-        if place > end:
+                offset += prefix + np.int64(length)
+        if offset > end:
             return np.int64(-1)
-    return place
+    return offset
 
 
-@njit_uncounted()
-def _partial_mask(data, place, end, documents):
-    """Read which JSON columns of an after image hold a diff: a mask and where it ends, or -1."""
-    options, place = _packed(data, place, end)
+@njit(cache=True, nogil=True, inline="always")
+def _partial_mask(data, offset, end, documents):
+    """Return a mask of the JSON columns whose after image is a diff, and where the mask ends, or -1."""
+    options, offset = _packed(data, offset, end)
     if options < 0:
         return np.int64(0), np.int64(-1)
     if not options & 1:
-        return np.int64(0), place
+        return np.int64(0), offset
     size = (documents + 7) >> 3
-    if place + size > end or documents > 64:
+    if offset + size > end or documents > 64:
         return np.int64(0), np.int64(-1)
-    mask = little_endian(data, place, size)
+    mask = little_endian(data, offset, size)
     if documents < 64:
         mask &= (np.uint64(1) << np.uint64(documents)) - np.uint64(1)
-    return np.int64(mask), place + size
+    return np.int64(mask), offset + size
 
 
-@njit_uncounted()
-def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
-    """Look for the epoch that an event names, and make it the open one: 1 found, 0 none, -1 if it cannot be read."""
+@njit(cache=True, nogil=True, inline="always")
+def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
+    """Set the current epoch to the one that an event names: 1 if it names one, 0 if not, -1 if it cannot be read."""
     before, after, first = kinds[kind, BEFORE], kinds[kind, AFTER], kinds[kind, EPOCH_SPEC]
     found = 0
-    while place < end:
-        start = place
+    while offset < end:
+        start = offset
         if before >= 0:
-            place = _image(data, place, end, start, first, before, columns, scratch, 0)
-        if place >= 0 and after >= 0:
+            offset = _image(data, offset, end, start, first, before, columns, scratch, 0)
+        if offset >= 0 and after >= 0:
             spec = first + max(before, 0)
-            place = _image(data, place, end, start, spec, after, columns, scratch, 0)
-            if place >= 0 and after > LOG_NAME_PLACE:
-                prefix, width = columns[spec + LOG_NAME_PLACE, PREFIX], columns[spec + EPOCH_PLACE, BYTES]
+            offset = _image(data, offset, end, start, spec, after, columns, scratch, 0)
+            if offset >= 0 and after > LOG_NAME_COLUMN:
+                prefix, width = columns[spec + LOG_NAME_COLUMN, PREFIX], columns[spec + EPOCH_COLUMN, BYTES]
                 empty = scratch[1] == NULL_CELL
                 if not empty and prefix >= 0:
                     empty = little_endian(data, start + np.int64(scratch[1]), min(prefix, 5)) == 0
@@ -213,53 +216,53 @@ def _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs):
                     at = start + np.int64(scratch[0])
                     epochs[0] = little_endian(data, at, min(width, 8)) if known else np.uint64(0)
                     found = 1
-        if place < 0:
+        if offset < 0:
             return -1
         if before <= 0 and after <= 0:
             break
     return found
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _head(data, code, start, end, event, facts, tables, kinds, keys):
     """
-    Read what stands before an event's images.
+    Read the head of a rows event, up to its images.
 
     Returns:
-        Why it ended (`END`: it was read), its mode, its kind, and where its images start.
+        A `Stop` (`END` if the head was read), the mode of its table, its kind, and where its images start.
     """
     ids, id_slots, slots, _ = tables
     nothing = np.int64(-1)
     if end - start < 8:
         return FAULT, nothing, nothing, start
-    place = start + 8
+    offset = start + 8
     facts[1][event], facts[3][event] = True, True
     if code >= FIRST_V2:
-        size = np.int64(load16(data, place)) if place + 2 <= end else np.int64(0)
-        if size < 2 or place + size > end:
+        size = np.int64(load16(data, offset)) if offset + 2 <= end else np.int64(0)
+        if size < 2 or offset + size > end:
             return FAULT, nothing, nothing, start
-        if size > 2 and not _extra(data, place + 2, place + size, event, facts):
+        if size > 2 and not _extra(data, offset + 2, offset + size, event, facts):
             return FAULT, nothing, nothing, start
-        place += size
-    key = place
-    count, place = _packed(data, place, end)
-    if count < 0 or count > 8 * (end - place):
+        offset += size
+    key = offset
+    count, offset = _packed(data, offset, end)
+    if count < 0 or count > 8 * (end - offset):
         return FAULT, nothing, nothing, start
     maps = 2 if code in (UPDATE_V1, UPDATE_V2, PARTIAL) else 1
-    place += maps * ((count + 7) >> 3)
+    offset += maps * ((count + 7) >> 3)
     slot = _slot_of(_table_id(data, start), ids, id_slots)
-    if place > end or slot < 0:
+    if offset > end or slot < 0:
         return FAULT, nothing, nothing, start
     mode = slots[slot, MODE]
     if mode == 0:
-        return END, mode, nothing, place
-    kind = _kind_of(data, code, key, place - key, 0, slots[slot, FIRST_KIND], kinds, keys)
-    return (END if kind >= 0 else NEW_KIND), mode, kind, place
+        return END, mode, nothing, offset
+    kind = _kind_of(data, code, key, offset - key, 0, slots[slot, FIRST_KIND], kinds, keys)
+    return (END if kind >= 0 else NEW_KIND), mode, kind, offset
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _known_table(data, start, end, tables):
-    """Whether a Table_map event says the same as the last one of its table id."""
+    """Return whether a Table_map event equals the last one of its table id."""
     ids, id_slots, slots, bodies = tables
     size = end - start - TABLE_ID
     if size < 2:
@@ -270,18 +273,18 @@ def _known_table(data, start, end, tables):
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _whole_query(data, start, end):
-    """Whether a Query event holds what its head says."""
+    """Return whether a Query event is as long as its head says."""
     size = end - start
     if size < QUERY_HEAD:
         return False
     return size > QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11))
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True, inline="always")
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
-    """Walk the rows of one event from the state's place on; return why it ended."""
+    """Walk the rows of one event from the state's position on; return a `Stop`."""
     row_batch, row_event, row_number, row_cell, spans = rows
     kind, row_at = state[KIND], state[ROW_AT]
     number, count, cell = state[ROW], state[ROWS], state[CELLS]
@@ -291,62 +294,60 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
         if count == len(row_batch) or cell + width > len(cells):
             stop = FULL
             break
-        place, chosen = row_at, kind
+        offset, chosen = row_at, kind
         if before >= 0:
-            place = _image(data, place, end, base, spec, before, columns, cells, cell)
-        between = place
-        if code == PARTIAL and place >= 0:
-            # Which columns are diffs stands between the images, row by row: each set of them is a kind of its own.
-            diffs, place = _partial_mask(data, place, end, kinds[kind, DOCUMENTS])
-            if place >= 0 and diffs:
+            offset = _image(data, offset, end, base, spec, before, columns, cells, cell)
+        between = offset
+        if code == PARTIAL and offset >= 0:
+            # The mask of diffs is between the images of each row; every mask is a kind of its own.
+            diffs, offset = _partial_mask(data, offset, end, kinds[kind, DOCUMENTS])
+            if offset >= 0 and diffs:
                 chosen = _kind_of(keys, code, kinds[kind, KEY_AT], kinds[kind, KEY_SIZE], diffs, kind, kinds, keys)
                 if chosen < 0:
                     state[DIFFS] = diffs
                     stop = NEW_KIND
                     break
-            between = place
-        if place >= 0 and after >= 0:
+            between = offset
+        if offset >= 0 and after >= 0:
             first = kinds[chosen, SPEC] + max(before, 0)
-            place = _image(data, place, end, base, first, after, columns, cells, cell)
-        if place < 0:
+            offset = _image(data, offset, end, base, first, after, columns, cells, cell)
+        if offset < 0:
             stop = FAULT
             break
         row_batch[count], row_event[count] = kinds[chosen, BATCH], event
         row_number[count], row_cell[count] = number, cell
-        spans[count, 0], spans[count, 1], spans[count, 2] = row_at - base, between - base, place - base
+        spans[count, 0], spans[count, 1], spans[count, 2] = row_at - base, between - base, offset - base
         count += 1
         cell += width
         number += 1
-        # Images of no columns take no bytes: without this the loop would not end.
-        row_at = place if before > 0 or after > 0 else end
+        # Images without columns have no bytes: without this the loop would not end.
+        row_at = offset if before > 0 or after > 0 else end
     state[ROW_AT], state[ROW], state[ROWS], state[CELLS] = row_at, number, count, cell
     return stop
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs, scratch):
     """
-    Walk the events of a stretch from where the state says, until something stops the walk.
+    Walk the events of a chunk from the state's position on, until a `Stop`.
 
     Args:
-        data: What the events stand in. Shape (bytes,), uint8.
+        data: The bytes of the chunk. Shape (bytes,), uint8.
         base: What cells count from.
-        events: Type codes, and where each body starts and ends. Each of shape (events,).
-        state: Where the walk stands, by `Place`; changed. Shape (8,), int64.
-        tables: Ids and slots of a hash table (slot -1: empty); slots by `Slot`; the bodies of their Table_map events.
-        kinds: By `Kind`. Shape (kinds, 12), int64.
-        keys: The keys of the kinds, one after the other. Shape (bytes,), uint8.
-        columns: Columns of every kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
-        rows: Per row its batch, event, number and first cell, each of shape (most rows,); and where it starts, where
-            its after image does, and where it ends, counted as cells are, of shape (most rows, 3), uint32. Filled in.
-        cells: Filled in. Shape (most cells,), uint32.
-        facts: Per event transaction id, whether it is missing, conflict flags, whether they are missing, NDB epoch,
-            whether it is missing, batch (-1 if no rows of it are wanted); filled in. Each of shape (events,).
-        epochs: The open epoch; changed. Shape (1,), uint64.
-        scratch: Room for two cells. Shape (2,), uint32.
+        events: Type code, start and end of body of each event. Each of shape (events,).
+        state: The position of the walk, by `WalkState`; changed. Shape (8,), int64.
+        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events.
+        kinds: The kinds, by `Kind`. Shape (kinds, 12), int64.
+        keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
+        columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
+        rows: The arrays of `ndb_formats.columnar.row_walk.Rows`. Filled in.
+        cells: Filled in. Shape (cells,), uint32.
+        facts: The arrays of `ndb_formats.columnar.row_walk.Facts`. Filled in.
+        epochs: The current epoch; changed. Shape (1,), uint64.
+        scratch: Two cells to work with. Shape (2,), uint32.
 
     Returns:
-        A `Stop`. At `TABLE_MAP`, `KIND` and `FAULT` the state's event is the one that it is about.
+        A `Stop`. At `TABLE_MAP`, `KIND` and `FAULT` it concerns the state's event.
     """
     types, starts, ends = events
     event, stop = state[EVENT], END
@@ -358,10 +359,10 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         elif FIRST_V2 <= code <= LAST_V2 or FIRST_V1 <= code <= LAST_V1 or code == PARTIAL:
             if state[ROW_AT] < 0:
                 state[DIFFS] = 0
-                stop, mode, kind, place = _head(data, code, start, end, event, facts, tables, kinds, keys)
+                stop, mode, kind, offset = _head(data, code, start, end, event, facts, tables, kinds, keys)
                 if stop == END and mode:
                     if mode & MODE_EPOCH:
-                        found = _note_epoch(data, place, end, kind, kinds, columns, scratch, epochs)
+                        found = _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs)
                         if found < 0:
                             stop = FAULT
                         elif found:
@@ -369,7 +370,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
                     facts[4][event], facts[5][event] = epochs[0], state[HAS_EPOCH] == 0
                     facts[6][event] = kinds[kind, BATCH] if mode & MODE_ROWS else -1
                     if mode & MODE_ROWS and stop == END:
-                        state[KIND], state[ROW], state[ROW_AT] = kind, 0, place
+                        state[KIND], state[ROW], state[ROW_AT] = kind, 0, offset
             if stop == END and state[ROW_AT] >= 0:
                 stop = _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells)
         elif code in (QUERY, XID):

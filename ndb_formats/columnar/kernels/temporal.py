@@ -1,18 +1,18 @@
 """
-Temporal values to text, digit by digit into the data buffer of an Arrow array.
+Temporal values as text, written into the data buffer of an Arrow array.
 
-Arguments as in `values`. Every function returns how many bytes it wrote, or -1 if a value is out of the ordinary: a
-year of five digits, a fraction of more digits than it has room for. Servers write none of these; the scalar codecs
-say what they are. Layouts: `ndb_formats.types.temporal`.
+Arguments as in `values`. Every function returns the number of bytes it wrote, or -1 if a value is one that no server
+writes, such as a year of five digits or a fraction of too many; the scalar codec then decodes the column.
+Layouts: `ndb_formats.types.temporal`.
 """
 
 from __future__ import annotations
 
 import numpy as np
+from numba import njit
 
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import big_endian, little_endian, store16, store64
+from ndb_formats.columnar.kernels.words import big_endian, little_endian
 
 __all__ = [
     "MAX_PRECISION",
@@ -26,60 +26,67 @@ __all__ = [
 ]
 
 MAX_PRECISION = 6
-# The longest text: a date, a blank, a clock, a point and a fraction.
+# The longest text: date, blank, time, point and fraction.
 MAX_TEXT = 19 + 1 + MAX_PRECISION
 MAX_YEAR = np.uint64(9999)
 POWERS = np.array([10**digits for digits in range(10)], np.uint64)
-ZERO, MINUS, COLON, POINT, BLANK = (ord(character) for character in "0-:. ")
-# Two digits of text in one word. All arithmetic is unsigned: signed division rounds down in Python, which costs.
-PAIRS = np.array([ZERO + number // 10 | (ZERO + number % 10) << 8 for number in range(100)], np.uint16)
+ZERO = np.uint64(ord("0"))
+MINUS, COLON, POINT, BLANK = (ord(character) for character in "-:. ")
+# Numbers of two digits as text. Shape (100, 2), uint8.
+DIGITS = np.array([list(b"%02d" % number) for number in range(100)], np.uint8)
+# All arithmetic is unsigned: signed division rounds down in Python, which costs.
 ONE, TEN, HUNDRED, THOUSAND = (np.uint64(number) for number in (1, 10, 100, 1000))
 TEN_THOUSAND, MILLION = np.uint64(10_000), np.uint64(1_000_000)
 FIVE_BITS, SIX_BITS, TEN_BITS, HOURS = np.uint64(31), np.uint64(63), np.uint64(0x3FF), np.uint64(12)
 FIVE, SIX, NINE = np.uint64(5), np.uint64(6), np.uint64(9)
 MONTHS = np.uint64(13)
 MINUTE, HOUR, DAY = np.uint64(60), np.uint64(3600), np.uint64(86400)
-# Days that 32 bits of seconds reach, as text: year and month with their dashes in one word, the day in another.
+# The days that 32 bits of seconds reach, as text. Shape (days, 10), uint8.
 _CALENDAR = np.arange(np.datetime64(0, "s"), np.datetime64(2**32, "s"), np.timedelta64(1, "D"))
-_DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view([("month", "<u8"), ("day", "<u2")])
-DAYS, DAYS_OF_MONTHS = _DAYS["month"].copy(), _DAYS["day"].copy()
+DAYS = np.datetime_as_string(_CALENDAR, unit="D").astype("S10").view(np.uint8).reshape(-1, 10)
 OLD_DATETIME_LIMIT = np.uint64(10**14)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
+def _two_digits(out, to, number):
+    start = np.uint64(to)
+    out[start], out[start + ONE] = DIGITS[number, 0], DIGITS[number, 1]
+
+
+@njit(cache=True, nogil=True, inline="always")
 def _date(out, to, year, month, day):
-    store16(out, to, PAIRS[year // HUNDRED])
-    store16(out, to + 2, PAIRS[year % HUNDRED])
+    _two_digits(out, to, year // HUNDRED)
+    _two_digits(out, to + 2, year % HUNDRED)
     out[to + 4] = MINUS
-    store16(out, to + 5, PAIRS[month])
+    _two_digits(out, to + 5, month)
     out[to + 7] = MINUS
-    store16(out, to + 8, PAIRS[day])
+    _two_digits(out, to + 8, day)
     return to + 10
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _clock(out, to, hour, minute, second):
-    store16(out, to, PAIRS[hour])
+    _two_digits(out, to, hour)
     out[to + 2] = COLON
-    store16(out, to + 3, PAIRS[minute])
+    _two_digits(out, to + 3, minute)
     out[to + 5] = COLON
-    store16(out, to + 6, PAIRS[second])
+    _two_digits(out, to + 6, second)
     return to + 8
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _hours(out, to, hour, minute, second):
-    """Write a clock of two to four digits of hours."""
+    """Write a time with two to four digits of hours."""
     if hour >= THOUSAND:
-        out[to] = np.uint64(ZERO) + hour // THOUSAND
+        out[to] = ZERO + hour // THOUSAND
         to += 1
     if hour >= HUNDRED:
-        out[to] = np.uint64(ZERO) + hour // HUNDRED % TEN
+        out[to] = ZERO + hour // HUNDRED % TEN
         to += 1
     return _clock(out, to, hour % HUNDRED, minute, second)
 
 
-@njit_uncounted(inline="always")
+@njit(cache=True, nogil=True, inline="always")
 def _fraction(out, to, stored, precision):
     if precision == 0:
         return to
@@ -87,14 +94,14 @@ def _fraction(out, to, stored, precision):
     if stored >= POWERS[digits]:
         return np.int64(-1)
     out[to] = POINT
-    # Pairs of digits from the last on; of an odd precision the last digit is overwritten or left behind.
-    for place in range(digits - 2, -1, -2):
-        store16(out, to + 1 + place, PAIRS[stored % HUNDRED])
+    # Pairs of digits from the last to the first; at an odd precision the last digit lies beyond the end.
+    for offset in range(digits - 2, -1, -2):
+        _two_digits(out, to + 1 + offset, stored % HUNDRED)
         stored //= HUNDRED
     return to + 1 + precision
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def date_text(data, base, cells, offsets, out):
     """Write DATE values."""
     to = np.int64(0)
@@ -109,7 +116,7 @@ def date_text(data, base, cells, offsets, out):
     return to
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def time_text(data, base, cells, precision, offsets, out):
     """Write TIME values."""
     size = (precision + 1) // 2
@@ -135,7 +142,7 @@ def time_text(data, base, cells, precision, offsets, out):
     return to
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def datetime_text(data, base, cells, precision, offsets, out):
     """Write DATETIME values."""
     size = (precision + 1) // 2
@@ -143,9 +150,9 @@ def datetime_text(data, base, cells, precision, offsets, out):
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            packed = big_endian(data, place, 5)
-            # What lies below zero wraps around to a year far beyond the last.
+            offset = base + np.int64(cells[row])
+            packed = big_endian(data, offset, 5)
+            # A negative number wraps around to a year far beyond the last.
             months = (packed - np.uint64(0x8000000000)) >> np.uint64(22)
             year = months // MONTHS
             if year > MAX_YEAR:
@@ -153,43 +160,42 @@ def datetime_text(data, base, cells, precision, offsets, out):
             to = _date(out, to, year, months - MONTHS * year, packed >> np.uint64(17) & FIVE_BITS)
             out[to] = BLANK
             to = _clock(out, to + 1, packed >> HOURS & FIVE_BITS, packed >> SIX & SIX_BITS, packed & SIX_BITS)
-            to = _fraction(out, to, big_endian(data, place + 5, size), precision)
+            to = _fraction(out, to, big_endian(data, offset + 5, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
     return to
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def timestamp_text(data, base, cells, precision, old, offsets, out):
-    """Write TIMESTAMP values in UTC; `old` ones have their bytes the other way round."""
+    """Write TIMESTAMP values in UTC; `old` ones are little-endian."""
     size = (precision + 1) // 2
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
         if cells[row] != NULL_CELL:
-            place = base + np.int64(cells[row])
-            seconds = little_endian(data, place, 4) if old else big_endian(data, place, 4)
+            offset = base + np.int64(cells[row])
+            seconds = little_endian(data, offset, 4) if old else big_endian(data, offset, 4)
             if seconds == np.uint64(0):
                 to = _date(out, to, seconds, seconds, seconds)
             else:
-                day = np.int64(seconds // DAY)
-                store64(out, to, DAYS[day])
-                store16(out, to + 8, DAYS_OF_MONTHS[day])
+                for character in range(10):
+                    out[to + character] = DAYS[seconds // DAY, character]
                 to += 10
             second = seconds % DAY
             out[to] = BLANK
             to = _clock(out, to + 1, second // HOUR, second // MINUTE % MINUTE, second % MINUTE)
-            to = _fraction(out, to, big_endian(data, place + 4, size), precision)
+            to = _fraction(out, to, big_endian(data, offset + 4, size), precision)
             if to < 0:
                 return to
         offsets[row + 1] = to
     return to
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def old_time_text(data, base, cells, offsets, out):
-    """Write TIME values of before MySQL 5.6."""
+    """Write TIME values of servers before MySQL 5.6."""
     sign, range_ = np.uint64(0x800000), np.uint64(0x1000000)
     to = np.int64(0)
     offsets[0] = 0
@@ -205,9 +211,9 @@ def old_time_text(data, base, cells, offsets, out):
     return to
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def old_datetime_text(data, base, cells, offsets, out):
-    """Write DATETIME values of before MySQL 5.6."""
+    """Write DATETIME values of servers before MySQL 5.6."""
     to = np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):

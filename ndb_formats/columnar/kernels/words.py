@@ -1,97 +1,72 @@
 """
-Words of 1 to 8 bytes at any place of a byte array.
+Numbers of 1 to 8 bytes anywhere in a byte array.
 
-Compiled code indexes arrays of bytes; reading eight of them one by one costs more than the value is worth. These
-functions make one machine instruction each. Nothing checks the place: the caller has done that.
+The loops over a fixed number of bytes become one machine instruction each, as long as their indexes are unsigned: for a
+signed index numba checks whether it counts from the end of the array. Nothing checks that the bytes are inside the
+array; the caller must have done so.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+import numpy as np
+from numba import njit
 
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
-
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
-
-__all__ = ["big_endian", "little_endian", "load16", "load32", "load64", "store16", "store64"]
+__all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "load64"]
 
 
-def _pointer(context, builder, array_type, array, place, bits):
-    data = context.make_array(array_type)(context, builder, array).data
-    return builder.bitcast(builder.gep(data, [place]), ir.IntType(bits).as_pointer())
+@njit(cache=True, nogil=True, inline="always")
+def load16(data, offset):
+    """Return two bytes as an unsigned number, the lowest first."""
+    start = np.uint64(offset)
+    return np.uint16(data[start]) | np.uint16(data[start + np.uint64(1)]) << np.uint16(8)
 
 
-def _load(bits: int, result: Any) -> Callable[..., Any]:
-    @intrinsic
-    def load(_, data, place):
-        def code(context, builder, signature, arguments):
-            pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], bits)
-            word = builder.load(pointer)
-            word.align = 1
-            return word
-
-        return result(data, types.int64), code
-
-    return load
+@njit(cache=True, nogil=True, inline="always")
+def load32(data, offset):
+    """Return four bytes as an unsigned number, the lowest first."""
+    start, number = np.uint64(offset), np.uint32(0)
+    for byte in range(np.uint64(4)):
+        number |= np.uint32(data[start + byte]) << np.uint32(8 * byte)
+    return number
 
 
-load16 = _load(16, types.uint16)
-load32 = _load(32, types.uint32)
-load64 = _load(64, types.uint64)
+@njit(cache=True, nogil=True, inline="always")
+def load64(data, offset):
+    """Return eight bytes as an unsigned number, the lowest first."""
+    start, number = np.uint64(offset), np.uint64(0)
+    for byte in range(np.uint64(8)):
+        number |= np.uint64(data[start + byte]) << 8 * byte
+    return number
 
 
-def _store(bits: int, kind: Any) -> Callable[..., Any]:
-    @intrinsic
-    def store(_, data, place, word):
-        def code(context, builder, signature, arguments):
-            pointer = _pointer(context, builder, signature.args[0], arguments[0], arguments[1], bits)
-            builder.store(arguments[2], pointer).align = 1
-            return context.get_dummy_value()
-
-        return types.none(data, types.int64, kind), code
-
-    return store
-
-
-store16 = _store(16, types.uint16)
-store64 = _store(64, types.uint64)
-
-
-def _swap() -> Callable[..., Any]:
-    @intrinsic
-    def swap(_, word):
-        def code(_, builder, signature, arguments):
-            return builder.bswap(arguments[0])
-
-        return types.uint64(types.uint64), code
-
-    return swap
-
-
-_swapped = _swap()
-
-
-@njit_uncounted(inline="always")
-def little_endian(data, place, width):
+@njit(cache=True, nogil=True, inline="always")
+def little_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the lowest first."""
-    if width > 0 and place + 8 <= len(data):
-        unwanted = types.uint64(64 - 8 * width)
-        return load64(data, place) << unwanted >> unwanted
-    number = types.uint64(0)
+    if width > 0 and offset + 8 <= len(data):
+        unwanted = np.uint64(64 - 8 * width)
+        return load64(data, offset) << unwanted >> unwanted
+    number = np.uint64(0)
     for byte in range(width):
-        number |= types.uint64(data[place + byte]) << types.uint64(8 * byte)
+        number |= np.uint64(data[offset + byte]) << np.uint64(8 * byte)
     return number
 
 
-@njit_uncounted(inline="always")
-def big_endian(data, place, width):
+@njit(cache=True, nogil=True, inline="always")
+def big_endian(data, offset, width):
     """Return an unsigned number of up to 8 bytes, the highest first."""
-    if width > 0 and place + 8 <= len(data):
-        return _swapped(load64(data, place)) >> types.uint64(64 - 8 * width)
-    number = types.uint64(0)
-    for byte in range(width):
-        number = number << types.uint64(8) | types.uint64(data[place + byte])
+    start, number = np.uint64(offset), np.uint64(0)
+    if width > 0 and offset + 8 <= len(data):
+        for byte in range(np.uint64(8)):
+            number = number << np.uint64(8) | np.uint64(data[start + byte])
+        return number >> np.uint64(64 - 8 * width)
+    for byte in range(np.uint64(width)):
+        number = number << np.uint64(8) | np.uint64(data[start + byte])
     return number
+
+
+@njit(cache=True, nogil=True, inline="always")
+def copy_eight(data, offset, out, to):
+    """Copy eight bytes from one array to another."""
+    word, start = load64(data, offset), np.uint64(to)
+    for byte in range(np.uint64(8)):
+        out[start + byte] = np.uint8(word >> 8 * byte)

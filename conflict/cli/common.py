@@ -1,0 +1,141 @@
+"""
+What the commands have in common: exit codes, options, progress bars, and how refused input is reported.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import Annotated, ParamSpec
+
+import attrs
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+
+from conflict.compatibility.deployment import Policy
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.errors import ConfigurationError, ConflictError
+from conflict.jobs.runner import StageProgress
+from conflict.rules.user_policies import load_functions
+from ndb_formats.errors import FormatError
+
+__all__ = [
+    "Engine",
+    "EngineOption",
+    "ExitCode",
+    "FunctionOption",
+    "JsonOption",
+    "PolicyOption",
+    "RunFileArgument",
+    "console",
+    "load_run",
+    "messages",
+    "progress_bars",
+    "refuse_overwriting",
+    "refusing_bad_input",
+    "write_json",
+]
+
+console = Console()
+messages = Console(stderr=True)
+Parameters = ParamSpec("Parameters")
+
+
+class ExitCode(IntEnum):
+    """Exit codes of all commands; `docs/run-file.md`, "Exit codes", says when each is used."""
+
+    DONE = 0
+    CONTRADICTED = 1
+    REFUSED = 2
+    CUT_SHORT = 3
+
+
+class Engine(StrEnum):
+    """The reference engine works change by change; the columnar engine in this process, or on Spark."""
+
+    REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+RunFileArgument = Annotated[Path, typer.Argument(help="The run file (TOML).", exists=True, dir_okay=False)]
+EngineOption = Annotated[Engine, typer.Option(help="The engine to use.")]
+FunctionOption = Annotated[
+    list[str] | None,
+    typer.Option("--function", metavar="MODULE:NAME", help="Add a rule in Python (engine reference); can be repeated."),
+]
+PolicyOption = Annotated[
+    Policy,
+    typer.Option(help="Allow the functions that the manual allows with a binlog type, or all that get what they need."),
+]
+JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
+
+
+def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Return the command with its input errors shown as one line, and exit code 2."""
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except (ConflictError, FormatError) as error:
+            messages.print(f"[red]{escape(str(error))}[/red]", soft_wrap=True)
+            raise typer.Exit(ExitCode.REFUSED) from error
+
+    return run
+
+
+def load_run(run_file: Path, functions: list[str] | None) -> RunFile:
+    """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
+    loaded = load_run_file(run_file.absolute())
+    configuration = attrs.evolve(
+        loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
+    )
+    return attrs.evolve(loaded, configuration=configuration)
+
+
+@contextmanager
+def progress_bars() -> Iterator[StageProgress]:
+    """Show one progress bar per stage."""
+    columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    stages: dict[str, TaskID] = {}
+    with Progress(*columns, console=messages, transient=True) as progress:
+
+        def show(stage: str, done: int, total: int) -> None:
+            if stage not in stages:
+                stages[stage] = progress.add_task(stage, total=total)
+            progress.update(stages[stage], completed=done, total=total)
+
+        yield show
+
+
+def refuse_overwriting(target: Path | None, inputs: Iterable[Path | None]) -> None:
+    """
+    Make sure that a command does not overwrite a file that it reads.
+
+    Args:
+        target: The file to write; None for standard output.
+        inputs: The files that the command reads; None for an option that was not given.
+
+    Raises:
+        ConfigurationError: The target is one of the inputs, by this or another name.
+    """
+    if target is None or not target.exists():
+        return
+    for file in inputs:
+        if file is not None and file.exists() and target.samefile(file):
+            same = "" if target == file else f" (the same file as {file})"
+            message = f"{target}{same} is an input of this command and would be overwritten; give another output file"
+            raise ConfigurationError(message)
+
+
+def write_json(target: Path | None, document: object) -> None:
+    """Write a document to the file given with ``--json``, if one was given."""
+    if target is not None:
+        target.write_text(json.dumps(document, indent=1) + "\n", "utf-8")

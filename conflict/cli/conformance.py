@@ -1,0 +1,47 @@
+"""
+`ndb-conflict conformance`: an engine against recordings of real clusters.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import (
+    Engine,
+    EngineOption,
+    ExitCode,
+    JsonOption,
+    console,
+    progress_bars,
+    refuse_overwriting,
+    write_json,
+)
+from conflict.cli.views.conformance import print_conformance
+from conflict.conformance.corpus import find_recordings
+from conflict.conformance.judge import Status, judge_all, verdicts_json
+
+__all__ = ["conformance"]
+
+
+def conformance(
+    folder: Annotated[Path, typer.Argument(help="A folder with recordings.", exists=True, file_okay=False)],
+    engine: EngineOption = Engine.SPARK,
+    json_file: JsonOption = None,
+) -> None:
+    """
+    Judge an engine by the recordings of real clusters in a folder.
+
+    Example: ndb-conflict conformance tests/recordings/conflict --engine reference
+    """
+    refuse_overwriting(json_file, folder.rglob("*"))
+    recordings = find_recordings(folder)
+    with progress_bars() as progress:
+        verdicts = list(judge_all(recordings, engine, partial(progress, "judging cases")))
+    print_conformance(console, verdicts)
+    write_json(json_file, verdicts_json(verdicts))
+    if any(verdict.status is Status.FAIL for verdict in verdicts):
+        raise typer.Exit(ExitCode.CONTRADICTED)

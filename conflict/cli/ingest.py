@@ -1,0 +1,69 @@
+"""
+`ndb-conflict ingest`: binlogs of two clusters to a History on disk.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+import conflict.pipeline
+from conflict.cli.common import ExitCode, RunFileArgument, console, load_run, messages, progress_bars
+from conflict.errors import ConfigurationError
+from conflict.grid.manifest import MANIFEST
+from conflict.ingestion.plan import PLAN
+from conflict.jobs.ingest_job import Ingested
+
+__all__ = ["ingest"]
+
+
+def ingest(
+    run_file: RunFileArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the History; an existing History is continued.")],
+) -> None:
+    """
+    Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
+
+    Into an existing History, read what the binlogs have grown by; finish it first if an ingest was interrupted.
+
+    Example: ndb-conflict ingest run.toml --out history
+    """
+    loaded = load_run(run_file, None)
+    _refuse_other_folders(out)
+    with progress_bars() as progress:
+        ingested = conflict.pipeline.ingest(loaded, str(out), progress)
+    _print_ingested(ingested, out)
+    if ingested.manifest.errors:
+        raise typer.Exit(ExitCode.CUT_SHORT)
+
+
+def _refuse_other_folders(out: Path) -> None:
+    if not out.exists() or any((out / name).exists() for name in (MANIFEST, PLAN)):
+        return
+    if not out.is_dir() or any(out.iterdir()):
+        message = f"{out} exists already and is no History; give another folder, or remove it first"
+        raise ConfigurationError(message)
+
+
+def _print_ingested(ingested: Ingested, out: Path) -> None:
+    manifest = ingested.manifest
+    if ingested.read:
+        console.print(f"Read {_segments(ingested.read)}; {ingested.there:,} were there already.")
+    else:
+        console.print(f"Nothing new; {_segments(ingested.there)} were there already.")
+    for name, segments in manifest.segments.items():
+        epochs = f"epochs {segments[0].first_epoch} to {segments[-1].last_epoch}" if segments else "no epochs"
+        console.print(f"{name}: {sum(segment.changes for segment in segments):,} row changes of its own, {epochs}")
+    console.print(f"The History is in [bold]{escape(str(out))}[/bold].")
+    for name, error in manifest.errors.items():
+        messages.print(
+            f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}", soft_wrap=True
+        )
+        messages.print(f"{manifest.left_out.get(name, 0):,} row operations of an unfinished epoch are left out.")
+
+
+def _segments(count: int) -> str:
+    return f"{count:,} segment{'' if count == 1 else 's'}"

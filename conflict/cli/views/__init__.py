@@ -1,0 +1,3 @@
+"""
+How the answers of commands look on the terminal, and as JSON.
+"""

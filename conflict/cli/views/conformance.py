@@ -1,0 +1,52 @@
+"""
+Verdicts on recordings, on the terminal.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from conflict.conformance.judge import CaseVerdict, Status
+
+__all__ = ["print_conformance"]
+
+_STYLES = {Status.PASS: "green", Status.FAIL: "red", Status.NOT_YET: "yellow"}
+
+
+def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None:
+    """Print counts by part and folder, and the first difference of each failed case."""
+    console.print(_counts(verdicts))
+    undecided = [verdict.undecided for verdict in verdicts if verdict.undecided]
+    if undecided:
+        console.print(
+            f"The binlogs leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
+            "these cases are judged by what may have been decided."
+        )
+    for reason, times in Counter(each.detail for each in verdicts if each.status is Status.NOT_YET).most_common():
+        console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
+    for verdict in verdicts:
+        if verdict.status is Status.FAIL:
+            console.print(f"[red]fail[/red] {escape(verdict.case)}: {escape(verdict.detail)}")
+
+
+def _counts(verdicts: Sequence[CaseVerdict]) -> Table:
+    counts: dict[tuple[str, str], Counter[Status]] = {}
+    for verdict in verdicts:
+        folder = verdict.case.rpartition("/")[0]
+        counts.setdefault((verdict.part, folder), Counter())[verdict.status] += 1
+    table = Table(title=f"Conformance of engine {verdicts[0].engine}", title_justify="left")
+    for heading in ("part", "folder"):
+        table.add_column(heading)
+    for status, style in _STYLES.items():
+        table.add_column(status, justify="right", style=style)
+    for (part, folder), each in counts.items():
+        table.add_row(part, folder, *(str(each[status]) for status in _STYLES))
+    total = Counter(verdict.status for verdict in verdicts)
+    table.add_section()
+    table.add_row("all", "", *(str(total[status]) for status in _STYLES))
+    return table

@@ -1,0 +1,235 @@
+"""
+The result of `resolve`, on the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from conflict.config.configuration import Configuration
+from conflict.history.reconcile import Explanation, Inference
+from conflict.pipeline import Run
+from conflict.results.model import Stop
+from conflict.results.summary import RunSummary
+from conflict.rules.decision import Cause, Decision, Verdict, explain
+from conflict.rules.functions import Argument
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["print_run"]
+
+Tallies = Sequence[tuple[str, str, Mapping[str, int]]]
+
+
+def print_run(
+    console: Console, configuration: Configuration, run: Run, examples: Sequence[Mapping[str, Any]], where: str
+) -> None:
+    """
+    Print the summary of a result.
+
+    Args:
+        console: Where to print.
+        configuration: The run.
+        run: Its figures.
+        examples: Some rejected operations (see `conflict.results.files.rejected_examples`).
+        where: Folder of the result.
+    """
+    _print_setups(console, configuration)
+    tallies = [
+        (cluster, name, tally)
+        for cluster, tables in run.summary.tables.items()
+        for name, tally in tables.items()
+        if _operations(tally)
+    ]
+    console.print(_outcomes(tallies))
+    causes = [cause.name for cause in Cause if any(tally.get(cause.name) for _, _, tally in tallies)]
+    if causes:
+        console.print(_conflicts(tallies, causes))
+        console.print("For example:")
+        for example in examples:
+            console.print(f"  {_example(configuration, example)}")
+    console.print(_final_rows(configuration, run.summary))
+    _print_convergence(console, configuration, run)
+    _print_appliers(console, run)
+    _print_open_questions(console, run)
+    _print_agreement(console, run)
+    console.print(f"Results are in [bold]{escape(where)}[/bold].")
+
+
+def _print_setups(console: Console, configuration: Configuration) -> None:
+    for cluster, setups in configuration.setups().items():
+        for table, setup in setups.items():
+            if setup.refusal is not None:
+                console.print(f"[red]{cluster}: table {table} is refused:[/red] {escape(setup.refusal.message)}")
+            for warning in setup.warnings:
+                console.print(f"[yellow]{cluster}: table {table}:[/yellow] {escape(warning)}")
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Tables
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _table(title: str, texts: Sequence[str], figures: Sequence[str]) -> Table:
+    """Return an empty table: texts to the left and never cut, figures to the right."""
+    table = Table(title=title, title_justify="left", title_style="bold")
+    for heading in texts:
+        table.add_column(heading, no_wrap=True)
+    for heading in figures:
+        table.add_column(heading, justify="right")
+    return table
+
+
+def _operations(tally: Mapping[str, int]) -> int:
+    return sum(tally.get(verdict.name.lower(), 0) for verdict in Verdict)
+
+
+def _outcomes(tallies: Tallies) -> Table:
+    """One row per applier and table that had operations; rare verdicts have a column only where they occur."""
+    rare = [name for name in ("discarded", "skipped") if any(tally.get(name) for _, _, tally in tallies)]
+    verdicts = ["applied", "ignored", *rare]
+    table = _table("What the appliers did", ["applier", "table"], ["changes", *verdicts, "conflicts", "refreshed"])
+    for cluster, name, tally in tallies:
+        figures = [_operations(tally), *(tally.get(each, 0) for each in (*verdicts, "rejected", "refreshes"))]
+        table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
+    return table
+
+
+def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
+    """One row per applier and table that had conflicts, by cause."""
+    headings = [cause.lower().replace("_", " ") for cause in causes]
+    table = _table("Conflicts by cause", ["applier", "table"], headings)
+    for cluster, name, tally in tallies:
+        if tally["rejected"]:
+            table.add_row(cluster, name, *(f"{tally[cause]:,}" for cause in causes))
+    return table
+
+
+def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
+    names = [cluster.name for cluster in configuration.clusters]
+    table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
+    for name, differing in summary.differing_rows.items():
+        figures = [f"{summary.rows[cluster].get(name, 0):,}" for cluster in names]
+        table.add_row(name, *figures, "?" if differing is None else f"[red]{differing:,}[/red]" if differing else "0")
+    return table
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Sentences
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
+    """Return a sentence on a rejected operation."""
+    function = configuration.setups()[outcome["applier"]][outcome["table"]].function
+    decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
+    by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
+    sentence = explain(decision, Operation[outcome["operation"]], by_epoch=by_epoch)
+    place = "a refresh"
+    if outcome["file"] is not None:
+        place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
+    operation = f"{outcome['source']} → {outcome['applier']}, {outcome['table']} {escape(outcome['key'])}"
+    return f"{operation} ({escape(place)}): {sentence}."
+
+
+def _print_convergence(console: Console, configuration: Configuration, run: Run) -> None:
+    answers = {
+        True: "[green]converged[/green]",
+        False: "[red]did not converge[/red]",
+        None: "[yellow]may or may not have converged[/yellow]",
+    }
+    console.print(f"The clusters {answers[run.summary.converged]}, after {run.changes:,} row changes of their own.")
+    for table, differing in run.summary.differing_rows.items():
+        functions = [
+            str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
+        ]
+        why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
+        if differing:
+            console.print(f"[red]{table}: {differing:,} rows differ[/red]; {why}.")
+
+
+def _print_appliers(console: Console, run: Run) -> None:
+    summary = run.summary
+    for name, stop in summary.stops.items():
+        console.print(f"[red]The applier of {name} stopped[/red] with error {stop.error}: {escape(_stop_text(stop))}")
+    for name, assumed in run.assumed.items():
+        if assumed:
+            console.print(
+                f"[yellow]Assumed:[/yellow] {assumed:,} epochs left no trace in the binlog of {name}, which has own "
+                "changes where they may have been applied; they are placed as early as possible."
+            )
+    for name, unexplained in summary.unexplained.items():
+        if unexplained:
+            console.print(
+                f"[yellow]{name} changed {unexplained:,} rows that should not exist there:[/yellow] the rows are older "
+                "than the binlogs, or another function was in force when the binlogs were written."
+            )
+    if summary.rounds:
+        sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds)
+        console.print(
+            f"{summary.rounds[-1].in_conflict:,} transactions are in conflict; found in {len(summary.rounds)} rounds "
+            f"over {sizes} row changes."
+        )
+
+
+def _stop_text(stop: Stop) -> str:
+    """Return where and why an applier stopped."""
+    place = "" if stop.origin is None else f"{stop.origin.file}, position {stop.origin.position}, "
+    column = "" if stop.column is None else f", column {stop.column}"
+    return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
+
+
+def _print_open_questions(console: Console, run: Run) -> None:
+    """Print the questions that the binlogs leave open."""
+    for each in run.settled:
+        console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
+    for name, undecided in run.summary.undecided.items():
+        if undecided:
+            console.print(
+                f"[yellow]The binlogs leave open[/yellow] whether {undecided:,} operations that {name} rejected with "
+                f"their transactions were in conflict themselves, because {name} changed their rows in between. No row "
+                f"depends on it; {_ranges(run.summary.counter_ranges.get(name, {}))}."
+            )
+
+
+def _settled_text(settled: Inference) -> str:
+    """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
+    if settled.explanation is Explanation.NOT_APPLIED:
+        return (
+            f"whether {settled.cluster} applied epoch {settled.foreign_epoch} of the other cluster, the first one "
+            "without a trace at the end. It would have changed rows, and the binlog shows no such change: it was not "
+            "applied."
+        )
+    return (
+        f"when {settled.cluster} judged epoch {settled.foreign_epoch}, because its own changes came in between. Of "
+        f"{settled.candidates} moments, the latest one is chosen that explains the {settled.rows:,} rows that the "
+        "binlog shows otherwise."
+    )
+
+
+def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
+    texts = [f"{counter} is between {least:,} and {most:,}" for counter, (least, most) in ranges.items()]
+    return ", ".join(texts) if texts else "neither does a counter"
+
+
+def _print_agreement(console: Console, run: Run) -> None:
+    """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
+    summary = run.summary
+    agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
+    console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    for name, epochs in run.epochs_left_out.items():
+        if epochs:
+            console.print(
+                f"[yellow]The last {epochs:,} epochs of {name} are left out:[/yellow] they build on epochs of the "
+                "other cluster that its binlogs do not hold."
+            )
+    for name, error in run.errors.items():
+        console.print(
+            f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}. "
+            f"Every epoch before that is resolved; {run.left_out.get(name, 0):,} row operations of an unfinished one "
+            "are left out."
+        )

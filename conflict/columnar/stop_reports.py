@@ -1,0 +1,54 @@
+"""
+From an operation that a bucket cannot use to the stop of its applier.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from conflict.columnar.applier_stops import Phase, StoppingOperation
+from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.history.model import Origin
+from conflict.results.model import Stop
+from conflict.rules.roles import Role
+from conflict.rules.stop_messages import (
+    StopError,
+    blob_refresh,
+    duplicate_value,
+    missing_information,
+    no_such_table,
+    no_transaction_ids,
+    role_not_set,
+)
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["stop_of"]
+
+
+def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[str]) -> Stop:
+    """Return the stop that an operation causes on a site."""
+    operation = Operation(stopping.operation)
+    origin = Origin(files[stopping.file], stopping.position, stopping.row) if stopping.file >= 0 else None
+    error, column, message = _reason(stopping, cluster, operation)
+    table = cluster.setups[stopping.table].table.full_name
+    return Stop(error, stopping.foreign_epoch, table, column, operation, origin, message)
+
+
+def _reason(
+    stopping: StoppingOperation, cluster: ClusterSetup, operation: Operation
+) -> tuple[StopError, str | None, str]:
+    """Return the error, the column whose value is missing if one is, and the words."""
+    setup = cluster.setups[stopping.table]
+    name, function = setup.table.full_name, setup.function
+    if stopping.phase is Phase.COMMIT:
+        return StopError.DUPLICATE_VALUE, None, duplicate_value(name)
+    if stopping.phase is Phase.REJECT:
+        return StopError.FROM_NDB, None, blob_refresh(name)
+    if setup.refusal is not None or function is None:
+        return StopError.NO_SUCH_TABLE, None, no_such_table(name, cluster.name)
+    if function.spec.uses_role and cluster.role is Role.NONE:
+        return StopError.FROM_NDB, None, role_not_set(function, cluster.name)
+    if function.spec.transactional:
+        return StopError.FROM_NDB, None, no_transaction_ids(function)
+    message = missing_information(function, operation, function.spec.needs[operation])
+    return StopError.FROM_NDB, function.column, message

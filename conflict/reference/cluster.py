@@ -1,0 +1,100 @@
+"""
+One cluster while its History is replayed: its rows, what it logs, and what it knows of its own epochs.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+
+from conflict.history.model import Cluster, EpochApply, Transaction
+from conflict.reference.epoch_log import LogEntry, LoggedChange
+from conflict.reference.row_store import Row, RowKey, RowStore
+from conflict.reference.unique_keys import UniqueKeys
+from conflict.results.model import ClusterResult, Outcome
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["ReplayedCluster"]
+
+
+@attrs.define
+class ReplayedCluster:
+    """
+    One cluster.
+
+    Attributes:
+        cluster: The cluster as the History has it.
+        setups: How its server set up each table, by ``database.table``.
+        layouts: How the rows of each table are read, by ``database.table``.
+        relays: Whether it logs what it applied for a third cluster. With two clusters that would only go back to its
+            origin.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+        store: Its rows.
+        log: Per own epoch, what the next applier has to apply.
+        relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
+        max_replicated_epoch: Highest own epoch known to have come back.
+        earlier: Per row changed here since the applier's last commit, its states before each change, with the own
+            position (epoch, group) of the change.
+        unique_keys: Which row holds which unique value.
+        exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
+        result: What it ends with.
+        outcomes: What became of every operation that its applier received.
+    """
+
+    cluster: Cluster
+    setups: dict[str, TableSetup]
+    layouts: dict[str, RowLayout]
+    relays: bool = False
+    skip_missing: bool = False
+    store: RowStore = attrs.field(factory=RowStore)
+    log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
+    relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
+    max_replicated_epoch: int = 0
+    earlier: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
+    unique_keys: UniqueKeys = attrs.field(init=False)
+    exceptions_count: Counter[str] = attrs.field(factory=Counter)
+    result: ClusterResult = attrs.field(factory=ClusterResult)
+    outcomes: list[Outcome] = attrs.field(factory=list)
+    _own_changes: Counter[int] = attrs.field(factory=Counter)
+
+    def __attrs_post_init__(self) -> None:
+        self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
+
+    def commit(self, transaction: Transaction) -> None:
+        """Make the changes of one of its own transactions, and log them."""
+        epoch, position = transaction.epoch, (transaction.epoch, transaction.group)
+        log = self.log.setdefault(epoch, [])
+        for change in transaction.changes:
+            key = (change.table, change.key)
+            row = self.store.get(key)
+            self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
+            self.earlier.setdefault(key, []).append((position, row))
+            self.store.write(change, local=True, epoch=epoch)
+            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.cluster.server_id))
+            self._own_changes[epoch] += 1
+        self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
+        self.store.commit()
+
+    def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
+        """Return the operations of a foreign epoch, except those that this cluster itself made."""
+        return [
+            entry
+            for entry in source.log.get(epoch, [])
+            if isinstance(entry, LoggedChange) and entry.server_id != self.cluster.server_id
+        ]
+
+    def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
+        """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
+        self.result.applies.append(apply)
+        self.earlier.clear()
+        # Only the first applier that applied an own epoch reports it: that one is the next cluster of the ring.
+        came_back = source.relayed.get(apply.foreign_epoch, {})
+        self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.cluster.name, 0))
+        if apply.traced:
+            logged = self.relayed.setdefault(apply.epoch, {})
+            logged[source.cluster.name] = max(logged.get(source.cluster.name, 0), apply.foreign_epoch)
+            if self.relays:
+                logged.update({name: epoch for name, epoch in came_back.items() if name != self.cluster.name})

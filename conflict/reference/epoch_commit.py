@@ -1,0 +1,115 @@
+"""
+What the commit of an epoch apply does: it logs changed and refreshed rows, and keeps what the pass counted and wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
+from conflict.reference.epoch_pass import DecidedOperation, EpochPass
+from conflict.reference.row_store import RowKey
+from conflict.results.model import Outcome
+from ndb_formats.events.extra_row_info import ConflictFlag
+
+__all__ = ["commit_pass"]
+
+
+def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
+    """
+    Commit a pass: refresh the rows in conflict, and keep everything else that the pass did.
+
+    Args:
+        final: The pass; its rows are changed and not yet committed.
+        source: The cluster whose epoch it is. Rows of its replicated exceptions tables arrive with the epoch.
+    """
+    cluster, apply, result = final.cluster, final.apply, final.cluster.result
+    # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
+    result.effects.setdefault((apply.epoch, apply.group), {}).update(_effects(final))
+    log = cluster.log.setdefault(apply.epoch, [])
+    log += _changed_rows(final)
+    log += _refreshes(final)
+    for exceptions, row in final.exceptions:
+        name = exceptions.table.full_name
+        result.exceptions.setdefault(name, []).append(row)
+        if exceptions.replicated:
+            log.append(ExceptionRow(name, row))
+    for entry in source.log.get(apply.foreign_epoch, []):
+        if isinstance(entry, ExceptionRow):
+            result.exceptions.setdefault(entry.table, []).append(entry.row)
+    for counter, value in final.counters.items():
+        result.counters[counter] += value
+    result.undecided += final.undecided
+    cluster.outcomes += [_outcome(each, final) for each in final.decided]
+    cluster.store.commit()
+    cluster.applied(apply, source)
+
+
+def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
+    """Yield one event per row that the pass changed and does not refresh: reflected, or relayed to a third cluster."""
+    cluster = final.cluster
+    for key, changed in final.changed.items():
+        foreign = changed.server_id != cluster.cluster.server_id
+        if key in final.refreshes or (foreign and not cluster.relays):
+            continue
+        event = merged_change(
+            cluster.setups[key[0]],
+            cluster.layouts[key[0]],
+            changed.change,
+            changed.before,
+            cluster.store.get(key),
+            frozenset(changed.written),
+            changed.flags,
+        )
+        if event is not None:
+            yield LoggedChange(event, final.apply.group, -1, changed.server_id)
+
+
+def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
+    """Refresh the rows in conflict, which become local rows of this epoch, and yield the events."""
+    cluster, refreshes = final.cluster, final.cluster.result.refreshes
+    for key, change in final.refreshes.items():
+        row = cluster.store.get(key)
+        event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
+        yield LoggedChange(event, final.apply.group, -1, cluster.cluster.server_id)
+        if row is not None:
+            cluster.store.put(key, attrs.evolve(row, local=True, epoch=final.apply.epoch))
+        refreshes[key[0]] = refreshes.get(key[0], 0) + 1
+
+
+def _effects(final: EpochPass) -> dict[RowKey, Effect]:
+    """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
+    store, effects = final.cluster.store, {}
+    for key, changed in final.changed.items():
+        if store.get(key) is not None:
+            effects[key] = Effect.CHANGED
+        elif changed.before is not None:
+            effects[key] = Effect.DELETED
+    for key in final.refreshes:
+        effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
+    return effects
+
+
+def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
+    entry, decision, change = decided.entry, decided.decision, decided.entry.change
+    return Outcome(
+        applier=final.cluster.cluster.name,
+        source=final.source.name,
+        source_epoch=final.apply.foreign_epoch,
+        epoch=final.apply.epoch,
+        group=entry.group,
+        ordinal=entry.ordinal,
+        table=change.table,
+        key=change.key,
+        operation=change.operation,
+        refresh=bool(change.flags & ConflictFlag.REFRESH),
+        verdict=decision.verdict,
+        cause=decision.cause,
+        incoming=decision.incoming,
+        stored=decision.stored,
+        origin=change.origin,
+    )

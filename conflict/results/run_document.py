@@ -1,0 +1,94 @@
+"""
+What a run came to, and the document `run.json` that says so.
+"""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import version
+from typing import Any
+
+import attrs
+
+from conflict.config.configuration import Configuration
+from conflict.history.reconcile import Inference
+from conflict.results.layout import outcomes_note
+from conflict.results.summary import RunSummary
+from conflict.rules.table_setup import TableSetup
+
+__all__ = ["Run"]
+
+
+@attrs.frozen
+class Run:
+    """
+    What a run came to.
+
+    Attributes:
+        summary: Its figures.
+        changes: Row changes that both clusters made themselves.
+        errors: Per cluster, why its binlogs could not be read to the end.
+        left_out: Per cluster, row operations read of an epoch that was cut off.
+        assumed: Per applying cluster, foreign epochs whose place was assumed.
+        epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
+        settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+    """
+
+    summary: RunSummary
+    changes: int
+    errors: dict[str, str]
+    left_out: dict[str, int]
+    assumed: dict[str, int]
+    epochs_left_out: dict[str, int]
+    settled: tuple[Inference, ...] = ()
+
+    def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
+        """Return the document `run.json`."""
+        return {
+            "readme": outcomes_note(all_outcomes=all_outcomes),
+            "engine": engine,
+            "configuration": _configuration_json(configuration),
+            "versions": {
+                "python": platform.python_version(),
+                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
+            },
+            "changes": self.changes,
+            "binlog_errors": self.errors,
+            "row_operations_left_out": self.left_out,
+            "epochs_with_assumed_place": self.assumed,
+            "epochs_left_out": self.epochs_left_out,
+            "rounds": [attrs.asdict(each) for each in self.summary.rounds],
+            "cannot_tell": [attrs.asdict(each) for each in self.settled],
+            **self.summary.to_json(),
+        }
+
+
+def _configuration_json(configuration: Configuration) -> dict[str, Any]:
+    return {
+        "clusters": {
+            cluster.name: {
+                "server_id": cluster.server_id,
+                "role": cluster.role,
+                "binlogs": [str(file) for file in cluster.files],
+            }
+            for cluster in configuration.clusters
+        },
+        "tables": {
+            table.full_name: {column.name: column.sql_type for column in table.columns}
+            for table in configuration.schema.tables
+        },
+        "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
+        "functions": {
+            name: {table: _setup_json(setup) for table, setup in setups.items()}
+            for name, setups in configuration.setups().items()
+        },
+    }
+
+
+def _setup_json(setup: TableSetup) -> dict[str, Any]:
+    return {
+        "function": None if setup.function is None else str(setup.function),
+        "exceptions_table": None if setup.exceptions is None else setup.exceptions.table.full_name,
+        "refused": None if setup.refusal is None else setup.refusal.message,
+        "warnings": list(setup.warnings),
+    }

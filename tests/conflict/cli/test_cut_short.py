@@ -1,0 +1,135 @@
+"""Binlogs cut at any byte: an error with file and position, and everything before it resolved."""
+
+import json
+import re
+import shutil
+from functools import partial
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import SparkSession
+from typer.testing import CliRunner
+
+from conflict.cli.app import app
+from conflict.cli.common import ExitCode
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.grid.folder import Folder
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.hints import hints_of_run_file
+from conflict.history.reading import read_cluster
+from conflict.pipeline import run_reference, run_spark
+from conflict.results.run_document import Run
+from ndb_formats.binlog_reader import read_headers
+from ndb_formats.constants import EventType
+from tests.corpora import DEMO
+
+WHOLE = (DEMO / "B.binlog.000001").read_bytes()
+
+
+def _cut(folder: Path, size: int) -> RunFile:
+    """Return the demo's run with the binlog of B cut after `size` bytes."""
+    shutil.copytree(DEMO, folder, dirs_exist_ok=True)
+    (folder / "B.binlog.000001").write_bytes(WHOLE[:size])
+    return load_run_file(folder / "run.toml")
+
+
+def _epochs(run: RunFile) -> list[BinlogEpoch]:
+    return read_cluster(run.configuration.clusters[1], run.configuration.data_schema).epochs
+
+
+def _commits() -> list[int]:
+    """Positions after which a transaction of the binlog of B is complete."""
+    commit = EventType.QUERY_EVENT
+    queries = [
+        position + header.size
+        for position, header in read_headers(DEMO / "B.binlog.000001")
+        if header.type_code == commit
+    ]
+    return queries[1::2]  # BEGIN, COMMIT, BEGIN, COMMIT, ...
+
+
+def _without_open_decisions(run: Run) -> Run:
+    """Only the reference engine looks for decisions that the binlogs leave open; these binlogs leave none."""
+    assert not any(run.summary.undecided.values())
+    return attrs.evolve(run, summary=attrs.evolve(run.summary, undecided={}, counter_ranges={}))
+
+
+COMMITS = _commits()
+BOUNDARIES = {position for position, _ in read_headers(DEMO / "B.binlog.000001")} | {len(WHOLE)}
+
+
+@given(size=st.integers(0, len(WHOLE) - 1))
+@settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
+def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
+    """Exactly the epochs whose COMMIT lies before the cut are read; inside an event, the error names the place."""
+    run = _cut(tmp_path / str(size), size)
+    reading = read_cluster(run.configuration.clusters[1], run.configuration.data_schema)
+    assert sum(position <= size for position in COMMITS) == len(reading.epochs)
+    if size in BOUNDARIES:
+        assert reading.error is None
+    else:
+        assert reading.error is not None
+        assert reading.error.file is not None
+        assert reading.error.file.endswith("B.binlog.000001")
+        assert max((place for place in BOUNDARIES if place <= size), default=0) == reading.error.position
+
+
+def test_the_reference_engine_resolves_what_comes_before_the_cut(tmp_path: Path) -> None:
+    """The result covers whole epochs, says what was wrong and how many rows of an unfinished epoch are left out."""
+    run = _cut(tmp_path / "cut", COMMITS[4] + 400)
+    found = run_reference(run.configuration, Folder(str(tmp_path / "out")), partial(hints_of_run_file, run))
+    assert list(found.errors) == ["B"]
+    assert re.search(r"B\.binlog\.000001, position \d+", found.errors["B"])
+    assert len(_epochs(run)) == 5
+
+
+@pytest.mark.parametrize("commits", [0, 1, 3, 6, 9])
+def test_both_engines_leave_out_what_builds_on_what_is_missing(
+    commits: int, tmp_path: Path, spark: SparkSession
+) -> None:
+    """Epochs of A that applied epochs of B beyond the cut are left out; up to there the binlogs agree."""
+    assert spark.version
+    run = _cut(tmp_path / "cut", COMMITS[commits] + 100)
+    by_reference = run_reference(
+        run.configuration, Folder(str(tmp_path / "reference")), partial(hints_of_run_file, run)
+    )
+    by_spark = run_spark(run.configuration, Folder(str(tmp_path / "spark")), partial(hints_of_run_file, run))
+    assert by_reference.epochs_left_out["A"] > 0
+    assert _without_open_decisions(by_reference) == _without_open_decisions(by_spark)
+    assert by_reference.summary.contradicted == 0
+
+
+@pytest.mark.parametrize("command", ["resolve", "ingest"])
+def test_the_command_line_keeps_what_comes_before_the_cut(command: str, tmp_path: Path, spark: SparkSession) -> None:
+    """Both commands name file and position, exit with 3, and leave a usable result behind."""
+    assert spark.version
+    _cut(tmp_path / "cut", COMMITS[6] + 30)
+    out = tmp_path / "out"
+    done = CliRunner().invoke(app, [command, str(tmp_path / "cut" / "run.toml"), "--out", str(out)])
+    assert done.exit_code == ExitCode.CUT_SHORT
+    assert re.search(r"B\.binlog\.000001,\s+position\s+\d+", done.output)
+    history = json.loads((out / ("history/history.json" if command == "resolve" else "history.json")).read_text())
+    reading = _epochs(load_run_file(tmp_path / "cut" / "run.toml"))
+    assert reading[-1].number == history["segments"]["B"][-1]["last_epoch"]
+    changes = sum(len(transaction.changes) for epoch in reading for transaction in epoch.transactions)
+    assert changes == sum(run["changes"] for run in history["segments"]["B"])
+    assert not (tmp_path / "out.incomplete").exists()
+
+
+def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkSession) -> None:
+    """A flipped bit is found by its checksum, and the epochs before it are resolved on Spark."""
+    assert spark.version
+    shutil.copytree(DEMO, tmp_path / "bad")
+    damaged = bytearray(WHOLE)
+    damaged[COMMITS[3] + 200] ^= 0x10
+    (tmp_path / "bad" / "B.binlog.000001").write_bytes(damaged)
+    done = CliRunner().invoke(app, ["resolve", str(tmp_path / "bad/run.toml"), "--out", str(tmp_path / "out")])
+    assert done.exit_code == ExitCode.CUT_SHORT
+    document = json.loads((tmp_path / "out/run.json").read_text())
+    assert "CRC32" in document["binlog_errors"]["B"]
+    assert (
+        f"position {max(place for place in BOUNDARIES if place <= COMMITS[3] + 200)}" in document["binlog_errors"]["B"]
+    )

@@ -1,0 +1,49 @@
+"""The policies of `ndb-conflict resolve`."""
+
+from pathlib import Path
+
+import pytest
+
+from conflict.cli.common import ExitCode
+from conflict.compatibility.check import check_run, refuse_by_policy
+from conflict.compatibility.deployment import Policy
+from conflict.config.run_file import load_run_file
+from conflict.conformance.case import ConflictCase
+from conflict.errors import ConfigurationError
+from tests.conflict.cli.commands import invoke
+from tests.corpora import RECORDINGS
+
+
+def test_a_function_that_the_manual_warns_of_is_refused_before_anything_is_read(max_run: Path, tmp_path: Path) -> None:
+    """Nothing is written; the message names cluster, function and table, and says what would work."""
+    out = tmp_path / "out"
+    for file in max_run.parent.glob("*.binlog.*"):
+        file.write_bytes(b"nothing")
+    code, output = invoke("resolve", max_run, "--out", out, "--engine", "reference")
+    assert code == ExitCode.REFUSED
+    assert "A: NDB$MAX(x) with binlog_type 9 FULL_USE_UPDATE_MINIMAL on table cft.t1 is refused" in output
+    assert "What would work: binlog_type = 7 FULL_USE_UPDATE." in output
+    assert not out.exists()
+
+
+def test_policy_needs_resolves_the_same_run(max_run: Path, tmp_path: Path) -> None:
+    """As the server would."""
+    code, output = invoke("resolve", max_run, "--out", tmp_path / "out", "--engine", "reference", "--policy", "needs")
+    assert (code, "resolved by NDB$MAX(x)" in output) == (0, True)
+
+
+def test_the_policy_leaves_refused_tables_and_stops_to_the_run() -> None:
+    """A table that is not created, and an applier that would stop, are results."""
+    for case in ("epoch/table_with_text_type7", "max/resolve_type_float_unsigned_type7", "max/probe_type3"):
+        configuration = ConflictCase.load(RECORDINGS / "conflict" / case).configuration()
+        refuse_by_policy(configuration, Policy.MANUAL)
+
+
+def test_policy_needs_refuses_nothing(max_run: Path) -> None:
+    """Not even a function that can judge no update: its applier will stop, as the server's does."""
+    max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$OLD(x)"))
+    configuration = load_run_file(max_run).configuration
+    assert any(each.status.value == "refused" for each in check_run(configuration, Policy.NEEDS))
+    refuse_by_policy(configuration, Policy.NEEDS)
+    with pytest.raises(ConfigurationError, match="is refused: The manual says"):
+        refuse_by_policy(configuration, Policy.MANUAL)

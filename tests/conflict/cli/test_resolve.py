@@ -1,0 +1,119 @@
+"""`ndb-conflict resolve`, on the bundled demo."""
+
+import json
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from pyspark.sql import SparkSession
+
+from conflict.cli.common import ExitCode
+from conflict.grid.folder import Folder
+from conflict.pipeline import whole_or_not_at_all
+from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO
+
+
+@pytest.mark.parametrize("everything", [False, True])
+@pytest.mark.parametrize("engine", ["reference", "local", "spark"])
+def test_resolve_writes_the_whole_result(engine: str, everything: bool, tmp_path: Path, spark: SparkSession) -> None:
+    """Outcomes, exceptions, rows, counters and run.json are there, with the recorded counters of the case."""
+    assert spark.version
+    out = tmp_path / "out"
+    options = ["--all-outcomes"] if everything else []
+    code, output = invoke("resolve", DEMO / "run.toml", "--out", out, "--engine", engine, *options)
+    assert code == 0, output
+    counters = json.loads((out / "counters.json").read_text())
+    # Recorded by the real clusters (hot_3021_type9).
+    assert counters["A"]["Ndb_conflict_fn_epoch"] == 25
+    assert counters["A"]["Ndb_conflict_epoch_delete_delete_count"] == 2
+    assert counters["B"]["Ndb_conflict_refresh_op_count"] == 18
+    run = json.loads((out / "run.json").read_text())
+    assert engine == run["engine"]
+    assert run["differing_rows"] == {"cft.t1": 0, "cft.t2": 0, "cft.plain": 1}
+    assert (run["compared_with_binlogs"], run["contradicted_by_binlogs"]) == (81, 0)
+    assert run["epochs_with_assumed_place"] == {"A": 0, "B": 0}
+    assert pq.read_table(out / "exceptions/A/cft.t1$EX.parquet").num_rows == 10
+    outcomes = sum(pq.read_table(part).num_rows for part in (out / "outcomes/applier=A").iterdir())
+    # A receives 46 operations, and applies 21 of them as they stand (the summary of README.md).
+    assert outcomes == (46 if everything else 25)
+    assert ("one row for every operation that an applier received" in run["readme"]) is everything
+    # As many epochs of A as mysqlbinlog shows in the rows of mysql.ndb_apply_status in B's binlog.
+    assert pq.read_table(out / "applied_epochs/applier=B/epochs.parquet")["source"].to_pylist() == ["A"] * 16
+    assert sum(pq.read_table(part).num_rows for part in (out / "rows/B/cft.t1").iterdir()) == 2
+    assert "did not converge" in output
+
+
+def test_spark_reads_every_result(tmp_path: Path, spark: SparkSession) -> None:
+    """spark.read.parquet reads outcomes, rows, exceptions and the History; unsigned numbers are decimals."""
+    out = tmp_path / "out"
+    assert invoke("resolve", DEMO / "run.toml", "--out", out)[0] == 0
+    outcomes = spark.read.parquet(str(out / "outcomes"))
+    assert {
+        row.applier: row["count"] for row in outcomes.where("verdict = 'REJECTED'").groupBy("applier").count().collect()
+    } == {"A": 25}
+    assert dict(outcomes.dtypes)["source_epoch"] == "decimal(20,0)"
+    assert spark.read.parquet(str(out / "rows/A/cft.t2")).count() == 3
+    assert spark.read.parquet(str(out / "exceptions/A/cft.t2$EX.parquet")).count() == 15
+    assert {"A", "B"} == {row.cluster for row in spark.read.parquet(str(out / "history/changes")).collect()}
+
+
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
+    """The command refuses, and the folder stays as it is."""
+    (tmp_path / "kept").write_text("mine")
+    code, output = invoke("resolve", DEMO / "run.toml", "--out", tmp_path, "--engine", "reference")
+    assert code == ExitCode.REFUSED
+    assert "exists already" in output
+    assert (tmp_path / "kept").read_text() == "mine"
+
+
+def test_a_failed_run_leaves_nothing_behind(tmp_path: Path) -> None:
+    """An error inside removes the unfinished folder; the next run removes what a killed one left."""
+    target = Folder(str(tmp_path / "out"))
+
+    def fail() -> None:
+        with whole_or_not_at_all(target) as work:
+            work.write_json("half.json", {})
+            raise KeyError
+
+    with pytest.raises(KeyError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+    Folder(str(tmp_path / "out.incomplete")).write_json("killed.json", {})
+    with whole_or_not_at_all(target) as work:
+        work.write_json("whole.json", {})
+    assert [file.name for file in (tmp_path / "out").iterdir()] == ["whole.json"]
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--engine", "reference"), "the reference engine reads the binlogs itself"),
+        ((), "there is no History in"),
+    ],
+)
+def test_a_history_must_exist_and_is_not_for_the_reference_engine(
+    options: tuple[str, ...], words: str, tmp_path: Path
+) -> None:
+    """Otherwise nothing is left behind."""
+    out = tmp_path / "out"
+    code, output = invoke("resolve", DEMO / "run.toml", "--out", out, "--history", tmp_path / "none", *options)
+    assert code == ExitCode.REFUSED
+    assert words in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_functions_of_two_kinds_on_one_table_are_refused(tmp_path: Path) -> None:
+    """One cluster judges the table by epoch, the other by column; nothing is read."""
+    text = (
+        (DEMO / "run.toml")
+        .read_text()
+        .replace("server_id = 2\nbinlog_type", 'server_id = 2\nconflict_fn = "NDB$MAX(x)"\nbinlog_type')
+    )
+    for name in ("schema.sql", "steps.json", "A.binlog.000001", "B.binlog.000001"):
+        (tmp_path / name).write_bytes((DEMO / name).read_bytes())
+    (tmp_path / "run.toml").write_text(text)
+    code, output = invoke("resolve", tmp_path / "run.toml", "--out", tmp_path / "out", "--engine", "reference")
+    assert code == ExitCode.REFUSED
+    assert "table cft.t1 has a function by epoch on one cluster" in output
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,168 @@
+"""The requirements of recorded runs against what the clusters did: refusals, stops, updates applied as inserts."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pytest
+
+from conflict.compatibility.arriving_changes import Change, Handling
+from conflict.compatibility.check import CheckedTable, check_run
+from conflict.compatibility.deployment import Policy
+from conflict.compatibility.reasons import ReasonKind
+from conflict.conformance.case import ConflictCase
+from tests.corpora import RECORDINGS, SHARED
+
+BUNDLED = RECORDINGS / "conflict"
+# The same short sequence under every type, and under server options; neither side inserts a row of the other.
+PROBES = ("probe_", "options_")
+NO_SUCH_TABLE, FROM_NDB = 1146, 1296
+STATEMENT = re.compile(
+    r"(INSERT INTO|REPLACE INTO|UPDATE|DELETE FROM) `?([\w$]+)`?(?: SET (.*?)(?: WHERE|$))?", re.DOTALL
+)
+
+
+@attrs.frozen
+class Arrival:
+    """One statement whose changes arrive on a side: its table, its kind, and the columns that it sets."""
+
+    table: str
+    verb: str
+    columns: frozenset[str]
+
+
+def cases(folder: Path) -> list[Path]:
+    """Return all cases below a folder."""
+    return sorted(file.parent for file in folder.rglob("scenario.json"))
+
+
+def arrivals(case: ConflictCase) -> dict[str, list[Arrival]]:
+    """Return, per side, what its applier gets to see: of the other side's statements those before its last run."""
+    running, pending = {"A": True, "B": True}, {"A": list[Arrival](), "B": list[Arrival]()}
+    seen = {"A": list[Arrival](), "B": list[Arrival]()}
+    for step in case.steps:
+        if "applier" in step and step["action"] in ("start", "stop"):
+            running[step["applier"]] = step["action"] == "start"
+        if "sql" in step and not step.get("rolled_back"):
+            other = {"A": "B", "B": "A"}[step["on"]]
+            pending[other] += statements(step)
+        for side, is_running in running.items():
+            if is_running:
+                seen[side] += pending[side]
+                pending[side].clear()
+    return seen
+
+
+def statements(step: dict[str, Any]) -> Iterator[Arrival]:
+    """Yield the statements of a transaction that changed something."""
+    texts = step["sql"] if isinstance(step["sql"], list) else [step["sql"]]
+    for text, result in zip(texts, step.get("result", [{}] * len(texts)), strict=False):
+        found = STATEMENT.match(text)
+        if found is not None and result.get("affected") != 0 and "error" not in result:
+            yield Arrival(found[2], found[1], frozenset(re.findall(r"(\w+)\s*=", found[3] or "")))
+
+
+def handlings(checked: CheckedTable, arrival: Arrival) -> set[Handling]:
+    """Return what is predicted for a statement's changes."""
+    assert checked.answer is not None
+    column = checked.answer.deployment.function.column
+    kinds = {Change.INSERT} if "INTO" in arrival.verb else {Change.DELETE}
+    if arrival.verb == "UPDATE":
+        kinds = {Change.UPDATE, Change.UPDATE_SETTING if column in arrival.columns else Change.UPDATE_LEAVING}
+    return {change.handling for change in checked.answer.changes if change.change in kinds}
+
+
+def predicted_stop(checked: list[CheckedTable], seen: list[Arrival]) -> int:
+    """Return the error with which the applier is predicted to stop; 0 for none."""
+    for arrival in seen:
+        for each in checked:
+            if each.setup.table.name != arrival.table or each.answer is None:
+                continue
+            kinds = {reason.kind for reason in each.answer.reasons}
+            if ReasonKind.CREATE_REFUSED in kinds:
+                return NO_SUCH_TABLE
+            if kinds & {ReasonKind.NO_ROLE, ReasonKind.NO_TRANSACTION_IDS} or Handling.STOPS in handlings(
+                each, arrival
+            ):
+                return FROM_NDB
+    return 0
+
+
+def disagreements(path: Path) -> list[str]:
+    """Return every way in which a recording is not what was predicted from its configuration."""
+    case = ConflictCase.load(path)
+    checked = check_run(case.configuration(), Policy.NEEDS)
+    seen = arrivals(case)
+    found = []
+    for side, want in case.expected.items():
+        here = [each for each in checked if each.cluster == side]
+        refused = {
+            name.group(1): message["error"][0]
+            for message in want.get("setup_messages", ())
+            if "error" in message and (name := re.search(r"CREATE TABLE `?([\w$]+)", message["sql"]))
+        }
+        predicted = {each.setup.table.name: error for each in here if (error := create_error(each)) is not None}
+        if refused != predicted:
+            found.append(f"{side}: CREATE TABLE fails for {refused}, predicted is {predicted}")
+        stop = predicted_stop(here, seen[side])
+        if want["applier"]["errno"] not in {stop, *possible_stops(here)}:
+            found.append(f"{side}: the applier stopped with {want['applier']['errno']}, predicted is {stop}")
+        for each in here if path.name.startswith(PROBES) else ():
+            found += as_inserts(each, want, seen[side])
+    return found
+
+
+def create_error(each: CheckedTable) -> int | None:
+    """Return the error with which CREATE TABLE is predicted to fail."""
+    if each.answer is None:
+        return None if each.setup.refusal is None else each.setup.refusal.error
+    reasons = [reason for reason in each.answer.reasons if reason.kind is ReasonKind.CREATE_REFUSED]
+    return reasons[0].error if reasons else None
+
+
+def possible_stops(checked: list[CheckedTable]) -> set[int | None]:
+    """Return the errors that depend on the rows that meet, and that the answers warn of."""
+    may_stop = (ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH)
+    return {
+        reason.error
+        for each in checked
+        if each.answer is not None
+        for reason in each.answer.reasons
+        if reason.kind in may_stop
+    }
+
+
+def as_inserts(each: CheckedTable, want: dict[str, Any], seen: list[Arrival]) -> Iterator[str]:
+    """Compare, for one table, whether updates were rejected as inserts of rows that exist."""
+    name = each.setup.table.name
+    recorded = want["exceptions"].get(f"{name}$EX")
+    if each.answer is None or recorded is None or "NDB$CFT_CAUSE" not in recorded["columns"]:
+        return
+    rows = [dict(zip(recorded["columns"], row, strict=True)) for row in recorded["rows"]]
+    # A transactional function gives every rejected row the same cause.
+    causes = {"ROW_ALREADY_EXISTS", "TRANS_IN_CONFLICT"}
+    writes = [row for row in rows if row["NDB$OP_TYPE"] == "WRITE_ROW" and row["NDB$CFT_CAUSE"] in causes]
+    predicted = any(
+        Handling.AS_INSERT in handlings(each, arrival)
+        for arrival in seen
+        if arrival.table == name and arrival.verb == "UPDATE"
+    )
+    if bool(writes) != predicted:
+        yield f"{each.cluster}: {len(writes)} writes of {name} were rejected as existing, predicted is {predicted}"
+
+
+@pytest.mark.parametrize("path", cases(BUNDLED), ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_the_requirements_predict_a_bundled_recording(path: Path) -> None:
+    """Its refused tables, stopped appliers, and updates rejected as inserts."""
+    assert disagreements(path) == []
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
+def test_the_requirements_predict_every_recording_of_the_corpus() -> None:
+    """Every function under every type."""
+    paths = cases(SHARED / "conformance" / "conflict")
+    assert sum(path.name.startswith(PROBES) for path in paths) >= 92
+    assert {str(path): found for path in paths if (found := disagreements(path))} == {}

@@ -1,0 +1,336 @@
+"""Run files: how they are read, and how they are refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.errors import ConfigurationError
+from conflict.history.hints import hints_of_run_file
+from conflict.history.schedule import Hint, Summary
+from conflict.rules.replication_table import ReplicationRow
+from tests.corpora import DEMO
+
+SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"
+HEAD = 'schema = "schema.sql"\ndatabase = "shop"\n'
+CLUSTERS = """
+[clusters.A]
+server_id = 1
+binlogs = ["a/binlog.0*"]
+[clusters.B]
+server_id = 2
+binlogs = ["b.000001"]
+role = "SECONDARY"
+"""
+LAST_GROUP = 2**31
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Return a folder with a schema and binlogs; what the binlogs hold is not read."""
+    (tmp_path / "a").mkdir()
+    for name in ("a/binlog.000002", "a/binlog.000001", "a/binlog.index", "b.000001"):
+        (tmp_path / name).touch()
+    (tmp_path / "schema.sql").write_text(SCHEMA)
+    return tmp_path
+
+
+def load(folder: Path, text: str) -> RunFile:
+    """Write a run file and read it."""
+    path = folder / "run.toml"
+    path.write_text(text)
+    return load_run_file(path)
+
+
+def refusal(folder: Path, text: str) -> str:
+    """Return why a run file is refused; it starts with the file's name."""
+    with pytest.raises(ConfigurationError) as caught:
+        load(folder, text)
+    message = str(caught.value)
+    assert message.startswith(f"{folder}/")
+    return message.removeprefix(f"{folder}/")
+
+
+class TestReading:
+    """From a run file to a configuration."""
+
+    def test_binlogs_are_relative_to_the_file_and_sorted_by_pattern(self, folder: Path):
+        """Each cluster has a name, a server id and a role."""
+        first, second = load(folder, HEAD + CLUSTERS).configuration.clusters
+        assert (first.name, first.server_id, first.role) == ("A", 1, "NONE")
+        assert first.files == (folder / "a/binlog.000001", folder / "a/binlog.000002")
+        assert (second.name, second.server_id, second.role) == ("B", 2, "SECONDARY")
+        assert second.files == (folder / "b.000001",)
+
+    def test_logging_options_have_the_server_s_defaults(self, folder: Path):
+        """But transaction ids may be unknown."""
+        text = CLUSTERS.replace(
+            "[clusters.B]",
+            """ndb_log_update_as_write = "OFF"
+            ndb_log_transaction_id = "ON"
+            [clusters.B]""",
+        )
+        first, second = load(folder, HEAD + text).configuration.clusters
+        assert (first.options.ndb_log_update_as_write, first.transaction_ids) == (False, True)
+        assert (second.options.ndb_log_update_as_write, second.transaction_ids) == (True, None)
+        text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
+        assert "ndb_log_transaction_id is 'MAYBE'; it can be ON or OFF" in refusal(folder, HEAD + text)
+
+    def test_several_patterns_keep_their_order(self, folder: Path):
+        """Also absolute ones."""
+        patterns = f'["{folder}/b.*", "a/binlog.000002", "a/binlog.000001"]'
+        text = HEAD + CLUSTERS.replace('["a/binlog.0*"]', patterns)
+        assert [file.name for file in load(folder, text).configuration.clusters[0].files] == [
+            "b.000001",
+            "binlog.000002",
+            "binlog.000001",
+        ]
+
+    def test_database_and_charset_are_those_of_tables_that_declare_none(self, folder: Path):
+        """Others keep their own."""
+        configuration = load(folder, 'charset = "latin1"\n' + HEAD + CLUSTERS).configuration
+        first, second = configuration.schema.tables
+        assert (first.full_name, first.columns[1].charset) == ("shop.t", "latin1")
+        assert second.full_name == "other.u"
+
+    def test_the_default_charset_is_utf8mb4(self, folder: Path):
+        """As in MySQL 8 and later."""
+        (table, _) = load(folder, HEAD + CLUSTERS).configuration.schema.tables
+        assert table.columns[1].charset == "utf8mb4"
+
+    def test_replication_rows_have_defaults(self, folder: Path):
+        """For all but the names."""
+        rows = """
+            [[ndb_replication]]
+            db = "shop"
+            table_name = "%"
+            server_id = 1
+            binlog_type = 7
+            conflict_fn = "NDB$MAX(x)"
+            [[ndb_replication]]
+            db = "%"
+            table_name = "t"
+        """
+        assert load(folder, HEAD + CLUSTERS + rows).configuration.replication == (
+            ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),
+            ReplicationRow("%", "t", 0, None, None),
+        )
+
+    def test_replication_rows_can_be_in_a_file(self, folder: Path):
+        """A dump of the table beside the run file."""
+        (folder / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('shop', '%', 1, 7, 'NDB$MAX(x)')")
+        loaded = load(folder, 'ndb_replication = "rows.sql"\n' + HEAD + CLUSTERS)
+        assert loaded.configuration.replication == (ReplicationRow("shop", "%", 1, 7, "NDB$MAX(x)"),)
+
+
+class TestRefusals:
+    """Messages start with the file at fault."""
+
+    def test_a_missing_run_file_is_refused(self, folder: Path):
+        """With the system's reason."""
+        with pytest.raises(ConfigurationError) as caught:
+            load_run_file(folder / "none.toml")
+        assert str(caught.value) == f"{folder}/none.toml: No such file or directory"
+
+    def test_text_that_is_not_toml_is_refused(self, folder: Path):
+        """With the line."""
+        message = refusal(folder, "schema = \n")
+        assert message.startswith("run.toml: ")
+        assert "line 1" in message
+
+    @pytest.mark.parametrize("text", ["", 'schema = "schema.sql"', HEAD + "[clusters.A]\nserver_id = 1\nbinlogs = []"])
+    def test_fewer_than_two_clusters_are_refused(self, folder: Path, text: str):
+        """Also if there is no cluster at all."""
+        assert refusal(folder, text) == "run.toml: exactly two tables [clusters.NAME] are needed"
+
+    def test_more_than_two_clusters_are_refused(self, folder: Path):
+        """With the same message."""
+        third = '[clusters.C]\nserver_id = 3\nbinlogs = ["b.000001"]'
+        assert refusal(folder, HEAD + CLUSTERS + third) == "run.toml: exactly two tables [clusters.NAME] are needed"
+
+    def test_the_schema_is_required(self, folder: Path):
+        """As a text."""
+        assert refusal(folder, CLUSTERS) == "run.toml: schema is missing, or is not of type str"
+
+    def test_a_missing_schema_file_is_refused(self, folder: Path):
+        """The message names it, not the run file."""
+        message = refusal(folder, HEAD.replace("schema.sql", "gone.sql") + CLUSTERS)
+        assert message == "gone.sql: No such file or directory"
+
+    def test_a_definition_that_cannot_be_read_is_refused(self, folder: Path):
+        """With its file and table."""
+        (folder / "schema.sql").write_text("CREATE TABLE t LIKE u")
+        message = refusal(folder, HEAD + CLUSTERS)
+        assert message == "schema.sql: table shop.t: only CREATE TABLE with a column list can be read"
+
+    @pytest.mark.parametrize(
+        ("old", "new", "complaint"),
+        [
+            (
+                "server_id = 2",
+                'server_id = "2"',
+                "server_id is missing, or is not of type int",
+            ),
+            ("server_id = 1", "", "server_id is missing, or is not of type int"),
+            ('binlogs = ["b.000001"]', "", "binlogs is missing, or is not of type list"),
+            ('"b.000001"', '"c.*"', "no file matches c.*, binlogs of cluster B"),
+            (
+                "SECONDARY",
+                "REPLICA",
+                "role REPLICA of cluster B is none of NONE, PRIMARY, SECONDARY, PASS",
+            ),
+            (
+                "role =",
+                "rolle =",
+                (
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                ),
+            ),
+            (
+                "[clusters.A]",
+                "[cluster]\n[clusters.A]",
+                (
+                    "the run file has unknown entries cluster; known are "
+                    "charset, clusters, conflict_function, database, ndb_replication, schedule, schema"
+                ),
+            ),
+        ],
+    )
+    def test_wrong_entries_of_a_cluster_are_refused(self, folder: Path, old: str, new: str, complaint: str):
+        """Missing, of the wrong type, or unknown."""
+        assert old in CLUSTERS
+        assert refusal(folder, HEAD + CLUSTERS.replace(old, new)) == f"run.toml: {complaint}"
+
+    @pytest.mark.parametrize(
+        ("row", "complaint"),
+        [
+            ('db = "shop"', "table_name is missing; it must be a name or a pattern"),
+            ('db = 1\ntable_name = "t"', "db is 1; a text is needed"),
+            (
+                'db = "shop"\ntable_name = "t"\nfunction = "NDB$MAX(x)"',
+                (
+                    "unknown entries function; known are binlog_row_slice_count, binlog_row_slice_id, "
+                    "binlog_type, conflict_fn, db, server_id, table_name"
+                ),
+            ),
+        ],
+    )
+    def test_wrong_replication_rows_are_refused(self, folder: Path, row: str, complaint: str):
+        """With the number of the row."""
+        message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
+        assert message == f"run.toml, row 1 of [[ndb_replication]]: {complaint}"
+
+    @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
+    def test_replication_rows_must_be_tables_or_a_file_name(self, folder: Path, given: str):
+        """One file name."""
+        message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
+        tables = "ndb_replication must be tables [[ndb_replication]]"
+        assert message == f"run.toml: {tables}, or the name of a file with the rows"
+
+    @pytest.mark.parametrize(
+        ("schedule", "complaint"),
+        [
+            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, steps, stopped"),
+            (
+                '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
+                "applier of [[schedule.applied]] must be one of A, B",
+            ),
+            (
+                '[[schedule.applied]]\napplier = "A"\nafter_epoch = 2',
+                "epoch is missing, or is not of type int",
+            ),
+            (
+                '[[schedule.stopped]]\napplier = "A"',
+                "after_epoch is missing, or is not of type int",
+            ),
+            (
+                '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
+                "[[schedule.stopped]] has unknown entries epoch; known are after_epoch, applier",
+            ),
+        ],
+    )
+    def test_wrong_entries_of_the_schedule_are_refused(self, folder: Path, schedule: str, complaint: str):
+        """They need an applier and epochs."""
+        assert refusal(folder, HEAD + CLUSTERS + schedule) == f"run.toml: {complaint}"
+
+
+SUMMARIES = {
+    "A": [Summary(10, (0,), ()), Summary(20, (0,), ())],
+    "B": [Summary(100, (0,), ()), Summary(101, (0,), ()), Summary(102, (0,), ())],
+}
+
+
+class TestHints:
+    """From the schedule to hints on when epochs were applied."""
+
+    def test_without_a_schedule_there_are_none(self, folder: Path):
+        """For either cluster."""
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS), SUMMARIES) == {"A": [{}], "B": [{}]}
+
+    def test_an_applied_epoch_follows_the_last_group_of_an_own_epoch(self, folder: Path):
+        """It comes before the first group of the next one."""
+        schedule = '[[schedule.applied]]\napplier = "A"\nepoch = 100\nafter_epoch = 10'
+        place = (10, LAST_GROUP)
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
+            "A": [{100: Hint(place, place)}],
+            "B": [{}],
+        }
+
+    def test_after_a_stop_no_epoch_was_applied(self, folder: Path):
+        """Not until the end."""
+        schedule = '[[schedule.stopped]]\napplier = "A"\nafter_epoch = 100'
+        not_applied = Hint(applied=False)
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
+            "A": [{101: not_applied, 102: not_applied}],
+            "B": [{}],
+        }
+
+    def test_steps_are_read_from_their_file(self, folder: Path):
+        """Which is relative to the run file."""
+        steps = [
+            {"action": "stop", "applier": "A"},
+            {"on": "B", "epoch": 100, "result": [{"affected": 1}]},
+        ]
+        (folder / "scenario.json").write_text(json.dumps({"steps": steps}))
+        loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "scenario.json"')
+        hints = hints_of_run_file(loaded, {"A": [], "B": SUMMARIES["B"][:1]})
+        assert hints == {"A": [{100: Hint(applied=False)}], "B": [{}]}
+
+    def test_a_missing_file_of_steps_is_refused(self, folder: Path):
+        """With its name."""
+        loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
+        with pytest.raises(ConfigurationError) as caught:
+            hints_of_run_file(loaded, SUMMARIES)
+        assert str(caught.value) == f"{folder}/none.json: No such file or directory"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("server_id = 2", "server_id = 1", "both clusters have server_id 1"),
+        ("binlog_type = 9", 'binlog_type = "NINE"', "FULL_USE_UPDATE_MINIMAL"),
+        ("steps.json", "run.toml", "a JSON object with a list of steps is needed"),
+    ],
+)
+def test_one_mistake_in_the_demo_is_refused(old: str, new: str, message: str, tmp_path: Path) -> None:
+    """The message says what is wrong."""
+    for file in DEMO.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    text = (DEMO / "run.toml").read_text()
+    (tmp_path / "run.toml").write_text(text.replace(old, new, 1))
+    with pytest.raises(ConfigurationError, match=message):
+        hints_of_run_file(load_run_file(tmp_path / "run.toml"), {"A": [], "B": []})
+
+
+def test_a_binlog_type_can_be_named(tmp_path: Path) -> None:
+    """By both of its names."""
+    for file in DEMO.iterdir():
+        (tmp_path / file.name).write_bytes(file.read_bytes())
+    text = (DEMO / "run.toml").read_text()
+    text = text.replace("binlog_type = 9", 'binlog_type = "FULL_USE_UPDATE_MINIMAL"', 1)
+    text = text.replace("binlog_type = 9", 'binlog_type = "NBT_UPDATED_FULL_MINIMAL"', 1)
+    (tmp_path / "run.toml").write_text(text)
+    rows = load_run_file(tmp_path / "run.toml").configuration.replication
+    assert [9] * len(rows) == [row.binlog_type for row in rows]
