@@ -34,7 +34,7 @@ from ndb_formats.rules.update_format import effective_format, ndb_columns
 from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Table
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 NAMES = [spec.name for spec in FUNCTIONS]
 SMALL = Shape(6000, keys=1500, changes_per_epoch=20, buckets=3, segments=2, clashes=0.01)
 CHANGED = (2, 3)  # positions of the columns that an update sets; every second one also sets the last, 4

@@ -404,7 +404,7 @@ def test_links(page: str) -> None:
 def test_headings_that_the_code_names() -> None:
     """A docstring that names a page and a heading in it names one that exists."""
     for path in modules():
-        for page, heading in re.findall(r"`(docs/\S+\.md)`, \"(.*?)\"", (ROOT / path).read_text("utf-8")):
+        for page, heading in re.findall(r"\b(docs/\w+\.md)`?,\s+\"(.*?)\"", (ROOT / path).read_text("utf-8")):
             assert f"## {heading}\n" in (ROOT / page).read_text("utf-8")
 
 

@@ -22,7 +22,7 @@ from conflict.cli.common import (
 )
 from conflict.cli.views.conformance import print_conformance
 from conflict.conformance.corpus import find_recordings
-from conflict.conformance.judge import Status, judge_all, verdicts_json
+from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
 
 __all__ = ["conformance"]
 
@@ -43,5 +43,5 @@ def conformance(
         verdicts = list(judge_all(recordings, engine, partial(progress, "judging cases")))
     print_conformance(console, verdicts)
     write_json(json_file, verdicts_json(verdicts))
-    if any(verdict.status is Status.FAIL for verdict in verdicts):
+    if any(verdict.status is CaseStatus.FAIL for verdict in verdicts):
         raise typer.Exit(ExitCode.CONTRADICTED)

@@ -1,5 +1,5 @@
 """
-The setup of the two clusters, and what follows from it for the kernels. Computes docs/functions.md, "The functions".
+The setup of the two clusters, and what follows from it for the kernels. Computes docs/functions.md, "The table".
 """
 
 from __future__ import annotations

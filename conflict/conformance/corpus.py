@@ -11,10 +11,10 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["Kind", "Recording", "find_recordings"]
+__all__ = ["Recording", "RecordingKind", "find_recordings"]
 
 
-class Kind(Enum):
+class RecordingKind(Enum):
     """The kinds of recordings, by the file that marks a folder; if there are several, the first decides."""
 
     CONFLICT = "scenario.json"  # two clusters that replicate to each other
@@ -36,15 +36,15 @@ class Recording:
     """
 
     path: Path
-    kind: Kind
+    kind: RecordingKind
     case: str
 
     @property
     def part(self) -> str:
         """The part of the corpus: ``conflict``, ``live``, ``binlogs``, ``formats/ndb``, ..."""
-        if self.kind is Kind.CONFLICT:
+        if self.kind is RecordingKind.CONFLICT:
             return "live" if (self.path / "transactions.jsonl").exists() else "conflict"
-        if self.kind is Kind.BINLOG:
+        if self.kind is RecordingKind.BINLOG:
             return "binlogs"
         parts = self.path.resolve().parts
         if "formats" not in parts:
@@ -62,11 +62,11 @@ def find_recordings(folder: Path) -> list[Recording]:
     """
     found = [
         Recording(path, kind, path.name if path == folder else path.relative_to(folder).as_posix())
-        for path in sorted({marker.parent for kind in Kind for marker in folder.rglob(kind.value)})
-        for kind in [next(kind for kind in Kind if (path / kind.value).exists())]
+        for path in sorted({marker.parent for kind in RecordingKind for marker in folder.rglob(kind.value)})
+        for kind in [next(kind for kind in RecordingKind if (path / kind.value).exists())]
     ]
     if not found:
-        markers = ", ".join(kind.value for kind in Kind)
+        markers = ", ".join(kind.value for kind in RecordingKind)
         message = f"{folder} holds no recording; the folder of a recording holds one of {markers}"
         raise ConfigurationError(message)
     return found

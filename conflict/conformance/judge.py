@@ -14,7 +14,7 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.corpus import Kind, Recording
+from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
@@ -28,10 +28,10 @@ from conflict.results.model import ClusterResult
 from conflict.results.run_document import Run
 from ndb_formats.errors import FormatError
 
-__all__ = ["CaseVerdict", "Status", "judge", "judge_all", "verdicts_json"]
+__all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
 
 
-class Status(StrEnum):
+class CaseStatus(StrEnum):
     """Whether an engine agrees with a recording."""
 
     PASS = "pass"  # noqa: S105  # a verdict, not a password
@@ -56,7 +56,7 @@ class CaseVerdict:
     part: str
     case: str
     engine: str
-    status: Status
+    status: CaseStatus
     detail: str
     undecided: int = 0
 
@@ -76,11 +76,11 @@ def judge(recording: Recording, engine: str) -> CaseVerdict:
     undecided = 0
     try:
         differences, undecided = _differences(recording, engine)
-        status, detail = Status.FAIL if differences else Status.PASS, _first(differences)
+        status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
     except NotBuiltError as error:
-        status, detail = Status.NOT_YET, str(error)
+        status, detail = CaseStatus.NOT_YET, str(error)
     except (ConflictError, FormatError) as error:
-        status, detail = Status.FAIL, str(error)
+        status, detail = CaseStatus.FAIL, str(error)
     return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
 
 
@@ -91,11 +91,11 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
     Raises:
         NotBuiltError: Recordings of this kind cannot be judged.
     """
-    if recording.kind is Kind.CONFLICT:
+    if recording.kind is RecordingKind.CONFLICT:
         return _conflict_differences(ConflictCase.load(recording.path), engine)
-    if recording.kind is Kind.FORMAT:
+    if recording.kind is RecordingKind.FORMAT:
         return list(format_differences(recording.path)), 0
-    if recording.kind is Kind.BINLOG:
+    if recording.kind is RecordingKind.BINLOG:
         return list(binlog_differences(recording.path)), 0
     message = "which statements are logged, and how large events are, is not modelled"
     raise NotBuiltError(message)
@@ -141,6 +141,6 @@ def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
     """Return verdicts as a document."""
     counts = Counter(verdict.status for verdict in verdicts)
     return {
-        "counts": {status.value: counts[status] for status in Status},
+        "counts": {status.value: counts[status] for status in CaseStatus},
         "cases": [attrs.asdict(verdict) for verdict in verdicts],
     }

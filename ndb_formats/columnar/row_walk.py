@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ndb_formats.columnar.event_chunks import EventChunk
-from ndb_formats.columnar.kernels.layout import Stop, WalkState
+from ndb_formats.columnar.kernels.layout import WalkState, WalkStop
 from ndb_formats.columnar.kernels.rows import walk_rows
 from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.errors import FormatError
@@ -122,19 +122,22 @@ class RowWalk:
         """
         self.facts = Facts.of(len(chunk.types))
         self._state[[WalkState.EVENT, WalkState.ROW_AT]] = 0, -1
-        stop = Stop.FULL
-        while stop == Stop.FULL:
+        stop = WalkStop.FULL
+        while stop == WalkStop.FULL:
             self._state[[WalkState.ROWS, WalkState.CELLS]] = 0
             stop = self._fill(chunk)
-            yield int(self._state[WalkState.ROWS]), int(self._state[WalkState.EVENT]) if stop == Stop.FAULT else None
+            yield (
+                int(self._state[WalkState.ROWS]),
+                int(self._state[WalkState.EVENT]) if stop == WalkStop.FAULT else None,
+            )
 
-    def _fill(self, chunk: EventChunk) -> Stop:
+    def _fill(self, chunk: EventChunk) -> WalkStop:
         """Walk until the arrays are full, the chunk ends or an event cannot be read."""
         events = (chunk.types, chunk.starts, chunk.ends)
         while True:
             register = self.register
             kinds, keys, columns = register.kinds
-            stop = Stop(
+            stop = WalkStop(
                 walk_rows(
                     chunk.data, chunk.base, events, self._state, register.tables, kinds, keys, columns,
                     tuple(self.rows), self.cells, attrs.astuple(self.facts, recurse=False), self._epoch, self._scratch,
@@ -142,11 +145,11 @@ class RowWalk:
             )  # fmt: skip
             event = int(self._state[WalkState.EVENT])
             try:
-                if stop == Stop.TABLE_MAP:
+                if stop == WalkStop.TABLE_MAP:
                     register.add_table(chunk.body(event))
-                elif stop == Stop.KIND:
+                elif stop == WalkStop.KIND:
                     register.add_kind(int(chunk.types[event]), chunk.body(event), int(self._state[WalkState.DIFFS]))
                 else:
                     return stop
             except FormatError:
-                return Stop.FAULT
+                return WalkStop.FAULT

@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
-from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, Kind, Slot, Spec
+from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind, Slot, Spec
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
@@ -165,7 +165,7 @@ class TableRegister:
         self._slot_of_id: dict[int, int] = {}
         self._hash_ids = np.zeros(16, np.uint64)
         self._hash_slots = np.full(16, _NONE, np.int64)
-        self._slots, self._kinds, self._columns = (_Growing(len(parts), np.int64) for parts in (Slot, Kind, Spec))
+        self._slots, self._kinds, self._columns = (_Growing(len(parts), np.int64) for parts in (Slot, EventKind, Spec))
         self._bodies, self._keys = _Growing(None, np.uint8), _Growing(None, np.uint8)
         self._last_kinds: dict[int, int] = {}
 
@@ -240,22 +240,22 @@ class TableRegister:
         key = _key_of(EventType(code), body)
         batch = self._batch(slot, layout, event, diffs)
         row = {
-            Kind.NEXT: _NONE,
-            Kind.TYPE: code,
-            Kind.KEY_AT: self._keys.add(key),
-            Kind.KEY_SIZE: len(key),
-            Kind.DIFFS: diff_mask,
-            Kind.SPEC: self._add_columns(layout, event, diffs, self.shapes[batch]),
-            Kind.BEFORE: _NONE if event.before is None else len(event.before),
-            Kind.AFTER: _NONE if event.after is None else len(event.after),
-            Kind.WIDTH: self.shapes[batch].width,
-            Kind.DOCUMENTS: len(documents),
-            Kind.BATCH: batch,
-            Kind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None),
+            EventKind.NEXT: _NONE,
+            EventKind.TYPE: code,
+            EventKind.KEY_AT: self._keys.add(key),
+            EventKind.KEY_SIZE: len(key),
+            EventKind.DIFFS: diff_mask,
+            EventKind.SPEC: self._add_columns(layout, event, diffs, self.shapes[batch]),
+            EventKind.BEFORE: _NONE if event.before is None else len(event.before),
+            EventKind.AFTER: _NONE if event.after is None else len(event.after),
+            EventKind.WIDTH: self.shapes[batch].width,
+            EventKind.DOCUMENTS: len(documents),
+            EventKind.BATCH: batch,
+            EventKind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None),
         }
-        kind = self._kinds.add([row[part] for part in Kind])
+        kind = self._kinds.add([row[part] for part in EventKind])
         if slot in self._last_kinds:
-            self._kinds.array[self._last_kinds[slot], Kind.NEXT] = kind
+            self._kinds.array[self._last_kinds[slot], EventKind.NEXT] = kind
         else:
             self._slots.array[slot, Slot.KIND] = kind
         self._last_kinds[slot] = kind

@@ -22,7 +22,7 @@ import attrs
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError
 from ndb_formats.types.json_binary import JsonDocument
-from ndb_formats.types.json_path import Cell, Leg, path_legs
+from ndb_formats.types.json_path import JsonCell, Leg, path_legs
 from ndb_formats.types.json_text import json_text
 from ndb_formats.types.json_values import JsonOpaque, JsonValue
 
@@ -157,7 +157,7 @@ def _seek(value: JsonValue, legs: Sequence[Leg]) -> JsonValue:
     for leg in legs:
         if isinstance(value, dict) and isinstance(leg, str):
             value = value.get(leg)
-        elif isinstance(value, list) and isinstance(leg, Cell):
+        elif isinstance(value, list) and isinstance(leg, JsonCell):
             position = leg.position_in(len(value))
             value = value[position] if 0 <= position < len(value) else None
         else:
@@ -177,7 +177,7 @@ def _apply(diff: JsonDiff, parent: JsonValue, leg: Leg) -> bool:
         else:
             parent[leg] = new
         return True
-    if isinstance(parent, list) and isinstance(leg, Cell):
+    if isinstance(parent, list) and isinstance(leg, JsonCell):
         position = leg.position_in(len(parent))
         if inserts:
             parent.insert(max(position, 0), new)

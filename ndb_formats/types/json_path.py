@@ -14,11 +14,11 @@ import attrs
 
 from ndb_formats.errors import CorruptError
 
-__all__ = ["Cell", "Leg", "path_legs"]
+__all__ = ["JsonCell", "Leg", "path_legs"]
 
 
 @attrs.frozen
-class Cell:
+class JsonCell:
     """
     An array cell in a path.
 
@@ -35,7 +35,7 @@ class Cell:
         return length - 1 - self.index if self.from_end else self.index
 
 
-Leg: TypeAlias = str | Cell
+Leg: TypeAlias = str | JsonCell
 
 _SPACE = r"[ \t\n\v\f\r]*"
 _LEG = re.compile(
@@ -75,7 +75,7 @@ def _leg(match: re.Match[str], path: str) -> Leg:
     digits = match["back"] or "0" if match["last"] else match["cell"]
     if len(digits.lstrip("0")) > _MAX_INDEX_DIGITS:
         raise CorruptError(_no_path(path))
-    return Cell(int(digits), bool(match["last"]))
+    return JsonCell(int(digits), bool(match["last"]))
 
 
 def _member_name(name: str, path: str) -> str:

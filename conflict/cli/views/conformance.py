@@ -11,11 +11,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from conflict.conformance.judge import CaseVerdict, Status
+from conflict.conformance.judge import CaseStatus, CaseVerdict
 
 __all__ = ["print_conformance"]
 
-_STYLES = {Status.PASS: "green", Status.FAIL: "red", Status.NOT_YET: "yellow"}
+_STYLES = {CaseStatus.PASS: "green", CaseStatus.FAIL: "red", CaseStatus.NOT_YET: "yellow"}
 
 
 def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None:
@@ -27,15 +27,15 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
             f"The binlogs leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
             "these cases are judged by what may have been decided."
         )
-    for reason, times in Counter(each.detail for each in verdicts if each.status is Status.NOT_YET).most_common():
+    for reason, times in Counter(each.detail for each in verdicts if each.status is CaseStatus.NOT_YET).most_common():
         console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
     for verdict in verdicts:
-        if verdict.status is Status.FAIL:
+        if verdict.status is CaseStatus.FAIL:
             console.print(f"[red]fail[/red] {escape(verdict.case)}: {escape(verdict.detail)}")
 
 
 def _counts(verdicts: Sequence[CaseVerdict]) -> Table:
-    counts: dict[tuple[str, str], Counter[Status]] = {}
+    counts: dict[tuple[str, str], Counter[CaseStatus]] = {}
     for verdict in verdicts:
         folder = verdict.case.rpartition("/")[0]
         counts.setdefault((verdict.part, folder), Counter())[verdict.status] += 1

@@ -1,7 +1,7 @@
 """
 Dependencies between transactions of one epoch: which transaction touches a row after which, and what follows from that.
 
-Computes the dependencies of docs/functions.md, "NDB$EPOCH_TRANS".
+Computes the dependencies of docs/functions.md, "Functions that judge transactions".
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ For each epoch apply, in order:
 
 An epoch with transactions in conflict is decided twice, as the server does it: pass TRACK rejects no transaction and is
 undone, pass APPLY rejects those in conflict. These are an input; `conflict.columnar.rounds` finds them. Computes
-docs/functions.md, "NDB$EPOCH_TRANS".
+docs/functions.md, "Functions that judge transactions".
 """
 
 from __future__ import annotations

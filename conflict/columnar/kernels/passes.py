@@ -1,7 +1,7 @@
 """
 One pass of an applier over a foreign epoch, and the own changes of a cluster, over the states of rows.
 
-Computes a pass of docs/functions.md, "NDB$EPOCH_TRANS". The functions are inlined into the loops that use them: they
+Computes docs/functions.md, "One pass over an epoch". The functions are inlined into the loops that use them: they
 run once per row or epoch apply, and a call would cost more than their work.
 """
 

@@ -1,7 +1,7 @@
 """
 The decision on one operation: `conflict.rules.functions.judge` and the roles, compiled.
 
-Computes docs/functions.md, "NDB$OLD and NDB$MAX", "NDB$EPOCH" and "NDB$EPOCH2 and NDB$EPOCH2_TRANS". Property tests
+Computes docs/functions.md, "The table". Property tests
 compare it with the scalar rules.
 """
 

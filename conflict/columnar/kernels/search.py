@@ -71,7 +71,7 @@ def open_start(number, schedule, changes):
     """
     Return the first own change that may have come after the applier began with an epoch.
 
-    Computes docs/concepts.md, "What cannot be told".
+    Computes docs/concepts.md, "What binlogs leave open".
 
     Args:
         number: Of the epoch apply.

@@ -12,7 +12,7 @@ One round:
 
 The decisions of an epoch apply depend on earlier epoch applies and on that epoch apply alone. So every round makes at
 least one more epoch apply right, and the fixed point is the one answer that a sequential applier gives. Computes
-docs/functions.md, "NDB$EPOCH_TRANS".
+docs/functions.md, "Functions that judge transactions".
 """
 
 from __future__ import annotations

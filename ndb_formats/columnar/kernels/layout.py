@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["MODE_EPOCH", "MODE_ROWS", "NULL_CELL", "Kind", "Slot", "Spec", "Stop", "WalkState"]
+__all__ = ["MODE_EPOCH", "MODE_ROWS", "NULL_CELL", "EventKind", "Slot", "Spec", "WalkState", "WalkStop"]
 
 NULL_CELL = 0xFFFFFFFF
 # What is read of a table: its rows, or the epoch that they name, or both.
 MODE_ROWS, MODE_EPOCH = 1, 2
 
 
-class Stop(IntEnum):
+class WalkStop(IntEnum):
     """Why the walk stopped."""
 
     END = 0  # of the chunk
@@ -33,7 +33,7 @@ class WalkState(IntEnum):
     HAS_EPOCH = 4  # whether the events belong to an NDB epoch
     ROWS = 5  # rows found
     CELLS = 6  # cells filled
-    DIFFS = 7  # at `Stop.KIND` in a partial update: which of the JSON columns are diffs, else 0
+    DIFFS = 7  # at `WalkStop.KIND` in a partial update: which of the JSON columns are diffs, else 0
 
 
 class Slot(IntEnum):
@@ -45,7 +45,7 @@ class Slot(IntEnum):
     MODE = 3
 
 
-class Kind(IntEnum):
+class EventKind(IntEnum):
     """The columns of the array of kinds: rows events of one kind have the same table, type and column bitmaps."""
 
     NEXT = 0  # the next kind of the same table; -1 if there is none

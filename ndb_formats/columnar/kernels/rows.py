@@ -12,7 +12,16 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, NULL_CELL, Kind, Slot, Spec, Stop, WalkState
+from ndb_formats.columnar.kernels.layout import (
+    MODE_EPOCH,
+    MODE_ROWS,
+    NULL_CELL,
+    EventKind,
+    Slot,
+    Spec,
+    WalkState,
+    WalkStop,
+)
 from ndb_formats.columnar.kernels.words import little_endian, load16, load32, load64
 from ndb_formats.constants import EventType
 
@@ -23,11 +32,11 @@ __all__ = ["walk_rows"]
 
 BODY_AT, BODY_SIZE, FIRST_KIND, MODE = (int(part) for part in Slot)
 NEXT, TYPE, KEY_AT, KEY_SIZE, KIND_DIFFS, SPEC, BEFORE, AFTER, WIDTH, DOCUMENTS, BATCH, EPOCH_SPEC = (
-    int(part) for part in Kind
+    int(part) for part in EventKind
 )
 PREFIX, BYTES, CELL = (int(part) for part in Spec)
 EVENT, ROW_AT, ROW, KIND, HAS_EPOCH, ROWS, CELLS, DIFFS = (int(part) for part in WalkState)
-END, FULL, NEW_TABLE_MAP, NEW_KIND, FAULT = (int(stop) for stop in Stop)
+END, FULL, NEW_TABLE_MAP, NEW_KIND, FAULT = (int(stop) for stop in WalkStop)
 QUERY, XID, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT), int(EventType.TABLE_MAP_EVENT)
 FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
@@ -229,7 +238,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     Read the head of a rows event, up to its images.
 
     Returns:
-        A `Stop` (`END` if the head was read), the mode of its table, its kind, and where its images start.
+        A `WalkStop` (`END` if the head was read), the mode of its table, its kind, and where its images start.
     """
     ids, id_slots, slots, _ = tables
     nothing = np.int64(-1)
@@ -284,7 +293,7 @@ def _whole_query(data, start, end):
 
 @njit(cache=True, nogil=True, inline="always")
 def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells):
-    """Walk the rows of one event from the state's position on; return a `Stop`."""
+    """Walk the rows of one event from the state's position on; return a `WalkStop`."""
     row_batch, row_event, row_number, row_cell, spans = rows
     kind, row_at = state[KIND], state[ROW_AT]
     number, count, cell = state[ROW], state[ROWS], state[CELLS]
@@ -329,7 +338,7 @@ def _rows(data, base, code, end, event, state, kinds, keys, columns, rows, cells
 @njit(cache=True, nogil=True)
 def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cells, facts, epochs, scratch):
     """
-    Walk the events of a chunk from the state's position on, until a `Stop`.
+    Walk the events of a chunk from the state's position on, until a `WalkStop`.
 
     Args:
         data: The bytes of the chunk. Shape (bytes,), uint8.
@@ -337,7 +346,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         events: Type code, start and end of body of each event. Each of shape (events,).
         state: The position of the walk, by `WalkState`; changed. Shape (8,), int64.
         tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events.
-        kinds: The kinds, by `Kind`. Shape (kinds, 12), int64.
+        kinds: The kinds, by `EventKind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
         columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
         rows: The arrays of `ndb_formats.columnar.row_walk.Rows`. Filled in.
@@ -347,7 +356,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         scratch: Two cells to work with. Shape (2,), uint32.
 
     Returns:
-        A `Stop`. At `TABLE_MAP`, `KIND` and `FAULT` it concerns the state's event.
+        A `WalkStop`. At `TABLE_MAP`, `KIND` and `FAULT` it concerns the state's event.
     """
     types, starts, ends = events
     event, stop = state[EVENT], END

@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from conflict.conformance.corpus import find_recordings
-from conflict.conformance.judge import Status, judge, judge_all
+from conflict.conformance.judge import CaseStatus, judge, judge_all
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = RECORDINGS / "conflict"
@@ -55,7 +55,7 @@ def test_both_engines_agree_with_the_real_clusters(case: str, engine: str) -> No
     """In rows, exceptions, counters, stops and refusals; the kernels in this process, by way of a History on disk."""
     (found,) = find_recordings(BUNDLED / case)
     verdict = judge(found, engine)
-    assert (verdict.status, verdict.detail) == (Status.PASS, "")
+    assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 
 @pytest.mark.parametrize("case", ON_SPARK)
@@ -64,7 +64,7 @@ def test_the_spark_engine_agrees_with_the_real_clusters(case: str, spark: SparkS
     assert spark.version
     (found,) = find_recordings(BUNDLED / case)
     verdict = judge(found, "spark")
-    assert (verdict.status, verdict.detail) == (Status.PASS, "")
+    assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")
 
 
 def test_every_function_and_binlog_type_is_bundled() -> None:
@@ -93,7 +93,7 @@ def test_stops_and_refusals_are_bundled() -> None:
 def test_both_engines_agree_with_every_recording_of_the_corpus(engine: str, function: str) -> None:
     """By folder of the corpus."""
     verdicts = judge_all(find_recordings(SHARED / "conformance" / "conflict" / function), engine)
-    assert {verdict.case: verdict.detail for verdict in verdicts if verdict.status is not Status.PASS} == {}
+    assert {verdict.case: verdict.detail for verdict in verdicts if verdict.status is not CaseStatus.PASS} == {}
 
 
 @pytest.mark.slow
@@ -102,4 +102,4 @@ def test_both_engines_agree_with_every_recording_of_the_corpus(engine: str, func
 def test_both_engines_agree_with_the_long_recording(engine: str) -> None:
     """Four connections a side, both appliers running: counters that depend on open decisions are in their ranges."""
     (verdict,) = judge_all(find_recordings(SHARED / "conformance" / "live"), engine)
-    assert (verdict.status, verdict.detail) == (Status.PASS, "")
+    assert (verdict.status, verdict.detail) == (CaseStatus.PASS, "")

@@ -125,7 +125,7 @@ class TestRows:
 
 
 class TestCounters:
-    """Status counters."""
+    """CaseStatus counters."""
 
     def test_another_value_differs(self):
         """Both are shown."""

@@ -16,7 +16,7 @@ from ndb_formats.types.json_diff import (
     diff_text,
     encode_diffs,
 )
-from ndb_formats.types.json_path import Cell, path_legs
+from ndb_formats.types.json_path import JsonCell, path_legs
 from ndb_formats.types.json_values import JsonOpaque, JsonUint, JsonValue
 from tests.strategies import JSON_DIFFS, JSON_VALUES
 
@@ -77,18 +77,18 @@ def test_a_long_value_has_a_longer_length():
     [
         ("$", ()),
         ("$.a", ("a",)),
-        ("$.a.b[3]", ("a", "b", Cell(3))),
-        ('$."b c"[0]', ("b c", Cell(0))),
+        ("$.a.b[3]", ("a", "b", JsonCell(3))),
+        ('$."b c"[0]', ("b c", JsonCell(0))),
         (r'$."q\"\\\u00e9"', ('q"\\é',)),
         ('$."a.b[1]*"."$"', ("a.b[1]*", "$")),
         ("$.é$_", ("é$_",)),
-        ("$[last]", (Cell(0, from_end=True),)),
-        ("$[last-2].x", (Cell(2, from_end=True), "x")),
-        (" $ . a [ 1 ] [ last - 1 ] ", ("a", Cell(1), Cell(1, from_end=True))),
+        ("$[last]", (JsonCell(0, from_end=True),)),
+        ("$[last-2].x", (JsonCell(2, from_end=True), "x")),
+        (" $ . a [ 1 ] [ last - 1 ] ", ("a", JsonCell(1), JsonCell(1, from_end=True))),
         ('$.""', ("",)),
     ],
 )
-def test_paths(path: str, legs: tuple[str | Cell, ...]):
+def test_paths(path: str, legs: tuple[str | JsonCell, ...]):
     """A path is a list of names, in quotes where they need them, and cells."""
     assert path_legs(path) == legs
 
