@@ -19,7 +19,7 @@ def start_arrivals(schedule, changes, arrivals):
     Args:
         schedule: `Schedule`.
         changes: `Changes`.
-        arrivals: `Arrivals`; filled in.
+        arrivals: `Work.arrivals`; filled in.
     """
     rows = changes.rows
     for side in range(2):
@@ -34,7 +34,8 @@ def start_arrivals(schedule, changes, arrivals):
                 place += 1
             while place < stop and schedule.epochs[place] == epoch:
                 number = schedule.by_epoch[place]
-                arrivals.active[number], arrivals.first[number], arrivals.last[number] = True, first, row
+                arrival = arrivals[number]
+                arrival["active"], arrival["first"], arrival["last"] = True, first, row
                 place += 1
 
 
@@ -50,15 +51,14 @@ def queue_up(number, schedule, first, stop, work):
         stop: One past the last.
         work: `Work`; its log and arrivals move on.
     """
-    apply, arrivals, log = schedule.applies[number], work.arrivals, work.log
+    apply, log = schedule.applies[number], work.log
     here = apply["applier"]
     queued = log.tail[here]
     for entry in range(first, stop):
         log.queue[here, log.tail[here]] = entry
         log.tail[here] += 1
     for place in range(apply["received_start"], apply["received_stop"] if stop > first else 0):
-        receiver = schedule.by_epoch[place]
-        if arrivals.queue_start[receiver] == arrivals.queue_stop[receiver]:
-            arrivals.queue_start[receiver] = queued
-        arrivals.queue_stop[receiver] = log.tail[here]
-        arrivals.active[receiver] = True
+        receiver = work.arrivals[schedule.by_epoch[place]]
+        if receiver["queue_start"] == receiver["queue_stop"]:
+            receiver["queue_start"] = queued
+        receiver["queue_stop"], receiver["active"] = log.tail[here], True

@@ -10,7 +10,6 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
-from ndb_formats.columnar.kernels.compiled import njit_uncounted
 
 __all__ = ["dependent_groups", "reachable"]
 
@@ -37,13 +36,14 @@ def dependent_groups(apply: Int32, key: Int32, group: Int32, kind: Int8, keys: i
     columns, capacity = each_read_only(apply, key, group, kind), len(apply) // 16 + 1024
     while True:
         pairs = np.empty((capacity, 4), np.int32)
-        found = _dependent_groups(*columns, np.full(keys, NO_APPLY, np.int32), np.zeros(keys, np.int32), pairs)
+        rows = np.full(keys, NO_APPLY, np.int32), np.zeros(keys, np.int32)
+        found = _dependent_groups(*(*columns, *rows, pairs))
         if found <= capacity:
             return pairs[:found]
         capacity = int(found)
 
 
-@njit_uncounted()
+@njit(cache=True, nogil=True)
 def _dependent_groups(apply, key, group, kind, last_apply, last_group, pairs):
     """
     Fill in pairs up to the capacity; return how many there are.

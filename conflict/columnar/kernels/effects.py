@@ -121,15 +121,29 @@ def in_order(epochs, groups):
     return True
 
 
+@njit(inline="always")
+def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
+    """Whether two runs of `ShownRows` have the same effects on the same rows in the same order."""
+    if stop - start != shown_stop - shown_start:
+        return False
+    for place in range(stop - start):
+        if mine.key[start + place] != shown.key[shown_start + place]:
+            return False
+        if mine.effect[start + place] != shown.effect[shown_start + place]:
+            return False
+    return True
+
+
 @njit(cache=True, nogil=True)
-def compare(mine, shown, keys):
+def compare(mine, apply, shown, keys):
     """
     Compare the effects of one applier with those that its binlog shows.
 
     Epoch applies without a trace can have the same epoch and group; the last effect on a row counts then.
 
     Args:
-        mine: `ShownRows` of the engine.
+        mine: `ShownRows` of the engine, of which an epoch apply has each row once.
+        apply: Epoch apply of each row of `mine`. int64, shape (rows,).
         shown: `ShownRows` of the binlog.
         keys: Number of rows.
 
@@ -153,11 +167,16 @@ def compare(mine, shown, keys):
         group = mine.group[first] if earlier else shown.group[second]
         start, shown_start = first, second
         while first < len(mine.key) and mine.epoch[first] == epoch and mine.group[first] == group:
-            done[mine.key[first]] = 1 << mine.effect[first]
             first += 1
         while second < len(shown.key) and shown.epoch[second] == epoch and shown.group[second] == group:
-            seen[shown.key[second]] |= 1 << shown.effect[second]
             second += 1
+        if _same_in_order(mine, start, first, shown, shown_start, second) and apply[start] == apply[first - 1]:
+            compared += first - start
+            continue  # nearly always: a third of the time
+        for place in range(start, first):
+            done[mine.key[place]] = 1 << mine.effect[place]
+        for place in range(shown_start, second):
+            seen[shown.key[place]] |= 1 << shown.effect[place]
         for number in range(first - start + second - shown_start):
             own = start + number
             row = np.int64(mine.key[own] if own < first else shown.key[shown_start + own - first])

@@ -36,9 +36,9 @@ from conflict.columnar.kernels.arrays import (
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
 from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
-from conflict.columnar.kernels.records import Rules, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
-from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS, open_start
+from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -112,24 +112,25 @@ def fold(
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
         work = Work.of(key_table, changes, len(applies), capacity, keeping=keeping)
+        passes = PassDecisions.of(capacity, keeping=keeping)
         start_arrivals(schedule, changes, work.arrivals)
-        made, seen, sent = _fold(schedule, changes, rules, given, work, keeping)
+        made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)
         if made != FULL:
             break
         capacity *= 2  # two primaries can refresh each other's refreshes without end
     return Folded(
-        work.decisions.first(made),
-        work.tracked.first(seen),
-        work.candidates[:seen],
+        passes.final.first(made),
+        passes.tracked.first(seen),
+        passes.candidates[:seen],
         Logged(*(np.ascontiguousarray(work.log.entries[field.name][:sent]) for field in attrs.fields(Logged))),
-        work.arrivals.own_end.astype(np.int64),
+        work.arrivals["own_end"].astype(np.int64),
         work.state.unexplained,
         np.ascontiguousarray(work.state.rows["exists"].T),
     )
 
 
 @njit(cache=True, nogil=True)
-def _fold(schedule, changes, rules, conflicts, work, keeping):
+def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
     """
     Decide all epoch applies; return the number of decisions, those of pass TRACK and log entries, or `NO_DECISIONS`.
 
@@ -139,13 +140,14 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
         rules: `Rules`.
         conflicts: `Conflicts`.
         work: `Work`; filled in.
+        passes: `PassDecisions`; filled in.
         keeping: Find what else pass TRACK may have decided.
     """
     made, seen, sent = 0, 0, 0
-    arrivals, decisions, tracked = work.arrivals, work.decisions, work.tracked
+    arrivals, decisions, tracked = work.arrivals, passes.final, passes.tracked
     nothing = Groups(conflicts.groups, 0, 0)
     for number in range(len(schedule.applies)):
-        if not arrivals.active[number]:
+        if not arrivals[number]["active"]:
             continue
         apply = schedule.applies[number]
         here = apply["applier"]
@@ -172,26 +174,25 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
             restore(here, saved, work)
             for place in range(tracked_start, seen):
                 if work.marks[tracked.key[place]]:
-                    work.candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
+                    passes.candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
         catch_up(here, epoch, follows, changes, rules, work, tries)
-        arrivals.own_end[number] = work.state.done[here] - changes.begin[here]
+        arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
         if tries:
-            first_open = open_start(number, schedule, changes)
-            try_earlier_states(number, schedule, changes, rules, work, first_open, tracked_start, seen)
+            try_earlier_states(number, schedule, changes, rules, work, passes, tracked_start, seen)
 
         # 2. The pass that is committed.
         made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, False)
         if made < 0:
             return NO_DECISIONS
         if tracks or in_conflict:
-            seen = _complete_track(decisions, started, made, work, tracked_start)
+            seen = _complete_track(passes, started, made, work.marks, tracked_start)
             if seen < 0:
                 return NO_DECISIONS
 
         # 3. What the other applier receives.
         if answers:
             entries = sent
-            sent = _log_rows(number, schedule, rules, work, started, made, sent)
+            sent = _log_rows(number, schedule, rules, work, decisions, (started, made), sent)
             if sent < 0:
                 return NO_DECISIONS
             queue_up(number, schedule, entries, sent, work)
@@ -201,39 +202,39 @@ def _fold(schedule, changes, rules, conflicts, work, keeping):
 
 
 @njit(cache=True, nogil=True)
-def _complete_track(decisions, started, made, work, start):
+def _complete_track(passes, started, made, marks, start):
     """
     Copy the final decisions on rows that are not marked to those of pass TRACK, and clear the marks.
 
     Args:
-        decisions: The final decisions.
-        started: The first one of the epoch apply.
+        passes: `PassDecisions`.
+        started: The first final decision on the epoch apply.
         made: One past the last.
-        work: `Work`.
+        marks: `Work.marks`.
         start: First decision of pass TRACK on the epoch apply.
 
     Returns:
         One past the last decision of pass TRACK, or `FULL`.
     """
-    tracked = work.tracked
+    decisions, tracked = passes.final, passes.tracked
     if start + made - started > len(tracked.apply):
         return FULL
     for place in range(started, made):
         target = start + place - started
-        if not work.marks[decisions.key[place]]:
+        if not marks[decisions.key[place]]:
             tracked.apply[target], tracked.source[target] = decisions.apply[place], decisions.source[place]
             tracked.key[target], tracked.group[target] = decisions.key[place], decisions.group[place]
             tracked.operation[target], tracked.kind[target] = decisions.operation[place], decisions.kind[place]
             tracked.verdict[target], tracked.cause[target] = decisions.verdict[place], decisions.cause[place]
             tracked.existed[target] = decisions.existed[place]
-            work.candidates[target] = outcome_bit(decisions.verdict[place], decisions.cause[place])
+            passes.candidates[target] = outcome_bit(decisions.verdict[place], decisions.cause[place])
     for place in range(started, made):
-        work.marks[decisions.key[place]] = False
+        marks[decisions.key[place]] = False
     return start + made - started
 
 
 @njit(cache=True, nogil=True)
-def _log_rows(number, schedule, rules, work, start, stop, sent):
+def _log_rows(number, schedule, rules, work, decisions, places, sent):
     """
     Log what the other applier receives of an epoch apply: one entry per row, reflected rows first.
 
@@ -242,18 +243,18 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
         schedule: `Schedule`.
         rules: `Rules`.
         work: `Work`; its log and state move on.
-        start: Its first decision.
-        stop: One past the last.
+        decisions: The final decisions.
+        places: The first one of the epoch apply, and one past the last.
         sent: Number of entries so far.
 
     Returns:
         The number of entries, or `FULL`.
     """
-    apply, decisions, pending = schedule.applies[number], work.decisions, work.pending
+    apply, pending = schedule.applies[number], work.pending
     here = apply["applier"]
     refreshes = 0
     for refreshing in (True, False):  # a refresh of a row wins over its reflected changes
-        for place in range(start, stop):
+        for place in range(places[0], places[1]):
             if decisions.verdict[place] != (REJECTED if refreshing else APPLIED):
                 continue
             key = decisions.key[place]
@@ -275,14 +276,18 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
                     return FULL
                 operation = (UPDATE if existed else WRITE) if stays else DELETE
                 part = operation == UPDATE and not rule["whole_rows"]
-                _put_entry(work, sent, number, here, place, operation, note["unwritten"] if part else mine["lacks"])
+                lacks = note["unwritten"] if part else mine["lacks"]
+                _put_entry(work.log.entries[sent], key, mine, operation, lacks)
+                _put_origin(work.log.entries[sent], here, number, place)
                 sent += 1
     for which in range(refreshes):
         if sent >= len(work.log.entries):
             return FULL
         place = pending[which]
         mine = work.state.rows[decisions.key[place], here]
-        _put_entry(work, sent, number, here, place, WRITE if mine["exists"] else DELETE, mine["lacks"])
+        operation = WRITE if mine["exists"] else DELETE
+        _put_entry(work.log.entries[sent], decisions.key[place], mine, operation, mine["lacks"])
+        _put_origin(work.log.entries[sent], here, number, place)
         work.log.entries[sent]["refresh"] = True
         sent += 1
         if mine["exists"]:
@@ -291,10 +296,13 @@ def _log_rows(number, schedule, rules, work, start, stop, sent):
 
 
 @njit(inline="always")
-def _put_entry(work, sent, number, here, place, operation, lacks):
-    """Log the present state of a row as entry `sent`, reflected; `place` is the decision that caused it."""
-    entry, key = work.log.entries[sent], work.decisions.key[place]
-    mine = work.state.rows[key, here]
-    entry["cluster"], entry["key"], entry["apply"], entry["operation"] = here, key, number, operation
+def _put_entry(entry, key, mine, operation, lacks):
+    """Fill in what a log entry says of a row: its present state."""
+    entry["key"], entry["operation"], entry["lacks"], entry["value"] = key, operation, lacks, mine["value"]
     entry["refresh"], entry["given"] = False, mine["exists"] and mine["given"]
-    entry["value"], entry["lacks"], entry["decision"] = mine["value"], lacks, place
+
+
+@njit(inline="always")
+def _put_origin(entry, here, number, decision):
+    """Fill in the applier, epoch apply and decision that a log entry comes from."""
+    entry["cluster"], entry["apply"], entry["decision"] = here, number, decision

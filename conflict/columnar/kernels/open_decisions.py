@@ -11,6 +11,7 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.passes import Groups, call_decide_pass, copy_version, restore
+from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
 
 __all__ = ["outcome_bit", "try_earlier_states"]
@@ -27,19 +28,18 @@ def outcome_bit(verdict, cause):
 
 
 @njit(cache=True, nogil=True)
-def _choose(here, changes, work, first_open, start, stop):
+def _choose(here, changes, work, keys, first_open):
     """
     List the marked rows that their own cluster changed from `first_open` on in `Work.moved`; return how many.
 
-    `Work.earlier` links the own changes of each row, the last one first.
+    `keys` are the rows of the decisions of pass TRACK. `Work.earlier` links the own changes of each row, the last first.
     """
     notes, done = work.state.notes, work.state.done[here]
     for number in range(first_open, done):
         note = notes[changes.rows[number]["key"], here]
         work.earlier[number]["previous"], note["last_own"] = note["last_own"], number
     chosen = 0
-    for place in range(start, stop):
-        key = work.tracked.key[place]
+    for key in keys:
         note = notes[key, here]
         if work.marks[key] and note["last_own"] >= 0:
             work.moved[chosen]["key"], work.moved[chosen]["previous"] = key, note["last_own"]
@@ -67,7 +67,7 @@ def _go_back(here, chosen, work):
 
 
 @njit(cache=True, nogil=True)
-def try_earlier_states(number, schedule, changes, rules, work, first_open, start, stop):
+def try_earlier_states(number, schedule, changes, rules, work, passes, start, stop):
     """
     Add the outcomes that pass TRACK may have decided on the marked rows of an epoch apply.
 
@@ -78,24 +78,24 @@ def try_earlier_states(number, schedule, changes, rules, work, first_open, start
         schedule: `Schedule`.
         changes: `Changes`.
         rules: `Rules`.
-        work: `Work`; adds to its candidates.
-        first_open: First own change of the applier's cluster that may have come after pass TRACK.
-        start: First decision of pass TRACK on this epoch apply, in `Work.tracked`.
+        work: `Work`.
+        passes: `PassDecisions`; adds to its candidates.
+        start: First decision of pass TRACK on this epoch apply.
         stop: One past the last.
     """
     apply = schedule.applies[number]
     here = apply["applier"]
-    chosen = _choose(here, changes, work, first_open, start, stop)
-    started, nothing = False, Groups(work.tracked.group, 0, 0)
+    first_open = open_start(number, schedule, changes)
+    chosen = _choose(here, changes, work, passes.tracked.key[start:stop], first_open)
+    started, nothing, trial = False, Groups(passes.tracked.group, 0, 0), passes.trial
     while chosen > 0:
         if started and _go_back(here, chosen, work) == 0:
             break
         if started or apply["judged"]:
-            count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, work.trial, 0, True)
+            count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, trial, 0, True)
             for place in range(count):
-                if work.marks[work.trial.key[place]]:
-                    bit = outcome_bit(work.trial.verdict[place], work.trial.cause[place])
-                    work.candidates[start + place] |= bit
+                if work.marks[trial.key[place]]:
+                    passes.candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])
             restore(here, saved, work)
         if started:
             for place in range(chosen):

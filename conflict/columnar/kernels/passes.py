@@ -13,6 +13,7 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.arrays import Int32, OperationKind
+from conflict.columnar.kernels.fetch_soon import fetch_soon
 from conflict.columnar.kernels.rules import decide_operation
 from conflict.columnar.kernels.search import first_at_least, reaches
 from conflict.rules.decision import Cause, Verdict
@@ -38,6 +39,8 @@ CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in OperationKind)
 NOTHING = np.uint64(0)
 FULL = -1  # in place of a number of decisions or log entries that exceeds the capacity
 NOT_KEPT = -1
+# How many changes before its turn a row is fetched: later ones arrive too late, earlier ones are displaced again.
+AHEAD = 32
 
 
 class Groups(NamedTuple):
@@ -82,6 +85,7 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
     number, end = state.done[side], changes.end[side]
     while number < end and not reaches(changes.rows[number], epoch, group):
         row = changes.rows[number]
+        fetch_soon(state.rows, changes.rows[min(number + AHEAD, end - 1)]["key"], side)
         values = changes.values[number * changes.value_step]
         lacks = changes.lacks[number * changes.lack_step]
         mine = state.rows[row["key"], side]
@@ -140,8 +144,8 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
     here = apply["applier"]
     there = 1 - here
     pass_number = 2 * number + undoing
-    place, last = work.arrivals.first[number], work.arrivals.last[number]
-    queued, queue_end = work.arrivals.queue_start[number], work.arrivals.queue_stop[number]
+    arrival = work.arrivals[number]
+    place, last, queued, queue_end = arrival["first"], arrival["last"], arrival["queue_start"], arrival["queue_stop"]
     saved, answers = 0, False
     while made >= 0 and (place < last or queued < queue_end):
         if made >= len(decisions.apply):
@@ -162,6 +166,7 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
             decisions.source[made] = -1 - log.queue[there, queued]
             queued += 1
         else:
+            fetch_soon(state.rows, changes.rows[min(place + AHEAD, changes.end[there] - 1)]["key"], here)
             row, values = changes.rows[place], changes.values[place * changes.value_step]
             key, operation, group = row["key"], row["operation"], row["group"]
             before_given, before = row["before_given"], values["before"]
@@ -255,13 +260,13 @@ def mark_rows(number, schedule, changes, rejected, every, work):
         work: `Work`; its marks are set.
     """
     found = False
-    arrivals, there = work.arrivals, 1 - schedule.applies[number]["applier"]
-    for place in range(arrivals.first[number], arrivals.last[number]):
+    arrival, there = work.arrivals[number], 1 - schedule.applies[number]["applier"]
+    for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]
         if every or contains(rejected, row["group"]):
             work.marks[row["key"]] = True
             found = True
-    for place in range(arrivals.queue_start[number], arrivals.queue_stop[number]):
+    for place in range(arrival["queue_start"], arrival["queue_stop"]):
         entry = work.log.entries[work.log.queue[there, place]]
         if every or contains(rejected, schedule.applies[entry["apply"]]["group"]):
             work.marks[entry["key"]] = True

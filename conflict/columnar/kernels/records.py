@@ -33,10 +33,10 @@ from conflict.columnar.kernels.arrays import (
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
-    "Arrivals",
     "Changes",
     "DecisionBuffers",
     "Log",
+    "PassDecisions",
     "Records",
     "Rules",
     "Schedule",
@@ -97,6 +97,16 @@ ENTRY = np.dtype(
     [
         *[("value", "u8"), ("lacks", "u8"), ("apply", "i8"), ("decision", "i8"), ("key", "i4")],
         *[("cluster", "i1"), ("operation", "i1"), ("refresh", "?"), ("given", "?")],
+    ],
+    align=True,
+)
+# The operations that an epoch apply receives in this bucket, if it is `active`: own changes of the source from `first`
+# to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its `Log.queue`.
+# Own changes of the applier's cluster below `own_end` come before it.
+ARRIVAL = np.dtype(
+    [
+        *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4"), ("own_end", "i4")],
+        ("active", "?"),
     ],
     align=True,
 )
@@ -186,32 +196,6 @@ class State(NamedTuple):
         return cls(rows, notes, np.zeros((2, len(key_table)), np.int32), np.array(begin, np.int64))
 
 
-class Arrivals(NamedTuple):
-    """
-    The operations that each epoch apply receives in this bucket. Shape (applies,).
-
-    Attributes:
-        active: Whether it receives any. bool.
-        first: First own change of the source in the foreign epoch. int32.
-        last: One past the last. int32.
-        queue_start: In the source's `Log.queue`, the first entry that its applier logged in that epoch. int32.
-        queue_stop: One past the last. int32.
-        own_end: Own changes of the applier's cluster below this number come before it. int32.
-    """
-
-    active: Bool
-    first: Int32
-    last: Int32
-    queue_start: Int32
-    queue_stop: Int32
-    own_end: Int32
-
-    @classmethod
-    def of(cls, applies: int) -> Arrivals:
-        """Return arrivals of which there are none yet."""
-        return cls(np.zeros(applies, np.bool_), *(np.zeros(applies, np.int32) for _ in range(5)))
-
-
 class Log(NamedTuple):
     """
     The operations that appliers logged, in order.
@@ -252,18 +236,38 @@ class DecisionBuffers(NamedTuple):
         return Decisions(**{name: column[:count] for name, column in self._asdict().items()})
 
 
+class PassDecisions(NamedTuple):
+    """
+    The decisions of passes. Apart from `Work`, because compiled code counts the users of each array that it passes on.
+
+    Attributes:
+        final: Of the passes that were committed.
+        tracked: Of pass TRACK.
+        trial: Of pass TRACK, had it run at another time.
+        candidates: What it may have decided; see `conflict.columnar.kernels.fold.Folded`. Shape (capacity,), int64.
+    """
+
+    final: DecisionBuffers
+    tracked: DecisionBuffers
+    trial: DecisionBuffers
+    candidates: Int64
+
+    @classmethod
+    def of(cls, capacity: int, *, keeping: bool) -> PassDecisions:
+        """Return empty buffers; arguments as for `Work.of`."""
+        final, tracked = DecisionBuffers.of(capacity), DecisionBuffers.of(capacity)
+        trial = DecisionBuffers.of(capacity if keeping else 1)
+        return cls(final, tracked, trial, np.empty(capacity, np.int64))
+
+
 class Work(NamedTuple):
     """
     What a fold reads and writes as it goes.
 
     Attributes:
         state: The rows.
-        arrivals: What each epoch apply applies.
+        arrivals: What each epoch apply applies. `ARRIVAL`, shape (applies,).
         log: What appliers logged.
-        decisions: What was decided in the end.
-        tracked: What pass TRACK decided.
-        trial: What it would have decided at another time.
-        candidates: What it may have decided; see `conflict.columnar.kernels.fold.Folded`. Shape (capacity,), int64.
         marks: Rows that pass TRACK decides otherwise than the last pass. Shape (keys,), bool.
         pending: Decisions whose rows are sent again, of one apply. Shape (capacity,), int64.
         saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
@@ -272,12 +276,8 @@ class Work(NamedTuple):
     """
 
     state: State
-    arrivals: Arrivals
+    arrivals: Records
     log: Log
-    decisions: DecisionBuffers
-    tracked: DecisionBuffers
-    trial: DecisionBuffers
-    candidates: Int64
     marks: Bool
     pending: Int64
     saved: Records
@@ -293,19 +293,15 @@ class Work(NamedTuple):
             key_table: Table number of each key. Shape (keys,).
             changes: The own changes of both clusters.
             applies: Number of epoch applies.
-            capacity: Largest number of decisions, and of log entries.
+            capacity: Largest number of log entries, and of decisions.
             keeping: Keep rows as they were before their cluster's own changes, to find what else pass TRACK may have
                 decided.
         """
         keys = len(key_table)
         return cls(
             state=State.of(key_table, changes.begin),
-            arrivals=Arrivals.of(applies),
+            arrivals=np.zeros(applies, ARRIVAL),
             log=Log(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
-            decisions=DecisionBuffers.of(capacity),
-            tracked=DecisionBuffers.of(capacity),
-            trial=DecisionBuffers.of(capacity if keeping else 1),
-            candidates=np.empty(capacity, np.int64),
             marks=np.zeros(keys, np.bool_),
             pending=np.empty(capacity, np.int64),
             saved=np.empty(keys, EARLIER),

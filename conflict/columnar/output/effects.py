@@ -87,7 +87,8 @@ def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int
     sent = SentRows(*each_read_only(*(getattr(logged, name)[mine] for name in SentRows._fields)))
     apply, key, effect = touched_rows(number, read_only(applies.applier), decided, sent, keys)
     found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect))
-    rows, epochs, groups, differing = compare(found, ShownRows(*each_read_only(*_shown(result, number))), keys)
+    shown = ShownRows(*each_read_only(*_shown(result, number)))
+    rows, epochs, groups, differing = compare(found, apply, shown, keys)
     return rows, epochs, groups, differing
 
 

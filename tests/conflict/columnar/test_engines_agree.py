@@ -34,7 +34,7 @@ RUNS = {
 
 
 @given(**RUNS)
-@settings(max_examples=300)
+@settings(max_examples=150)
 @example(
     seed=0,
     steps=0,
