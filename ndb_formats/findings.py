@@ -31,7 +31,7 @@ class Effect(StrEnum):
     """What happens where a rule is broken."""
 
     STOPS = "the applier stops"
-    DIVERGES = "rows differ without an error"
+    DIVERGES = "rows can differ without an error"
     SLOWS = "rows are found, but slowly"
     NOTHING = "nothing"
 

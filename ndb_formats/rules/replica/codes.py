@@ -62,11 +62,12 @@ RULES = tuple(
         (24, _ERROR, _DIVERGES, "signed on one side and unsigned on the other", _TYPES, _DIFFERING),
         (25, _ERROR, _DIVERGES, "converted values are read with the wrong sign",
          "A converted integer counts as signed, or as unsigned with ALL_UNSIGNED.", _DIFFERING),
-        (26, _ERROR, _DIVERGES, "a conversion that counts as non-lossy loses digits", _TYPES, _DIFFERING),
+        (26, _ERROR, _DIVERGES, "what counts as non-lossy changes values", _TYPES, _DIFFERING),
         (27, _ERROR, _DIVERGES, "members of ENUM or SET differ",
          "ENUM and SET values are logged as numbers, so members have the same numbers.", _DIFFERING),
         (28, _NOTE, _NOTHING, "the replica has additional members of ENUM or SET",
          "ENUM and SET values are logged as numbers, so members have the same numbers.", _DIFFERING),
+        (29, _WARNING, _DIVERGES, "FLOAT in a DOUBLE shows more digits", _TYPES, _DIFFERING),
         # Text.
         (30, _ERROR, _DIVERGES, "character sets with different bytes", _CHARSET, _DIFFERING),
         (31, _NOTE, _NOTHING, "a character set that has the source's characters in the same bytes", _CHARSET,

@@ -8,7 +8,15 @@ from collections.abc import Collection, Iterator
 
 from ndb_formats.findings import Finding
 from ndb_formats.rules.replica.codes import rule
-from ndb_formats.rules.replica.conversions import Conversion, TypeConversion, conversion, is_allowed, is_integer
+from ndb_formats.rules.replica.conversions import (
+    TIMES,
+    Conversion,
+    TypeConversion,
+    conversion,
+    holds_bytes,
+    is_allowed,
+    is_integer,
+)
 from ndb_formats.rules.replica.layout import ColumnPair, TablePair
 from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns
 from ndb_formats.schema.default_values import default_value
@@ -50,7 +58,8 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
     source, replica = pair.source, pair.replica
     needed = conversion(source, replica)
     types = f"{_type_text(source)} to {_type_text(replica)}"
-    stop = f"the applier stops with error 13146: column {pair.place + 1} cannot be converted from {types}"
+    names = "" if pair.same_name else f" ({source.name} on the source, {replica.name} on the replica)"
+    stop = f"the applier stops with error 13146: column {pair.place + 1}{names} cannot be converted from {types}"
     if needed is Conversion.IMPOSSIBLE:
         yield _found(table, pair, 21, f"{stop}, whatever replica_type_conversions is", _SAME_TYPE)
         return
@@ -64,10 +73,30 @@ def _types(table: TablePair, pair: ColumnPair, allowed: Collection[TypeConversio
         yield _found(table, pair, 23, f"{types}: values that do not fit are cut", _SAME_TYPE)
     elif needed is Conversion.NON_LOSSY:
         yield _found(table, pair, 22, f"{types} is {needed.value}", "nothing to do")
-    if needed is not Conversion.LOSSY and (source.scale or 0) > (replica.scale or 0) and source.type == "decimal":
-        yield _found(table, pair, 26, f"{types} loses digits after the point", _SAME_TYPE)
+        if (source.type, replica.type) == ("float", "double"):
+            yield _found(
+                table, pair, 29, f"{types}: the number is the same, but 1.1 shows as 1.100000023841858", _SAME_TYPE
+            )
+    if needed is not Conversion.LOSSY and (change := _unseen_change(source, replica)):
+        yield _found(table, pair, 26, f"{types}: {change}", _SAME_TYPE)
     yield from _signs(table, pair, needed, allowed)
     yield from _members(table, pair)
+
+
+def _unseen_change(source: Column, replica: Column) -> str | None:
+    """Return what happens to some values although the applier sees no loss; None if nothing does."""
+    if source.type == replica.type == "decimal":
+        scales, lengths = (source.scale or 0, replica.scale or 0), (source.length or 0, replica.length or 0)
+        if scales[0] > scales[1]:
+            return "digits after the point are lost"
+        return "numbers that are too large are cut" if lengths[0] - scales[0] > lengths[1] - scales[1] else None
+    if source.type == replica.type and source.type in TIMES:
+        return "digits of the fraction are lost" if (source.length or 0) > (replica.length or 0) else None
+    if replica.type == "binary" and (source.type, source.length) != ("binary", replica.length):
+        return "values are filled up with zero bytes"
+    if holds_bytes(source) > holds_bytes(replica):
+        return "texts that are too long in bytes are cut"
+    return None
 
 
 def _signs(

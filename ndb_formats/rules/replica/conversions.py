@@ -17,7 +17,16 @@ from ndb_formats.schema.ndb_types import ndb_length
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.collation_names import max_bytes
 
-__all__ = ["Conversion", "TypeConversion", "conversion", "is_allowed", "is_integer", "parse_type_conversions"]
+__all__ = [
+    "TIMES",
+    "Conversion",
+    "TypeConversion",
+    "conversion",
+    "holds_bytes",
+    "is_allowed",
+    "is_integer",
+    "parse_type_conversions",
+]
 
 
 class TypeConversion(StrEnum):
@@ -68,7 +77,8 @@ _INTEGERS = ("tinyint", "smallint", "mediumint", "int", "bigint")
 _FLOATS = ("float", "double")
 _BLOBS = ("tiny", "", "medium", "long")
 _PREFIX_BYTES = {f"{size}{kind}": bytes_ for bytes_, size in enumerate(_BLOBS, 1) for kind in ("blob", "text")}
-_TIMES = frozenset({"time", "datetime", "timestamp"})
+# Types with a fraction of a second.
+TIMES = frozenset({"time", "datetime", "timestamp"})
 # Types with the same code in a Table_map event.
 _KINDS = {
     "char": "string", "binary": "string", "varchar": "varstring", "varbinary": "varstring",
@@ -100,7 +110,7 @@ def conversion(source: Column, replica: Column) -> Conversion:
 
 
 def _same_kind(source: Column, replica: Column) -> Conversion:
-    if source.type in _TIMES:
+    if source.type in TIMES:
         # Where a conversion is allowed, the applier stops all the same, with error 1610 (recorded).
         return Conversion.NOTHING if _fraction_bytes(source) == _fraction_bytes(replica) else Conversion.IMPOSSIBLE
     if source.type == "vector":
@@ -122,9 +132,14 @@ def _fraction_bytes(column: Column) -> int:
     return ((column.length or 0) + 1) // 2
 
 
+def holds_bytes(column: Column) -> int:
+    """Return how many bytes the longest value of a text or byte string has; 0 for all other types."""
+    if column.type in _PREFIX_BYTES:
+        return (1 << 8 * _PREFIX_BYTES[column.type]) - 1
+    return ndb_length(column) if column.type in _KINDS else 0
+
+
 def _text_length(column: Column, character: int) -> int:
     """Return the bytes that the applier takes for the longest value; it counts a replica's TEXT in characters."""
-    if column.type not in _PREFIX_BYTES:
-        return ndb_length(column)
-    prefix = _PREFIX_BYTES[column.type]
-    return ((1 << 8 * prefix) - 1) * (character if prefix < 4 else 1)
+    counted = column.type in _PREFIX_BYTES and _PREFIX_BYTES[column.type] < len(_BLOBS)
+    return holds_bytes(column) * (character if counted else 1)
