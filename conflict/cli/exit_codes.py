@@ -15,7 +15,7 @@ __all__ = ["MEANINGS", "ExitCode", "code_of_findings", "exit_with"]
 
 
 class ExitCode(IntEnum):
-    """The exit codes; `MEANINGS` says what each means."""
+    """The exit codes; `MEANINGS` says what each means, and docs/exit-codes.md when each command uses it."""
 
     DONE = 0
     CONTRADICTED = 1

@@ -265,7 +265,7 @@ def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
     elif null:
         value = None
     else:
-        facts.update(computed_default=True, expression=text.lower())  # such as CURRENT_TIMESTAMP
+        facts.update(computed_default=True, expression="current_timestamp")  # by any of its names
         return
     facts["default"] = value
 
@@ -277,8 +277,14 @@ def _set_generated(words: Words, facts: dict[str, object], _: set[str]) -> None:
 
 
 def _text_of(words: Words) -> str:
-    """Return an expression as text; only the content of strings keeps its letter case."""
-    return " ".join(repr(word) if kind is TokenType.STRING else word.lower() for word, kind in words.words)
+    """Return an expression as text, with names in small letters and quotes where it has them."""
+    quotes = {TokenType.STRING: "'{}'", TokenType.IDENTIFIER: "`{}`"}
+    return " ".join(
+        quotes[kind].format(word.replace("'", "''") if kind is TokenType.STRING else word.lower())
+        if kind in quotes
+        else word.lower()
+        for word, kind in words.words
+    )
 
 
 def _identifiers(words: Words) -> tuple[str, ...]:

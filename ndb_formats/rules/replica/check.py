@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import attrs
 
-from ndb_formats.findings import Finding
+from ndb_formats.findings import Finding, Severity
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.replica.codes import rule
 from ndb_formats.rules.replica.columns import column_findings
@@ -20,6 +20,9 @@ from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.tables import Schema, Table
 
 __all__ = ["ReplicaSettings", "check_replica", "check_table"]
+
+
+_SEVERITIES = list(Severity)
 
 
 @attrs.frozen
@@ -58,12 +61,13 @@ def check_replica(source: Schema, replica: Schema, settings: ReplicaSettings) ->
 
 
 def check_table(source: Table, replica: Table, settings: ReplicaSettings) -> tuple[Finding, ...]:
-    """Return what is wrong with one table, whatever the names of the two are."""
+    """Return what is wrong with one table, whatever the names of the two are: errors first, then warnings and notes."""
     pair = TablePair(source, replica, settings.logging, settings.is_ndb(source))
     found = [*_engines(pair, settings), *structure_findings(pair)]
     for each in pair.pairs:
         found += column_findings(pair, each, settings.conversions)
-    return (*found, *key_findings(pair))
+    found += key_findings(pair)
+    return tuple(sorted(found, key=lambda finding: _SEVERITIES.index(finding.severity)))
 
 
 def _source_table(table: Table, replica: Schema, settings: ReplicaSettings) -> Iterator[Finding]:

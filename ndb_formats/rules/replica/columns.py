@@ -17,6 +17,7 @@ from ndb_formats.rules.replica.conversions import (
     is_allowed,
     is_integer,
 )
+from ndb_formats.rules.replica.expressions import same_expression
 from ndb_formats.rules.replica.layout import ColumnPair, TablePair
 from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns
 from ndb_formats.schema.default_values import default_value
@@ -187,6 +188,8 @@ def _defaults_differ(source: Column, replica: Column) -> bool:
     """Return whether an insert that leaves a column out gives another value; what other findings say is left out."""
     if any(column.generated or column.auto_increment for column in (source, replica)):
         return False
+    if source.computed_default and replica.computed_default:
+        return not same_expression(source.expression, replica.expression)
     found, other = _default(source), _default(replica)
     # A column without a default cannot be left out, and a NOT NULL column of the replica alone is a finding itself.
     return found not in (other, _NO_DEFAULT) and (found, other) != (("constant", None), _NO_DEFAULT)
@@ -216,7 +219,7 @@ def _default_text(column: Column) -> str:
     _, *value = _default(column)
     if not value:
         return "no default"
-    return "default NULL" if value == [None] else f"default {value[0]}"
+    return "default NULL" if value == [None] else f"default {value[0]!r}"
 
 
 def _generated(table: TablePair, pair: ColumnPair) -> Iterator[Finding]:
@@ -232,7 +235,7 @@ def _generated(table: TablePair, pair: ColumnPair) -> Iterator[Finding]:
             yield _found(table, pair, 62, reason, "generate the column on the replica, too")
         else:
             yield _found(table, pair, 63, "the replica stores the value that arrives", "nothing to do")
-    elif source.expression != replica.expression:
+    elif not same_expression(source.expression, replica.expression):
         reason = f"({source.expression}) on the source, ({replica.expression}) on the replica"
         yield _found(table, pair, 61, reason, "use the same expression on both sides")
     elif source.generated != replica.generated:

@@ -111,6 +111,7 @@ CASES: list[tuple[set[tuple[str, str | None]], str, str, ReplicaSettings]] = [
     ({("060", "a")}, f"{K}, a INT", f"{K}, a INT AS (k) STORED", FULL),
     ({("061", "a")}, f"{K}, a INT AS (k + 1)", f"{K}, a INT AS (k + 2)", FULL),
     (set(), f"{K}, a INT AS (K+1)", f"{K}, a INT GENERATED ALWAYS AS (k + 1)", FULL),
+    (set(), f"{K}, a DATETIME DEFAULT NOW()", f"{K}, a DATETIME DEFAULT CURRENT_TIMESTAMP", MINIMAL),
     ({("062", "a")}, f"{K}, a INT AS (k) VIRTUAL", f"{K}, a INT", ndb(7)),
     ({("063", "a")}, f"{K}, a INT AS (k) VIRTUAL", f"{K}, a INT", FULL),
     ({("064", "a")}, f"{K}, a INT AS (k) VIRTUAL", f"{K}, a INT AS (k) STORED", FULL),
