@@ -75,8 +75,10 @@ def _source_table(table: Table, replica: Schema, settings: ReplicaSettings) -> I
     if settings.is_ndb(table) and not settings.logging.update_format.logged:
         yield Finding(rule(3), _name(table), None, "binlog type 1 logs nothing", "choose another binlog type")
     elif other is None:
-        reason = "the applier stops with error 1146 at the first change of the table"
-        yield Finding(rule(1), _name(table), None, reason, "create the table on the replica")
+        alike = [each for each in replica.tables if each.name.lower() == table.name.lower()]
+        names = f"; the replica has {', '.join(map(_name, alike))}" if alike else ""
+        reason = f"the applier stops with error 1146 at the first change of the table{names}"
+        yield Finding(rule(1), _name(table), None, reason, f"create {_name(table)} on the replica")
     else:
         yield from check_table(table, other, settings)
 

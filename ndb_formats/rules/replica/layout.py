@@ -6,11 +6,8 @@ A generated invisible primary key that only the replica has is left out; so does
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import attrs
 
-from ndb_formats.rules.event_columns import stored_columns
 from ndb_formats.rules.images import Logging
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.schema.tables import Column, Table
@@ -86,17 +83,6 @@ class TablePair:
         if self.ndb:
             return self.logging.update_format.updated_only or self.logging.update_format.minimal
         return self.logging.row_image is not RowImageRule.FULL
-
-    @property
-    def setting(self) -> str:
-        """The setting that rules the images, such as ``binlog_row_image=MINIMAL``."""
-        if not self.ndb:
-            return f"binlog_row_image={self.logging.row_image.name}"
-        return "binlog_type with partial images" if self.partial else "binlog_type with full images"
-
-    def logged(self) -> Iterator[int]:
-        """Yield the places of the source's columns that can be logged at all."""
-        yield from sorted(stored_columns(self.source) if self.ndb else range(len(self.source.columns)))
 
 
 def has_invisible_key(table: Table) -> bool:

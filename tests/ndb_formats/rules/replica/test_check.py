@@ -124,6 +124,13 @@ def test_cases(expected: set[tuple[str, str | None]], source: str, replica: str,
     assert found(source, replica, settings) == expected
 
 
+def test_a_table_of_another_database_is_named():
+    """Files that name databases in different ways are a common mistake."""
+    (finding, _) = check_replica(schema(("t", K)), parse_schema(f"CREATE TABLE e.T ({K})"), FULL)
+    assert (finding.code, finding.table) == ("NDB-R001", "d.t")
+    assert finding.reason.endswith("; the replica has e.T")
+
+
 def test_every_code_has_a_case():
     """The cases above cover the table of codes."""
     assert {f"NDB-R{number}" for case in CASES for number, _ in case[0]} == {rule.code for rule in RULES}
