@@ -8,7 +8,7 @@ ROOT = Path(__file__).parents[1]
 # A folder, or a module beside them, imports from itself and from what stands before it.
 LAYERS = {
     "ndb_formats": (
-        *("errors", "constants", "cursor", "types", "schema", "events", "rules"),
+        *("errors", "findings", "constants", "cursor", "types", "schema", "events", "rules"),
         *("binlog_reader", "binlog_writer", "selection", "row_reader", "row_records", "columnar", "text", "__init__"),
     ),
     "conflict": (

@@ -17,7 +17,8 @@ from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.cli.common import ExitCode, console
+from conflict.cli.common import console
+from conflict.cli.exit_codes import MEANINGS
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
@@ -42,6 +43,8 @@ from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError, UnsupportedError
 from ndb_formats.events.header import EventHeader
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.findings import Severity
+from ndb_formats.rules.replica.codes import RULES
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema
 
@@ -210,8 +213,17 @@ def test_the_entries_of_a_run_file_are_those_that_are_read(tmp_path: Path) -> No
 
 def test_exit_codes() -> None:
     """The codes are those of the command line."""
-    codes = [int(code) for code, _ in table("run-file.md", "code", "meaning")]
-    assert codes == list(ExitCode)
+    rows = table("exit-codes.md", "code", "meaning")
+    assert rows == [[str(int(code)), meaning] for code, meaning in MEANINGS.items()]
+    commands = {row[0] for row in table("exit-codes.md", "command", "1")}
+    assert commands == {command.__name__.replace("_", "-") for command in cli.COMMANDS}
+
+
+def test_findings() -> None:
+    """The table of findings is `RULES`, cell by cell."""
+    rows = table("findings.md", "code", "severity")
+    assert rows == [[each.code, each.severity, each.effect, each.title, each.condition, each.page] for each in RULES]
+    assert [row[0] for row in table("findings.md", "severity", "meaning")] == list(Severity)
 
 
 def test_conflict_functions() -> None:

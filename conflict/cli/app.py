@@ -9,6 +9,7 @@ from typing import Any
 import typer
 
 from conflict.cli.check import check
+from conflict.cli.check_replica import check_replica
 from conflict.cli.common import refusing_bad_input
 from conflict.cli.conformance import conformance
 from conflict.cli.decode import decode
@@ -18,7 +19,7 @@ from conflict.cli.resolve import resolve
 
 __all__ = ["app", "main"]
 
-COMMANDS: tuple[Any, ...] = (resolve, ingest, check, requirements, decode, conformance)
+COMMANDS: tuple[Any, ...] = (resolve, ingest, check, requirements, check_replica, decode, conformance)
 
 app = typer.Typer(
     help="Show what MySQL NDB Cluster logs of a change, and what happens when changes of two clusters meet.",

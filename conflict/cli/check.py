@@ -4,10 +4,9 @@
 
 from __future__ import annotations
 
-import typer
+from collections.abc import Sequence
 
 from conflict.cli.common import (
-    ExitCode,
     FunctionOption,
     JsonOption,
     PolicyOption,
@@ -17,8 +16,9 @@ from conflict.cli.common import (
     refuse_overwriting,
     write_json,
 )
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.views.check import checked_json, print_check
-from conflict.compatibility.check import check_run
+from conflict.compatibility.check import CheckedTable, check_run
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements import Status
 
@@ -41,5 +41,11 @@ def check(
     checked = check_run(loaded.configuration, policy)
     print_check(console, checked)
     write_json(json_file, {"policy": policy.value, "tables": checked_json(checked)})
+    exit_with(_code(checked))
+
+
+def _code(checked: Sequence[CheckedTable]) -> ExitCode:
     if any(each.status is Status.REFUSED for each in checked):
-        raise typer.Exit(ExitCode.REFUSED)
+        return ExitCode.REFUSED
+    limited = any(each.status is Status.USABLE_BUT or each.setup.warnings for each in checked)
+    return ExitCode.WARNED if limited else ExitCode.DONE

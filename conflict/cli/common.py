@@ -1,14 +1,16 @@
 """
-What the commands have in common: exit codes, options, progress bars, and how refused input is reported.
+What the commands have in common: options, progress bars, and how refused input and interruptions are reported.
 """
 
 from __future__ import annotations
 
 import functools
 import json
+import os
+import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
-from enum import IntEnum, StrEnum
+from contextlib import contextmanager, suppress
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, ParamSpec
 
@@ -18,6 +20,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
+from conflict.cli.exit_codes import ExitCode
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError, ConflictError
@@ -47,15 +50,6 @@ messages = Console(stderr=True)
 Parameters = ParamSpec("Parameters")
 
 
-class ExitCode(IntEnum):
-    """Exit codes of all commands; `docs/run-file.md`, "Exit codes", says when each is used."""
-
-    DONE = 0
-    CONTRADICTED = 1
-    REFUSED = 2
-    CUT_SHORT = 3
-
-
 class Engine(StrEnum):
     """The reference engine works change by change; the columnar engine in this process, or on Spark."""
 
@@ -78,17 +72,38 @@ JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the 
 
 
 def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Return the command with its input errors shown as one line, and exit code 2."""
+    """Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`."""
 
     @functools.wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
             command(*args, **kwargs)
         except (ConflictError, FormatError) as error:
-            messages.print(f"[red]{escape(str(error))}[/red]", soft_wrap=True)
+            _report(str(error))
             raise typer.Exit(ExitCode.REFUSED) from error
+        except BrokenPipeError as error:
+            _forget_output()
+            raise typer.Exit(ExitCode.CUT_SHORT) from error
+        except OSError as error:
+            if error.filename is None:
+                raise  # no file of the user's: a fault of this program
+            _report(f"{error.filename}: {error.strerror}")
+            raise typer.Exit(ExitCode.REFUSED) from error
+        except KeyboardInterrupt as error:
+            _report("interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
 
     return run
+
+
+def _report(text: str) -> None:
+    messages.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
+
+
+def _forget_output() -> None:
+    """Send what is still buffered for a closed pipe nowhere, so that its flush at the end does not fail."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load_run(run_file: Path, functions: list[str] | None) -> RunFile:

@@ -13,13 +13,13 @@ import typer
 from conflict.cli.common import (
     Engine,
     EngineOption,
-    ExitCode,
     JsonOption,
     console,
     progress_bars,
     refuse_overwriting,
     write_json,
 )
+from conflict.cli.exit_codes import ExitCode
 from conflict.cli.views.conformance import print_conformance
 from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json

@@ -17,6 +17,7 @@ import pyarrow.parquet as pq
 import typer
 
 from conflict.cli.common import messages, refuse_overwriting
+from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import CutFileError
@@ -78,7 +79,7 @@ def decode(
     )
     events = select_events([str(file) for file in files], selection, verify=verify_binlog_checksum)
     definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
-    with _cut_file_as_warning():
+    with _cut_file_as_exit_code():
         if form is not Format.TEXT:
             _write_rows(rows_of(events, definitions), form, result_file)
             return
@@ -92,14 +93,15 @@ def _seconds(moment: datetime) -> int:
 
 
 @contextmanager
-def _cut_file_as_warning() -> Iterator[None]:
-    """Warn of a file that ends inside an event, and show what comes before, as mysqlbinlog does."""
+def _cut_file_as_exit_code() -> Iterator[None]:
+    """Show what comes before the end of a file that ends inside an event, as mysqlbinlog does, and say so."""
     try:
         yield
     except CutFileError as error:
         if (error.position or 0) <= FIRST_POSITION:
             raise  # not even its first event is whole
         messages.print(f"[yellow]warning:[/yellow] {error}", soft_wrap=True)
+        raise typer.Exit(ExitCode.CUT_SHORT) from error
 
 
 def _write_rows(rows: Iterator[LoggedRow], form: Format, result_file: Path | None) -> None:

@@ -11,7 +11,8 @@ import typer
 from rich.markup import escape
 
 import conflict.pipeline
-from conflict.cli.common import ExitCode, RunFileArgument, console, load_run, messages, progress_bars
+from conflict.cli.common import RunFileArgument, console, load_run, messages, progress_bars
+from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.grid.manifest import MANIFEST
 from conflict.ingestion.plan import PLAN

@@ -15,7 +15,6 @@ import conflict.pipeline
 from conflict.cli.common import (
     Engine,
     EngineOption,
-    ExitCode,
     FunctionOption,
     PolicyOption,
     RunFileArgument,
@@ -23,6 +22,7 @@ from conflict.cli.common import (
     load_run,
     progress_bars,
 )
+from conflict.cli.exit_codes import ExitCode
 from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
 from conflict.grid.folder import Folder

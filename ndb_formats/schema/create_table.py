@@ -245,8 +245,7 @@ def _set_collation(words: Words, facts: dict[str, object], _: set[str]) -> None:
 
 def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
     if words.kind is TokenType.L_PAREN:
-        words.group()
-        facts["computed_default"] = True
+        facts.update(computed_default=True, expression=_text_of(words.group()))
         return
     negative = words.accept("-")
     words.accept("+")
@@ -266,7 +265,7 @@ def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
     elif null:
         value = None
     else:
-        facts["computed_default"] = True  # such as CURRENT_TIMESTAMP
+        facts.update(computed_default=True, expression="current_timestamp")  # by any of its names
         return
     facts["default"] = value
 
@@ -274,7 +273,18 @@ def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:
 def _set_generated(words: Words, facts: dict[str, object], _: set[str]) -> None:
     expression = words.group()
     expression.step()  # an empty expression is an error
-    facts.update(generated="virtual", depends_on=_identifiers(expression))
+    facts.update(generated="virtual", depends_on=_identifiers(expression), expression=_text_of(expression))
+
+
+def _text_of(words: Words) -> str:
+    """Return an expression as text, with names in small letters and quotes where it has them."""
+    quotes = {TokenType.STRING: "'{}'", TokenType.IDENTIFIER: "`{}`"}
+    return " ".join(
+        quotes[kind].format(word.replace("'", "''") if kind is TokenType.STRING else word.lower())
+        if kind in quotes
+        else word.lower()
+        for word, kind in words.words
+    )
 
 
 def _identifiers(words: Words) -> tuple[str, ...]:
@@ -304,6 +314,7 @@ _ATTRIBUTES: tuple[tuple[tuple[str, ...], _Action], ...] = (
         for now in ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
     ),
     (("AUTO_INCREMENT",), lambda words, facts, keys: facts.update(auto_increment=True)),
+    (("INVISIBLE",), lambda words, facts, keys: facts.update(invisible=True)),
     (("VIRTUAL",), lambda words, facts, keys: facts.update(generated="virtual")),
     (("STORED",), lambda words, facts, keys: facts.update(generated="stored")),
     (("PRIMARY", "KEY"), lambda words, facts, keys: keys.add("primary")),

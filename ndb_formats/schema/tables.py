@@ -44,6 +44,8 @@ class Column:
         auto_increment: Declared AUTO_INCREMENT.
         computed_default: Whether the declared default is not a constant, but an expression such as CURRENT_TIMESTAMP.
         on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
+        expression: The expression of a generated column or of a default, its words in lower case; None without one.
+        invisible: Declared INVISIBLE.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Column:
     auto_increment: bool = False
     computed_default: bool = False
     on_update: bool = False
+    expression: str | None = None
+    invisible: bool = False
 
     @property
     def must_be_given(self) -> bool:

@@ -1,0 +1,76 @@
+"""
+`ndb-conflict check-replica`: whether a replica's tables can take what a source logs, from both sides' CREATE TABLE.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import JsonOption, console, refuse_overwriting, write_json
+from conflict.cli.exit_codes import code_of_findings, exit_with
+from conflict.cli.views.findings import ReplicaReport, print_replica_report, replica_report_json
+from conflict.config.text_file import located, read_text
+from conflict.errors import ConfigurationError
+from ndb_formats.rules.images import Logging
+from ndb_formats.rules.replica.check import ReplicaSettings
+from ndb_formats.rules.replica.check import check_replica as findings_of
+from ndb_formats.rules.replica.conversions import parse_type_conversions
+from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
+from ndb_formats.rules.update_format import effective_format, parse_binlog_type
+from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["check_replica"]
+
+SchemaArgument = Annotated[Path, typer.Argument(help="CREATE TABLE statements.", exists=True, dir_okay=False)]
+
+
+def check_replica(
+    source: SchemaArgument,
+    replica: SchemaArgument,
+    row_image: Annotated[
+        str | None, typer.Option(help="binlog_row_image of the source: full, minimal or noblob; for tables not of NDB.")
+    ] = None,
+    binlog_type: Annotated[str | None, typer.Option(help="A binlog_type, by number or name; for NDB tables.")] = None,
+    type_conversions: Annotated[
+        str, typer.Option(help="replica_type_conversions of the replica, such as ALL_NON_LOSSY,ALL_UNSIGNED.")
+    ] = "",
+    database: Annotated[str, typer.Option(help="Database of tables that are not qualified.")] = "",
+    charset: Annotated[str, typer.Option(help="Character set of tables that declare none.")] = DEFAULT_CHARSET,
+    json_file: JsonOption = None,
+) -> None:
+    """
+    Check, table by table, whether changes of a source find their rows on a replica and give the same rows.
+
+    Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
+    """
+    refuse_overwriting(json_file, [source, replica])
+    settings = _settings(row_image, binlog_type, type_conversions)
+    schemas = [_schema(file, database, charset) for file in (source, replica)]
+    findings = findings_of(schemas[0], schemas[1], settings)
+    report = ReplicaReport(schemas[0], schemas[1], settings, findings)
+    print_replica_report(console, report)
+    write_json(json_file, replica_report_json(report))
+    exit_with(code_of_findings(findings))
+
+
+def _settings(row_image: str | None, binlog_type: str | None, conversions: str) -> ReplicaSettings:
+    """Return the settings; the one of the two formats that is given alone also rules tables without ENGINE."""
+    logging = Logging(
+        effective_format(parse_binlog_type(binlog_type)),
+        RowImageRule.FULL if row_image is None else parse_row_image(row_image),
+    )
+    of_ndb = binlog_type is not None and row_image is None
+    return ReplicaSettings(logging, parse_type_conversions(conversions), undeclared_is_ndb=of_ndb)
+
+
+def _schema(file: Path, database: str, charset: str) -> Schema:
+    with located(file):
+        schema = parse_schema(read_text(file), database=database, charset=charset)
+    if not schema.tables:
+        message = f"{file}: no CREATE TABLE statement; give what SHOW CREATE TABLE prints"
+        raise ConfigurationError(message)
+    return schema

@@ -1,0 +1,98 @@
+"""The exit codes of all commands: one table, and how a command ends."""
+
+import errno
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from conflict.cli import app as cli
+from conflict.cli.common import refusing_bad_input
+from conflict.cli.exit_codes import MEANINGS, ExitCode, code_of_findings
+from conflict.errors import ConfigurationError
+from ndb_formats.errors import CorruptError
+from ndb_formats.findings import Effect, Finding, Rule, Severity
+from tests.corpora import DEMO
+
+
+def finding(severity: Severity) -> Finding:
+    """Return a finding of a severity."""
+    return Finding(Rule("NDB-X001", severity, Effect.NOTHING, "", "", ""), "t", None, "", "")
+
+
+def test_every_code_has_a_meaning():
+    """The numbers are those that users' scripts know."""
+    assert [*MEANINGS] == [*ExitCode]
+    assert [*map(int, ExitCode)] == [0, 1, 2, 3, 4, 130]
+
+
+@pytest.mark.parametrize(
+    ("severities", "code"),
+    [
+        ((), ExitCode.DONE),
+        ((Severity.NOTE,), ExitCode.DONE),
+        ((Severity.NOTE, Severity.WARNING), ExitCode.WARNED),
+        ((Severity.ERROR, Severity.WARNING), ExitCode.CONTRADICTED),
+    ],
+)
+def test_findings(severities: tuple[Severity, ...], code: ExitCode):
+    """The worst finding counts."""
+    assert code_of_findings([finding(severity) for severity in severities]) is code
+
+
+def fail(error: BaseException) -> Callable[[], None]:
+    """Return a command that raises."""
+
+    def command() -> None:
+        raise error
+
+    return command
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ConfigurationError("bad"), ExitCode.REFUSED),
+        (CorruptError("bad"), ExitCode.REFUSED),
+        (PermissionError(errno.EACCES, "Permission denied", "x.sql"), ExitCode.REFUSED),
+        (BrokenPipeError(), ExitCode.CUT_SHORT),
+        (KeyboardInterrupt(), ExitCode.INTERRUPTED),
+    ],
+)
+def test_how_a_command_ends(error: BaseException, code: ExitCode):
+    """Bad input, closed pipes and interruptions have their codes."""
+    app = typer.Typer()
+    app.command()(refusing_bad_input(fail(error)))
+    assert CliRunner().invoke(app, []).exit_code == code
+
+
+@pytest.mark.parametrize("command", sorted(found.__name__.replace("_", "-") for found in cli.COMMANDS))
+def test_wrong_usage_is_refused(command: str):
+    """By every command: an option that does not exist, and arguments that are missing or do not exist."""
+    for arguments in ([command, "--no-such-option"], [command, "no/such/file"]):
+        assert CliRunner().invoke(cli.app, arguments).exit_code == ExitCode.REFUSED
+
+
+def test_a_cut_binlog_is_shown_and_said_to_be_cut(tmp_path: Path):
+    """`decode` prints what comes before the cut."""
+    cut = tmp_path / "cut.000001"
+    cut.write_bytes((DEMO / "A.binlog.000001").read_bytes()[:5000])
+    done = CliRunner().invoke(cli.app, ["decode", str(cut)])
+    assert done.exit_code == ExitCode.CUT_SHORT
+    assert "# at 4" in done.output
+    assert "warning:" in done.output
+
+
+def test_a_closed_pipe_leaves_no_traceback():
+    """As in ``ndb-conflict decode FILE | head -1``."""
+    command = f"{sys.executable} -m conflict decode -vv {DEMO / 'A.binlog.000001'} | head -1"
+    done = subprocess.run(
+        ["bash", "-c", f"{command}; echo ${{PIPESTATUS[0]}}"], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines()[-1] in ("0", str(int(ExitCode.CUT_SHORT)))
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
