@@ -32,7 +32,8 @@ def _choose(here, changes, work, keys, first_open):
     """
     List the marked rows that their own cluster changed from `first_open` on in `Work.moved`; return how many.
 
-    `keys` are the rows that pass TRACK decided on. `Work.earlier` links the own changes of each row, the last one first.
+    `keys` are the rows that pass TRACK decided on.
+    `Work.earlier` links the own changes of each row, the last one first.
     """
     notes, done = work.state.notes, work.state.done[here]
     for number in range(first_open, done):
