@@ -13,7 +13,7 @@ from conflict.conformance.column_differences import column_differences
 from conflict.conformance.recorded_values import plain_value, recorded_value
 from conflict.conformance.row_replay import Row, apply_change
 from ndb_formats.binlog_reader import read_events
-from ndb_formats.binlog_writer import EventEncoder
+from ndb_formats.writing.round_trip import EventEncoder
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.create_table import parse_schema
