@@ -48,9 +48,13 @@ __all__ = [
     "Relogged",
     "SetColumns",
     "changed_columns",
+    "default_payload",
+    "has_default",
+    "known_values",
     "relog",
     "relogged_columns",
     "set_columns",
+    "statement_operation",
 ]
 
 
@@ -144,7 +148,7 @@ def relogged_columns(
         logged_as: The format of the log.
         reads: Whether it is a read event.
     """
-    operation = _operation(table, source)
+    operation = statement_operation(table, source)
     written = SetColumns.known(()) if reads else set_columns(table, source, changed, logged_as)
     least, most = (logged_columns(table, operation, each, logging) for each in (written.certain, written.possible))
     if operation is Operation.WRITE_ROW and _may_be_update(table, logged_as):
@@ -160,7 +164,7 @@ def relogged_columns(
         basis = Basis.CHANGED_VALUES
     if least is None:
         return Relogged(None)
-    before, after = _available(table, source, operation)
+    before, after = known_values(table, source, operation)
     if lacking := tuple(sorted(set(least.before or ()) - before)):
         return Relogged(None, basis, Obstacle.OLD_VALUES, lacking)
     if lacking := tuple(sorted(set(least.after or ()) - after)):
@@ -174,7 +178,7 @@ def set_columns(
     """
     Return what an event shows of the columns that count as written; arguments as for `relogged_columns`.
     """
-    operation = _operation(table, source)
+    operation = statement_operation(table, source)
     after = frozenset(source.after or ())
     if operation is Operation.DELETE_ROW:
         return SetColumns.known(())
@@ -238,7 +242,7 @@ def relog(layout: RowLayout, logged: LoggedImages, event: EventColumns) -> Logge
     return LoggedImages(event.operation, before, after)
 
 
-def _operation(table: Table, source: EventColumns) -> Operation:
+def statement_operation(table: Table, source: EventColumns) -> Operation:
     """Return the operation of the statement: an NDB write that lacks a stored column is an update."""
     if source.operation is Operation.WRITE_ROW and is_ndb(table) and stored_columns(table) - set(source.after or ()):
         return Operation.UPDATE_ROW
@@ -251,7 +255,7 @@ def _may_be_update(table: Table, logged_as: LoggedAs) -> bool:
     return is_ndb(table) and bool(table.key_ordinals) and known is not None and known.as_write
 
 
-def _available(table: Table, source: EventColumns, operation: Operation) -> tuple[frozenset[int], frozenset[int]]:
+def known_values(table: Table, source: EventColumns, operation: Operation) -> tuple[frozenset[int], frozenset[int]]:
     """Return the ordinals of the columns whose old, and whose new, value an event has."""
     before, after = frozenset(source.before or ()), frozenset(source.after or ())
     if operation is not Operation.UPDATE_ROW:
@@ -299,14 +303,16 @@ def _not_defaults(table: Table, layout: RowLayout, after: RowImage) -> frozenset
     return frozenset(
         ordinal
         for ordinal, column, payload in columns
-        if not _has_default(column) or payload != _default_payload(layout, ordinal, column)
+        if not has_default(column) or payload != default_payload(layout, ordinal, column)
     )
 
 
-def _has_default(column: Column) -> bool:
+def has_default(column: Column) -> bool:
+    """Return whether a constant default is declared, or NULL is the default."""
     return column.default is not ABSENT or (column.nullable and not column.computed_default)
 
 
-def _default_payload(layout: RowLayout, ordinal: int, column: Column) -> bytes | None:
+def default_payload(layout: RowLayout, ordinal: int, column: Column) -> bytes | None:
+    """Return the bytes of a column's declared default; None is NULL."""
     value = default_value(column)
     return None if value is None else layout.codecs[ordinal].encode(value)
