@@ -9,7 +9,7 @@ byte in its own format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import BinaryIO
 
 import attrs
@@ -24,16 +24,16 @@ from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.rows_event import (
     ROWS_EVENTS,
     STATEMENT_END,
-    Operation,
     RowsEvent,
     decode_rows_event,
     encode_row,
     rows_event_type,
+    spare_bits,
 )
 from ndb_formats.events.table_map import decode_table_map
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.images import LoggedImages
+from ndb_formats.rules.images import LoggedImages, padding_is_set
 from ndb_formats.rules.relogging import changed_columns, relog
 from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rewriting_plans import Plans, TablePlan
@@ -180,7 +180,7 @@ class Rewriter:
             if columns != source:
                 logged = relog(plan.layout, logged, columns)
             if columns not in shapes:
-                shapes[columns] = _shape(kept, columns)
+                shapes[columns] = _shape(kept, columns, padding_is_set(plan.table, columns))
             shape = shapes[columns]
             self._packer.add(header, shape, encode_row(shape.type, logged.before, logged.after))
 
@@ -217,9 +217,8 @@ def _ends_transaction(event: Event) -> bool:
     )
 
 
-def _shape(source: RowsEvent, columns: EventColumns) -> RowsEvent:
+def _shape(source: RowsEvent, columns: EventColumns, padding: Sequence[bool]) -> RowsEvent:
     """Return a rows event with other columns and no images."""
-    spare = source.spare_columns[0]
     kind = source.type
     if columns.operation is not source.operation:
         kind = rows_event_type(columns.operation, 2 if kind in _VERSION_2 else 1)
@@ -229,7 +228,7 @@ def _shape(source: RowsEvent, columns: EventColumns) -> RowsEvent:
         before=columns.before,
         after=columns.after,
         type=kind,
-        spare_columns=(spare, spare if columns.operation is Operation.UPDATE_ROW else 0),
+        spare_columns=spare_bits(source.column_count, padding),
     )
 
 
