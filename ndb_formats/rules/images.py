@@ -161,8 +161,8 @@ def padding_is_set(table: Table, event: EventColumns) -> tuple[bool, ...]:
     Return, for each column bitmap of an event, whether its unused bits are 1.
 
     Nothing reads these bits; they show how the server made the bitmap. NDB sets all bits but in tables with virtual
-    columns, and in the before image of the minimal types; other engines set them if all columns are there. Under
-    noblob both values are recorded for images of all columns.
+    columns, and in the before image of the minimal types. Other engines set them if the statement reads or writes all
+    columns as a whole, which `minimal` and `noblob` images do not show; here all columns are taken for that.
     """
     present = [columns for columns in (event.before, event.after) if columns is not None]
     if not is_ndb(table):

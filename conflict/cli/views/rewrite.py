@@ -15,8 +15,12 @@ from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, Outcome
 __all__ = ["counts_json", "is_complete", "print_counts"]
 
 _CHANGED = {
-    Operation.WRITE_ROW: "columns that differ from their default: exact only if the statement gave just these",
-    Operation.UPDATE_ROW: "columns that changed value: exact only if the statement set just these",
+    Operation.WRITE_ROW: "columns that are not the default",
+    Operation.UPDATE_ROW: "columns that changed value",
+}
+_NOTES = {
+    Operation.WRITE_ROW: "an insert has the columns that differ from their default; the statement may have given more.",
+    Operation.UPDATE_ROW: "an update has the columns that changed value; the statement may have set more.",
 }
 
 
@@ -37,6 +41,9 @@ def print_counts(console: Console, counts: Counts) -> None:
             style=style,
         )
     console.print(table)
+    guessed = {outcome.operation for outcome in counts.rows if outcome.result == Basis.CHANGED_VALUES}
+    for operation in sorted(guessed):
+        console.print(f"The log does not show what its statements named: {_NOTES[operation]}", soft_wrap=True)
     rewritten = sum(rows for outcome, rows in counts.rows.items() if outcome.rewritten)
     kept = sum(counts.rows.values()) - rewritten
     console.print(f"{rewritten} row changes were rewritten, {kept} kept as they were logged.", soft_wrap=True)

@@ -57,7 +57,8 @@ def transaction_starts(path: Path) -> list[int]:
     return [event.position for event in read_events(path) if event.type in kinds]
 
 
-def _masked(event: Event, rows: RowsEvent) -> tuple[int, bytes]:
+def masked(event: Event, rows: RowsEvent) -> tuple[int, bytes]:
+    """Return type and body of a rows event without table id and transaction id."""
     extra = rows.extra and attrs.evolve(rows.extra, transaction_id=0 if rows.extra.transaction_id else None)
     bare = attrs.evolve(rows, table_id=0, extra_bytes=extra_row_info_block(extra or None))
     return event.header.type_code, encode_rows_event(bare)
@@ -97,7 +98,7 @@ def by_statement(source: Path, server: Path, target: int | str, scratch: Path) -
 def _events(path: Path, start: int, stop: int) -> Iterator[tuple[int, bytes]]:
     for event, table_map, rows in row_events(path):
         if start <= event.position < stop and table_map.full_name != "mysql.ndb_apply_status":
-            yield _masked(event, rows)
+            yield masked(event, rows)
 
 
 def unseen_columns(found: StatementEvents, schema: Schema) -> set[str]:
