@@ -20,7 +20,7 @@ import attrs
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EventType
 from ndb_formats.events.control_events import encode_rotate, encode_xid
 from ndb_formats.events.extra_row_info import ExtraRowInfo, extra_row_info_block
-from ndb_formats.events.gtid_event import GtidEvent, encode_previous_gtids
+from ndb_formats.events.gtid_event import GtidEvent, encode_gtid, encode_previous_gtids
 from ndb_formats.events.header import POST_HEADER_SIZES, EventHeader, FormatDescription
 from ndb_formats.events.query_event import SESSION, QueryEvent, encode_query
 from ndb_formats.events.row_image import RowLayout, layout_of
@@ -33,7 +33,7 @@ from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
-from ndb_formats.writing.transaction_buffer import TransactionBuffer
+from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
 
 __all__ = ["BinlogSettings", "BinlogWriter", "RowChange"]
 
@@ -309,10 +309,10 @@ class BinlogWriter:
             last_committed=self._transactions - 1,
             sequence_number=self._transactions,
             committed=self._moment,
-            length=0,
             server_version=settings.version_number,
         )
-        buffer.write_to(self._stream, (self._header(kind), gtid))
+        of_length = Gtid(self._header(kind), lambda length: encode_gtid(attrs.evolve(gtid, length=length)))
+        buffer.write_to(self._stream, of_length)
 
     def _header(self, kind: EventType, flags: int = 0) -> EventHeader:
         return EventHeader(self._moment // _MICROSECONDS, kind, self.settings.server_id, 0, 0, flags)

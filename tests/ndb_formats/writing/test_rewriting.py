@@ -1,5 +1,6 @@
 """Rewritten files: each comes back in its own format, and in others it has the events that the real server wrote."""
 
+import contextlib
 import io
 import json
 from collections import Counter
@@ -9,7 +10,7 @@ import pytest
 
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
-from ndb_formats.errors import CutFileError
+from ndb_formats.errors import CutFileError, FormatError
 from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.rows_event import Operation
@@ -21,7 +22,7 @@ from ndb_formats.writing.rewriting import Rewriter
 from ndb_formats.writing.rewriting_plans import NO_DEFINITION, OTHER_ENGINE, Plans, Target
 from tests.corpora import RECORDINGS as BUNDLED
 from tests.corpora import SHARED
-from tests.ndb_formats.recordings import RECORDINGS
+from tests.ndb_formats.recordings import BINLOGS, CORPUS, RECORDINGS, name_of
 from tests.ndb_formats.writing.relogged_files import (
     by_statement,
     rewritten,
@@ -131,6 +132,32 @@ def test_every_recording_comes_back_in_its_own_format():
         data, counts = rewritten(binlog, schema_of(case), setting, logged_as=setting)
         assert data == binlog.read_bytes(), case
         assert all(outcome.rewritten for outcome in counts.rows), case
+
+
+@pytest.mark.parametrize("path", BINLOGS, ids=name_of)
+def test_files_whose_tables_are_not_known_come_back(path: Path):
+    """Of all versions, with and without checksums; every event passes through."""
+    assert unchanged(path) == path.read_bytes()
+
+
+@pytest.mark.slow
+@pytest.mark.corpus(".")
+def test_every_file_of_the_corpus_comes_back():
+    """Relay logs too, and a damaged file up to its fault, without a transaction that is not complete."""
+    whole = 0
+    for path in CORPUS:
+        data, out = path.read_bytes(), unchanged(path)
+        assert data.startswith(out), path
+        whole += data == out
+    assert len(CORPUS) - whole < 20 < whole
+
+
+def unchanged(path: Path) -> bytes:
+    """Return a file rewritten without any definition, as far as it can be read."""
+    out = io.BytesIO()
+    with contextlib.suppress(FormatError):
+        Rewriter(out, Plans(target_of(7))).rewrite(read_events(path))
+    return out.getvalue()
 
 
 @pytest.mark.slow
