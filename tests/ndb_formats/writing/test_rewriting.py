@@ -15,6 +15,7 @@ from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import read_rows
+from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.relogging import Basis, Obstacle
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
@@ -255,4 +256,36 @@ def test_a_file_that_is_cut_short_gives_whole_transactions(cut: int, tmp_path: P
 def _rotate_size(case: Path) -> int:
     return next(
         event.header.size for event in read_events(case / "binlog.000001") if event.type is EventType.ROTATE_EVENT
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
+@pytest.mark.parametrize(("number", "equal"), [(8, 108), (9, 126)])
+def test_probes_have_the_columns_of_the_server(number: int, equal: int, tmp_path: Path):
+    """
+    The same statements with other values under each type: operations and columns of both clusters' own changes.
+
+    The other 18 are updates of three columns, one of which got the value that it had.
+    """
+    path, same, changes = tmp_path / "binlog", 0, 0
+    for source in sorted(SHARED.glob("conformance/conflict/*/probe_type7")):
+        schema = scenario_schema(source)
+        for side, server_id in (("A", 1), ("B", 2)):
+            binlog = source / f"{side}.binlog.000001"
+            path.write_bytes(rewritten(binlog, schema, number)[0])
+            recorded = source.parent / f"probe_type{number}" / binlog.name
+            mine, theirs = (own_columns(each, server_id) for each in (path, recorded))
+            differing = {columns for _, columns in (mine - theirs)}
+            assert differing <= {EventColumns(Operation.UPDATE_ROW, (0,), (1, 2))}
+            same, changes = same + (mine & theirs).total(), changes + theirs.total()
+    assert (same, changes) == (equal, 126)
+
+
+def own_columns(path: Path, server_id: int) -> Counter[tuple[str, EventColumns]]:
+    """Return the columns of a server's own changes, without those that conflict resolution made."""
+    return Counter(
+        (row.table, EventColumns(row.operation, *(None if i is None else i.present for i in (row.before, row.after))))
+        for row in read_rows(path)
+        if row.server_id == server_id and not row.table.upper().endswith("$EX") and not (row.extra and row.extra.flags)
     )
