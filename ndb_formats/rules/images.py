@@ -14,14 +14,32 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, stored_columns
-from ndb_formats.rules.row_image_rules import RowImageRule, image_columns
-from ndb_formats.rules.update_format import UpdateFormat, effective_format, is_ndb, key_change, ndb_columns
+from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
+from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, image_event, inserted_columns
+from ndb_formats.rules.update_format import (
+    UpdateFormat,
+    effective_format,
+    is_ndb,
+    key_change,
+    ndb_columns,
+    ndb_event,
+    stored_marks,
+)
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, Absent, Value
 
-__all__ = ["Images", "LoggedImages", "Logging", "Row", "images"]
+__all__ = [
+    "Images",
+    "LoggedImages",
+    "Logging",
+    "Row",
+    "image_of",
+    "images",
+    "logged_columns",
+    "marked_columns",
+    "padding_is_set",
+]
 
 # A row: an image with all columns, or values by ordinal.
 Row = RowImage | Mapping[int, Value]
@@ -101,10 +119,59 @@ def images(
     else:
         columns, rule = _other_events(table, *rows, written, logging.row_image), _BY_ROW_IMAGE
     events = tuple(
-        LoggedImages(event.operation, _image(layout, rows[0], event.before), _image(layout, rows[1], event.after))
+        LoggedImages(event.operation, image_of(layout, rows[0], event.before), image_of(layout, rows[1], event.after))
         for event in columns
     )
     return Images(events, *rule)
+
+
+def marked_columns(table: Table, operation: Operation, written: Collection[int]) -> frozenset[int]:
+    """
+    Return the ordinals of the columns that count as written by a statement.
+
+    Args:
+        table: The table.
+        operation: The operation of the statement.
+        written: Ordinals of the columns that the statement names (insert) or sets (update).
+    """
+    if is_ndb(table):
+        return stored_marks(table, written) if operation is Operation.UPDATE_ROW else stored_columns(table)
+    return inserted_columns(table, written) if operation is Operation.WRITE_ROW else updated_columns(table, written)
+
+
+def logged_columns(table: Table, operation: Operation, marked: frozenset[int], logging: Logging) -> EventColumns | None:
+    """
+    Return the columns of the event of a change, under the setting that applies to the table; None if it is not logged.
+
+    A change of the primary key under NDB is a delete and an insert.
+
+    Args:
+        table: The table.
+        operation: The operation of the statement.
+        marked: Ordinals of the columns that count as written (see `marked_columns`).
+        logging: The server's settings.
+    """
+    if is_ndb(table):
+        return ndb_event(logging.update_format, table, operation, marked)
+    return image_event(logging.row_image, table, operation, marked)
+
+
+def padding_is_set(table: Table, event: EventColumns) -> tuple[bool, ...]:
+    """
+    Return, for each column bitmap of an event, whether its unused bits are 1.
+
+    Nothing reads these bits; they show how the server made the bitmap. NDB sets all bits but in tables with virtual
+    columns, and in the before image of the minimal types. Other engines set them if the statement reads or writes all
+    columns as a whole, which `minimal` and `noblob` images do not show; here all columns are taken for that.
+    """
+    present = [columns for columns in (event.before, event.after) if columns is not None]
+    if not is_ndb(table):
+        return tuple(len(columns) == len(table.columns) for columns in present)
+    if len(stored_columns(table)) < len(table.columns):
+        return (False,) * len(present)
+    key = ordered(table.key_ordinals)
+    minimal = event.operation is Operation.UPDATE_ROW and event.before == key != () and event.after != key
+    return (not minimal, True)[: len(present)]
 
 
 _Payloads = Mapping[int, bytes | None]
@@ -118,7 +185,18 @@ def _encoded(layout: RowLayout, row: Row | None) -> _Payloads | None:
     return {ordinal: None if value is None else layout.codecs[ordinal].encode(value) for ordinal, value in row.items()}
 
 
-def _image(layout: RowLayout, row: _Payloads | None, present: tuple[int, ...] | None) -> RowImage | None:
+def image_of(layout: RowLayout, row: _Payloads | None, present: tuple[int, ...] | None) -> RowImage | None:
+    """
+    Return the image of a row with some of its columns; None if `present` is.
+
+    Args:
+        layout: The layout of the table's rows.
+        row: The bytes of the row's columns by ordinal; None is NULL.
+        present: Ordinals of the columns of the image, ascending.
+
+    Raises:
+        SchemaError: The row lacks one of them.
+    """
     if present is None:
         return None
     payloads = [_payload(layout, row or {}, ordinal) for ordinal in present]

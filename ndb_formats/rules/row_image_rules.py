@@ -28,7 +28,15 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, updated_columns
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["RowImageRule", "image_columns", "inserted_columns", "parse_row_image", "primary_key_equivalent"]
+__all__ = [
+    "RowImageRule",
+    "image_columns",
+    "image_event",
+    "inserted_columns",
+    "is_left_out_of_noblob",
+    "parse_row_image",
+    "primary_key_equivalent",
+]
 
 # JSON, GEOMETRY and VECTOR are no blobs to the server and stay in noblob images (recorded in `blobs`).
 _BLOBS = frozenset({"tinyblob", "blob", "mediumblob", "longblob", "tinytext", "text", "mediumtext", "longtext"})
@@ -100,15 +108,29 @@ def image_columns(
         operation: The operation of the statement; WRITE_ROW is an insert.
         written: Ordinals of the columns that the statement names (insert, see `inserted_columns`) or sets (update).
     """
+    marked = inserted_columns(table, written) if operation is Operation.WRITE_ROW else updated_columns(table, written)
+    return image_event(rule, table, operation, marked)
+
+
+def image_event(rule: RowImageRule, table: Table, operation: Operation, marked: frozenset[int]) -> EventColumns:
+    """
+    Return the columns of the event of a change.
+
+    Args:
+        rule: The value of ``binlog_row_image``.
+        table: The table, of any engine but NDB.
+        operation: The operation of the statement.
+        marked: Ordinals of all columns that get a value: those of `inserted_columns` or `updated_columns`.
+    """
     logged = _LOGGED[rule]
-    before, after = None, None
-    if operation is not Operation.WRITE_ROW:
-        before = logged(table, primary_key_equivalent(table))
-    if operation is Operation.WRITE_ROW:
-        after = logged(table, inserted_columns(table, written))
-    elif operation is Operation.UPDATE_ROW:
-        after = logged(table, updated_columns(table, written))
+    before = None if operation is Operation.WRITE_ROW else logged(table, primary_key_equivalent(table))
+    after = None if operation is Operation.DELETE_ROW else logged(table, marked)
     return EventColumns(operation, before, after)
+
+
+def is_left_out_of_noblob(column: Column) -> bool:
+    """Return whether noblob images leave a column out unless it is needed."""
+    return column.type in _BLOBS
 
 
 # The columns of an image by rule, if `needed` are those that it has under MINIMAL.
@@ -116,6 +138,6 @@ _LOGGED: dict[RowImageRule, Callable[[Table, frozenset[int]], tuple[int, ...]]] 
     RowImageRule.FULL: lambda table, needed: tuple(range(len(table.columns))),
     RowImageRule.MINIMAL: lambda table, needed: ordered(needed),
     RowImageRule.NOBLOB: lambda table, needed: ordered(
-        needed.union(ordinal for ordinal, column in enumerate(table.columns) if column.type not in _BLOBS)
+        needed.union(ordinal for ordinal, column in enumerate(table.columns) if not is_left_out_of_noblob(column))
     ),
 }

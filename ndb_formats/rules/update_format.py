@@ -27,12 +27,15 @@ __all__ = [
     "BinlogType",
     "ServerOptions",
     "UpdateFormat",
+    "changing_key_columns",
     "effective_format",
     "is_ndb",
     "key_change",
     "ndb_columns",
+    "ndb_event",
     "parse_binlog_type",
     "server_options",
+    "stored_marks",
     "switch",
 ]
 
@@ -210,6 +213,21 @@ def ndb_columns(
         written: Ordinals of the columns that an update sets, even to the same value. An update that changes the key
             is a `key_change`; one that changes it to an equal key (``'abc'`` to ``'ABC'``) writes all columns.
     """
+    return ndb_event(update_format, table, operation, stored_marks(table, written))
+
+
+def ndb_event(
+    update_format: UpdateFormat, table: Table, operation: Operation, marked: Collection[int]
+) -> EventColumns | None:
+    """
+    Return the columns of the event of a change; None if it is not logged.
+
+    Args:
+        update_format: How the table is logged.
+        table: The table.
+        operation: The operation of the statement.
+        marked: Ordinals of the columns that NDB considers written by an update (see `stored_marks`).
+    """
     if not update_format.logged:
         return None
     stored, key = stored_columns(table), frozenset(table.key_ordinals)
@@ -217,7 +235,7 @@ def ndb_columns(
         return EventColumns(operation, None, ordered(stored))
     if operation is Operation.DELETE_ROW:
         return EventColumns(operation, ordered(key if key and update_format.updated_only else stored), None)
-    marked = _marked(table, written)
+    marked = frozenset(marked)
     full = frozenset(ordinal for ordinal in stored if ordinal in marked or not table.columns[ordinal].is_blob)
     if not key:
         # The hidden key is in no image, so the replica finds the row by all its other columns.
@@ -226,8 +244,7 @@ def ndb_columns(
     if update_format.as_write:
         return EventColumns(Operation.WRITE_ROW, None, ordered(columns))
     if update_format.minimal:
-        fixed = {ordinal for ordinal in key if not _compares_by_collation(table.columns[ordinal])}
-        return EventColumns(operation, ordered(key), ordered(columns - fixed))
+        return EventColumns(operation, ordered(key), ordered(columns - (key - changing_key_columns(table))))
     return EventColumns(operation, ordered(columns), ordered(columns))
 
 
@@ -237,9 +254,9 @@ def key_change(update_format: UpdateFormat, table: Table) -> tuple[EventColumns,
     return tuple(event for event in events if event is not None)
 
 
-def _marked(table: Table, written: Collection[int]) -> frozenset[int]:
+def stored_marks(table: Table, written: Collection[int]) -> frozenset[int]:
     """
-    Return the stored columns that NDB considers written.
+    Return the ordinals of the stored columns that NDB considers written by an update that sets the columns `written`.
 
     NDB numbers columns without the virtual ones. If no written column comes after the first virtual one, the server
     passes its own bitmap to NDB, where the bit of that virtual column belongs to the next stored column (recorded in
@@ -252,6 +269,11 @@ def _marked(table: Table, written: Collection[int]) -> frozenset[int]:
         # NDB logs a blob only with a new value, and the bit alone gives it none.
         updated |= frozenset() if table.columns[following].is_blob else {following}
     return updated & stored
+
+
+def changing_key_columns(table: Table) -> frozenset[int]:
+    """Return the ordinals of the key columns that an update can change to an equal value with other bytes."""
+    return frozenset(ordinal for ordinal in table.key_ordinals if _compares_by_collation(table.columns[ordinal]))
 
 
 def _compares_by_collation(column: Column) -> bool:

@@ -46,6 +46,7 @@ class Column:
         on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
         expression: The expression of a generated column or of a default, its words in lower case; None without one.
         invisible: Declared INVISIBLE.
+        geometry: Declared kind of a ``geometry`` column in lower case, such as ``point``; empty for other types.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Column:
     on_update: bool = False
     expression: str | None = None
     invisible: bool = False
+    geometry: str = ""
 
     @property
     def must_be_given(self) -> bool:
@@ -101,6 +103,8 @@ class Table:
         primary_key: Names of the primary key columns, in key order; empty if there is none.
         unique_keys: Names of the columns of each other unique key.
         engine: Declared storage engine in upper case, or None.
+        primary_key_prefixes: Per primary key column, the declared length of its prefix in characters, 0 for the whole
+            column; empty if all are whole.
     """
 
     database: str
@@ -109,6 +113,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     unique_keys: tuple[tuple[str, ...], ...] = ()
     engine: str | None = None
+    primary_key_prefixes: tuple[int, ...] = ()
 
     @property
     def full_name(self) -> str:
