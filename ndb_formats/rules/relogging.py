@@ -40,7 +40,20 @@ from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["Basis", "Obstacle", "Relogged", "SetColumns", "changed_columns", "relog", "relogged_columns", "set_columns"]
+__all__ = [
+    "Basis",
+    "Obstacle",
+    "Relogged",
+    "SetColumns",
+    "changed_columns",
+    "default_payload",
+    "has_default",
+    "known_values",
+    "relog",
+    "relogged_columns",
+    "set_columns",
+    "statement_operation",
+]
 
 
 class Basis(StrEnum):
@@ -111,7 +124,7 @@ def relogged_columns(
         logging: The other settings.
         reads: Whether it is a read event.
     """
-    operation = _operation(table, source)
+    operation = statement_operation(table, source)
     written = SetColumns.known(()) if reads else set_columns(table, source, changed)
     least, most = (logged_columns(table, operation, each, logging) for each in (written.certain, written.possible))
     basis = Basis.EXACT
@@ -123,7 +136,7 @@ def relogged_columns(
         basis = Basis.CHANGED_VALUES
     if least is None:
         return Relogged(None)
-    before, after = _available(table, source, operation)
+    before, after = known_values(table, source, operation)
     if lacking := tuple(sorted(set(least.before or ()) - before)):
         return Relogged(None, basis, Obstacle.OLD_VALUES, lacking)
     if lacking := tuple(sorted(set(least.after or ()) - after)):
@@ -140,7 +153,7 @@ def set_columns(table: Table, source: EventColumns, changed: frozenset[int]) -> 
         source: The columns of the event as logged.
         changed: As for `relogged_columns`.
     """
-    operation = _operation(table, source)
+    operation = statement_operation(table, source)
     if operation is Operation.DELETE_ROW:
         return SetColumns.known(())
     if is_ndb(table):
@@ -194,14 +207,14 @@ def relog(layout: RowLayout, logged: LoggedImages, event: EventColumns) -> Logge
     return LoggedImages(event.operation, before, after)
 
 
-def _operation(table: Table, source: EventColumns) -> Operation:
+def statement_operation(table: Table, source: EventColumns) -> Operation:
     """Return the operation of the statement: an NDB write that lacks a stored column is an update."""
     if source.operation is Operation.WRITE_ROW and is_ndb(table) and stored_columns(table) - set(source.after or ()):
         return Operation.UPDATE_ROW
     return source.operation
 
 
-def _available(table: Table, source: EventColumns, operation: Operation) -> tuple[frozenset[int], frozenset[int]]:
+def known_values(table: Table, source: EventColumns, operation: Operation) -> tuple[frozenset[int], frozenset[int]]:
     """Return the ordinals of the columns whose old, and whose new, value an event has."""
     before, after = frozenset(source.before or ()), frozenset(source.after or ())
     if operation is not Operation.UPDATE_ROW:
@@ -249,14 +262,16 @@ def _not_defaults(table: Table, layout: RowLayout, after: RowImage) -> frozenset
     return frozenset(
         ordinal
         for ordinal, column, payload in columns
-        if not _has_default(column) or payload != _default_payload(layout, ordinal, column)
+        if not has_default(column) or payload != default_payload(layout, ordinal, column)
     )
 
 
-def _has_default(column: Column) -> bool:
+def has_default(column: Column) -> bool:
+    """Return whether a constant default is declared, or NULL is the default."""
     return column.default is not ABSENT or (column.nullable and not column.computed_default)
 
 
-def _default_payload(layout: RowLayout, ordinal: int, column: Column) -> bytes | None:
+def default_payload(layout: RowLayout, ordinal: int, column: Column) -> bytes | None:
+    """Return the bytes of a column's declared default; None is NULL."""
     value = default_value(column)
     return None if value is None else layout.codecs[ordinal].encode(value)
