@@ -191,9 +191,7 @@ class _FileSizer:
             FormatError: A row of it cannot be read; those before it are added.
         """
         joins, heads = np.zeros(len(chunk.types), np.bool_), np.zeros(len(chunk.types), np.int64)
-        join_events(
-            chunk.data, chunk.types, chunk.starts, chunk.ends, chunk.server_ids, chunk.trailer, joins, heads
-        )
+        join_events(chunk.data, chunk.types, chunk.starts, chunk.ends, chunk.server_ids, chunk.trailer, joins, heads)
         if len(joins) and self._last is not None and self._last == _join_key(chunk, 0):
             joins[0] = True
         for count, fault in self._walk.blocks(chunk):
@@ -243,14 +241,13 @@ class _FileSizer:
         shape, table = self._plan.defined(int(self._walk.rows.batches[row]))
         cells = self._walk.cells[int(self._walk.rows.first_cells[row]) :]
         columns = [table.columns[ordinal] for ordinal in table.key_ordinals]
+        before, after = shape.before or (), shape.after or ()
+        old = {ordinal: cells[place] for place, ordinal in enumerate(before)}
+        new = {ordinal: cells[len(before) + place] for place, ordinal in enumerate(after)}
         keys = []
-        for start, present in ((0, shape.before or ()), (len(shape.before or ()), shape.after or ())):
-            payloads: list[bytes | None] = []
-            for ordinal in table.key_ordinals:
-                # What the after image lacks did not change.
-                at = cells[start + present.index(ordinal) if ordinal in present else (shape.before or ()).index(ordinal)]
-                payloads.append(None if at == NULL_CELL else _payload(chunk, shape.layout.codecs[ordinal], int(at)))
-            keys.append(key_of(columns, payloads))
+        for image in (old, old | new):  # what the after image lacks did not change
+            payloads = (_payload(chunk, shape.layout.codecs[each], int(image[each])) for each in table.key_ordinals)
+            keys.append(key_of(columns, list(payloads)))
         return KeyChange.SPELLING if keys[0] == keys[1] else KeyChange.KEY
 
     def _account(self, chunk: EventChunk) -> None:
@@ -268,7 +265,9 @@ class _FileSizer:
                 sizer.add_map_name(decode_table_map(chunk.body(done)))
 
 
-def _payload(chunk: EventChunk, codec: Codec, at: int) -> bytes:
+def _payload(chunk: EventChunk, codec: Codec, at: int) -> bytes | None:
+    if at == NULL_CELL:
+        return None
     start = chunk.base + at
     most = codec.width + (int.from_bytes(chunk.data[start : start + codec.width], "little") if codec.prefixed else 0)
     return codec.take(Cursor(chunk.data[start : start + most].tobytes()))

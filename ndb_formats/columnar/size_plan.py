@@ -14,7 +14,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernels.size_layout import DIFF_TWIN, NO_TWIN, ShapeMode, SizedShape
+from ndb_formats.columnar.kernels.size_layout import DIFF_TWIN, NO_TWIN, Outcome, ShapeMode, SizedShape
 from ndb_formats.columnar.kernels.sizes import mask_hash
 from ndb_formats.columnar.size_tables import CHANGES, SizedTable, SizedTables
 from ndb_formats.columnar.tables import BatchShape, Growing
@@ -69,7 +69,7 @@ class SizePlan:
         self._set_bounds = Growing(None, np.int64)
         self._set_bounds.add(0)
         self._sets, self._set_columns = Growing(4, np.int64), Growing(None, np.int64)
-        self._outcomes, self._events = Growing(_BOUNDS * len(FORMATS) * 3, np.int64), Growing(4, np.int64)
+        self._outcomes, self._events = Growing(_BOUNDS * len(FORMATS) * len(Outcome), np.int64), Growing(4, np.int64)
         self._groups: dict[tuple[object, ...], int] = {}
         self._group_rows = Growing(2, np.int64)
 
@@ -91,7 +91,7 @@ class SizePlan:
     @property
     def variant_arrays(self) -> tuple[npt.NDArray[Any], ...]:
         """The argument `variants` of `size_rows`."""
-        outcomes = self._outcomes.array.reshape(-1, _BOUNDS, len(FORMATS), 3)
+        outcomes = self._outcomes.array.reshape(-1, _BOUNDS, len(FORMATS), len(Outcome))
         return (
             self._hashed,
             self._keys.array,
@@ -120,7 +120,8 @@ class SizePlan:
         columns = EventColumns(shape.operation, shape.before, shape.after)
         operation = shape.operation if definition is None else statement_operation(definition, columns)
         self._shapes.append(_Shape(shape, sized, definition, columns, operation))
-        key, spelled = (), frozenset[int]()
+        key: tuple[int, ...] = ()
+        spelled: frozenset[int] = frozenset()
         if definition is not None:
             key, spelled = definition.key_ordinals, changing_key_columns(definition)
         count = len(shape.layout.codecs)
@@ -153,57 +154,57 @@ class SizePlan:
             mask: Its changed columns, bit n of word w for column 64w + n.
         """
         shape = self._shapes[number]
-        words = -(-len(shape.source.layout.codecs) // _WORD)
-        changed = frozenset(
-            ordinal
-            for ordinal in range(len(shape.source.layout.codecs))
-            if int(mask[ordinal // _WORD]) >> ordinal % _WORD & 1
-        )
-        key, reads = KEY_CHANGES[state >> 1], bool(state & 1)
-        written = _written(shape, changed, reads=reads)
+        width = len(shape.source.layout.codecs)
+        changed = frozenset(each for each in range(width) if int(mask[each // _WORD]) >> each % _WORD & 1)
+        key, unchanged = KEY_CHANGES[state >> 1], _is_unchanged(shape, changed)
         sets: dict[tuple[int, tuple[int, ...]], int] = {}
-        outcomes = [
-            self._outcome(shape, form, bound, key, _is_unchanged(shape, changed), sets)
-            for bound in (written.certain, written.possible)
-            for form in FORMATS
-        ]
-        hidden = written.certain != written.possible
-        masks_at = self._masks.add(*mask[:words].tolist())
-        variant = self._keys.add([number, state, masks_at, hidden, hidden and not written.compared])
-        self._outcomes.add([part for outcome in outcomes for part in outcome])
+        outcomes = np.zeros((_BOUNDS, len(FORMATS), len(Outcome)), np.int64)
+        uncompared = False
+        for place, form in enumerate(FORMATS):
+            written = _written(shape, changed, form, reads=bool(state & 1))
+            bounds = [
+                _events(shape, form, marked, key, unchanged=unchanged) for marked in (written.certain, written.possible)
+            ]
+            hidden = bounds[0] != bounds[1]
+            uncompared |= hidden and not written.compared
+            # A statement of another engine sets the same columns in all its rows. NDB puts the rows of several
+            # statements side by side: at most, those whose changed columns differ are in events of their own.
+            apart = bounds[0] if hidden and form.of_ndb and shape.definition and is_ndb(shape.definition) else None
+            for bound, events in enumerate(bounds):
+                lacking = any(_lacks(shape, event, form) for event in events)
+                first = self._add_events(shape, events, form, sets, apart if bound else None)
+                outcomes[bound, place] = first, len(events), lacking, hidden
+        masks_at = self._masks.add(*mask[: -(-width // _WORD)].tolist())
+        any_hidden = bool(outcomes[..., Outcome.HIDDEN].any())
+        variant = self._keys.add([number, state, masks_at, any_hidden, uncompared])
+        self._outcomes.add(outcomes.ravel().tolist())
         for image, columns in sets:
             self._add_set(shape, image, columns)
         self._set_bounds.add(self._sets.count)
         self._hash(variant)
 
-    def _outcome(
+    def _add_events(
         self,
         shape: _Shape,
+        events: tuple[EventColumns, ...],
         form: Format,
-        marked: frozenset[int],
-        key: KeyChange,
-        unchanged: bool,  # noqa: FBT001 - handed on
         sets: dict[tuple[int, tuple[int, ...]], int],
-    ) -> tuple[int, int, int]:
-        """Add the events of a variant in one format; return the first, how many, and whether columns are lacking."""
-        events: tuple[EventColumns, ...] = (shape.columns,)
-        if shape.definition is not None:
-            events = change_columns(
-                form.rule, shape.definition, shape.operation, marked, key=key, unchanged=unchanged
-            )
+        apart: tuple[EventColumns, ...] | None,
+    ) -> int:
+        """Add the events of a variant in one format, and the sets of columns that they need; return the first."""
         first = self._events.count
         for event in events:
-            group = self._group(shape, event)
             places = [
                 -1 if columns is None else sets.setdefault((image, columns), len(sets))
                 for image, columns in ((_OLD, event.before), (_NEW, event.after))
             ]
-            self._events.add([group, *places, 0 if form.of_ndb else _partial_size(shape, event)])
-        return first, len(events), any(_lacks(shape, event, form) for event in events)
+            mask = 0 if form.of_ndb else _diff_mask_size(shape, event)
+            self._events.add([self._group(shape, event, apart), *places, mask])
+        return first
 
-    def _group(self, shape: _Shape, event: EventColumns) -> int:
+    def _group(self, shape: _Shape, event: EventColumns, apart: tuple[EventColumns, ...] | None) -> int:
         """Return the number of the events that rows of one table, operation and columns share."""
-        identity = (shape.sized.number, event.operation, event.before, event.after)
+        identity = (shape.sized.number, event, apart)
         if identity not in self._groups:
             bitmaps = sum(columns is not None for columns in (event.before, event.after))
             head = rows_head_size(len(shape.source.layout.codecs), bitmaps)
@@ -260,14 +261,28 @@ def _mode(definition: Table | None, columns: EventColumns, operation: Operation)
         return ShapeMode.NOTHING
     if columns.before is not None:
         return ShapeMode.UPDATE
-    return ShapeMode.NOTHING if is_ndb(definition) or operation is Operation.UPDATE_ROW else ShapeMode.INSERT
+    return ShapeMode.NOTHING if operation is Operation.UPDATE_ROW else ShapeMode.INSERT
 
 
-def _written(shape: _Shape, changed: frozenset[int], *, reads: bool) -> SetColumns:
+def _written(shape: _Shape, changed: frozenset[int], form: Format, *, reads: bool) -> SetColumns:
     """Return the columns that the statement set; a read event has set none."""
-    if shape.definition is None or reads:
+    table, columns = shape.definition, shape.columns
+    if table is None or reads:
         return SetColumns.known(())
-    return set_columns(shape.definition, shape.columns, changed)
+    if is_ndb(table) and not form.of_ndb and shape.operation is Operation.WRITE_ROW:
+        # NDB logs all stored columns of an insert, which does not tell those that it names.
+        every = tuple(range(len(table.columns)))
+        table, columns = attrs.evolve(table, engine=None), EventColumns(shape.operation, None, every)
+    return set_columns(table, columns, changed)
+
+
+def _events(
+    shape: _Shape, form: Format, marked: frozenset[int], key: KeyChange, *, unchanged: bool
+) -> tuple[EventColumns, ...]:
+    """Return the columns of the events of a row in one format."""
+    if shape.definition is None:
+        return (shape.columns,)
+    return change_columns(form.rule, shape.definition, shape.operation, marked, key=key, unchanged=unchanged)
 
 
 def _is_unchanged(shape: _Shape, changed: frozenset[int]) -> bool:
@@ -285,7 +300,7 @@ def _known(shape: _Shape) -> tuple[frozenset[int], frozenset[int]]:
     return before, after
 
 
-def _partial_size(shape: _Shape, event: EventColumns) -> int:
+def _diff_mask_size(shape: _Shape, event: EventColumns) -> int:
     """Return the bytes per row that say which JSON columns are diffs, in an event for partial updates."""
     if event.operation is not Operation.UPDATE_ROW:
         return 0

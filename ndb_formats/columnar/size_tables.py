@@ -79,9 +79,7 @@ class SizedTables:
             self._numbers[identity] = len(self.found)
             definition = self._definition(table_map, in_epoch=in_epoch)
             first, sizes = self._add_defaults(layout, definition)
-            self.found.append(
-                SizedTable(len(self.found), table_map.full_name, layout.names, definition, first, sizes)
-            )
+            self.found.append(SizedTable(len(self.found), table_map.full_name, layout.names, definition, first, sizes))
         return self.found[self._numbers[identity]]
 
     def _definition(self, table_map: TableMap, *, in_epoch: bool) -> Table | None:
@@ -109,4 +107,3 @@ class SizedTables:
             self.defaults.add((self.default_bytes.add(payload), len(payload)))
             sizes.append(len(codec.put(payload)))
         return first, tuple(sizes)
-

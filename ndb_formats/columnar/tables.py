@@ -129,7 +129,7 @@ class Growing:
         self._array = np.empty((16, *(() if width is None else (width,))), kind)
         self.count = 0
 
-    def add(self, *rows: Sequence[int] | bytes) -> int:
+    def add(self, *rows: Sequence[int] | bytes | int) -> int:
         """Append rows, or numbers, and return the index of the first."""
         start = self.count
         for row in rows:

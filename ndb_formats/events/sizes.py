@@ -49,10 +49,7 @@ def bitmap_size(columns: int) -> int:
 
 def image_size(image: RowImage) -> int:
     """Return the bytes of an image in a rows event."""
-    codecs = (
-        DIFF_CODEC if ordinal in image.partial else image.layout.codecs[ordinal]
-        for ordinal in image.present
-    )
+    codecs = (DIFF_CODEC if ordinal in image.partial else image.layout.codecs[ordinal] for ordinal in image.present)
     values = (
         (codec.width if codec.prefixed else 0) + len(payload)
         for codec, payload in zip(codecs, image.payloads, strict=True)

@@ -7,7 +7,16 @@ from __future__ import annotations
 from enum import IntEnum
 
 __all__ = [
-    "DIFF_TWIN", "NO_DEFAULT", "NO_TWIN", "NULL_DEFAULT", "ShapeMode", "SizeState", "SizeStop", "SizedShape"]
+    "DIFF_TWIN",
+    "NO_DEFAULT",
+    "NO_TWIN",
+    "NULL_DEFAULT",
+    "Outcome",
+    "ShapeMode",
+    "SizeState",
+    "SizeStop",
+    "SizedShape",
+]
 
 # In place of the length of a column's default.
 NO_DEFAULT, NULL_DEFAULT = -1, -2
@@ -37,6 +46,15 @@ class ShapeMode(IntEnum):
     NOTHING = 0  # not looked for
     INSERT = 1  # those that differ from their default
     UPDATE = 2  # those that differ from the before image
+
+
+class Outcome(IntEnum):
+    """What is known of a variant in one format and bound."""
+
+    FIRST_EVENT = 0
+    EVENTS = 1
+    LACKING = 2  # whether the log lacks values that the format logs
+    HIDDEN = 3  # whether the two bounds have other columns
 
 
 class SizedShape(IntEnum):

@@ -21,10 +21,11 @@ from ndb_formats.columnar.kernels.size_layout import (
     DIFF_TWIN,
     NO_DEFAULT,
     NULL_DEFAULT,
+    Outcome,
     ShapeMode,
-    SizeStop,
-    SizeState,
     SizedShape,
+    SizeState,
+    SizeStop,
 )
 from ndb_formats.columnar.kernels.words import little_endian, load16, load64
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
@@ -36,6 +37,7 @@ FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROW
 FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
 PARTIAL, TABLE_MAP = int(EventType.PARTIAL_UPDATE_ROWS_EVENT), int(EventType.TABLE_MAP_EVENT)
 CELLS_AT, BEFORE, AFTER, COLUMNS, FIRST_COLUMN, KIND, MASKS_AT, MODE, NDB = (int(part) for part in SizedShape)
+FIRST_EVENT, EVENTS, LACKING, HIDDEN = (int(part) for part in Outcome)
 ROW, KEY_CHANGE, VARIANT = (int(part) for part in SizeState)
 END, NEW_VARIANT, COMPARE_KEYS = (int(stop) for stop in SizeStop)
 INSERT, UPDATE = int(ShapeMode.INSERT), int(ShapeMode.UPDATE)
@@ -44,7 +46,6 @@ STATEMENT_END, READ_FLAG = 1, 4
 TABLE_HEAD = 8  # table id and flags
 NO_GROUP, ANY_GROUP = -1, -2
 LEAST = 0  # the bound
-HIDDEN = 3  # of a variant: whether the log hides which columns were set
 OLD = 0  # the image that a set of columns is of
 
 
@@ -70,14 +71,14 @@ def join_events(data, types, starts, ends, servers, trailer, joins, heads):
         heads: Filled in: bytes of header, checksum and post-header of a rows event.
     """
     previous = -1
-    previous_extra = 0
+    previous_extra = np.int64(0)
     for event in range(len(types)):
         joins[event] = False
         code, start = types[event], starts[event]
         if not _is_rows(code):
             previous = -1
             continue
-        extra = 0
+        extra = np.int64(0)
         if code >= FIRST_V2 and ends[event] - start >= TABLE_HEAD + 2:
             extra = np.int64(load16(data, start + TABLE_HEAD))
         heads[event] = HEADER + trailer + TABLE_HEAD + extra
@@ -283,7 +284,7 @@ def size_rows(data, base, trailer, events_of_chunk, rows, cells, most, shapes, v
                 twin = specs[spec + before + number, 3]
                 if twin >= 0:
                     other = cells[np.uint64(cell + twin)]
-                    if at == NULL_CELL or other == NULL_CELL:
+                    if NULL_CELL in (at, other):
                         differs = at != other
                     elif size != old[column]:
                         differs = True
@@ -348,24 +349,24 @@ def size_rows(data, base, trailer, events_of_chunk, rows, cells, most, shapes, v
 
         kind = shape_table[shape, KIND]
         row_counts[kind, 0] += 1
-        row_counts[kind, 1] += keys[variant, HIDDEN]
-        row_counts[kind, 2] += keys[variant, HIDDEN + 1]
+        row_counts[kind, 1] += keys[variant, 3]
+        row_counts[kind, 2] += keys[variant, 4]
         if row_number[row] == 0 and not joins[event]:
             pending_group[:] = NO_GROUP
             pending_kind[:] = NO_GROUP
         for bound in range(2):
             for form in range(formats):
-                lacking[bound, form, kind] += outcomes[variant, bound, form, 2]
-                first_event = outcomes[variant, bound, form, 0]
-                for number in range(first_event, first_event + outcomes[variant, bound, form, 1]):
+                outcome = outcomes[variant, bound, form]
+                lacking[bound, form, kind] += outcome[LACKING]
+                # Of a row whose columns are hidden, the least is that it has those of its neighbours.
+                loose = bound == LEAST and outcome[HIDDEN]
+                for number in range(outcome[FIRST_EVENT], outcome[FIRST_EVENT] + outcome[EVENTS]):
                     group = events[number, 0]
                     length = partial * events[number, 3]
                     if events[number, 1] >= 0:
                         length += set_sums[events[number, 1]]
                     if events[number, 2] >= 0:
                         length += set_sums[events[number, 2]]
-                    # Of a row whose columns are hidden, the least is that it has those of its neighbours.
-                    loose = bound == LEAST and keys[variant, HIDDEN]
                     joined = pending_group[bound, form] == group
                     if pending_kind[bound, form] == groups[group, 1]:
                         joined |= loose or pending_group[bound, form] == ANY_GROUP
