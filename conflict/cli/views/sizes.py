@@ -115,7 +115,7 @@ def _marked(text: str, bounds: Bounds) -> str:
 def _print_notes(console: Console, report: SizeReport) -> None:
     changes = report.changes
     console.print(
-        f"The whole log has {report.frame.bytes:,} bytes besides the rows events of tables: the frames of transactions, "
+        f"The whole log has {report.frame.bytes:,} bytes besides the rows events of tables: frames of transactions, "
         "epochs and table maps, the same in every format.",
         soft_wrap=True,
     )
