@@ -9,7 +9,7 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "ndb_formats": (
         *("errors", "constants", "cursor", "types", "schema", "events", "rules"),
-        *("binlog_reader", "binlog_writer", "selection", "row_reader", "row_records", "columnar", "text", "__init__"),
+        *("binlog_reader", "selection", "writing", "row_reader", "row_records", "columnar", "text", "__init__"),
     ),
     "conflict": (
         *("errors", "rules", "config", "history", "compatibility", "grid", "results", "ingestion"),

@@ -21,8 +21,10 @@ import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["ConflictFlag", "ExtraRowInfo", "decode_extra_row_info", "encode_extra_row_info"]
+__all__ = ["ConflictFlag", "ExtraRowInfo", "decode_extra_row_info", "encode_extra_row_info", "extra_row_info_block"]
 
+_EXTRA_ROW_INFO = 0
+_NDB_FORMAT = 0
 _HAS_TRANSACTION_ID = 1
 _HAS_CONFLICT_FLAGS = 2
 
@@ -68,3 +70,11 @@ def encode_extra_row_info(info: ExtraRowInfo) -> bytes:
         present |= _HAS_CONFLICT_FLAGS
         body += info.flags.to_bytes(2, "little")
     return present.to_bytes(2, "little") + body
+
+
+def extra_row_info_block(info: ExtraRowInfo | None) -> bytes:
+    """Return the whole block of a rows event, type and length included; nothing if there is no info."""
+    if info is None:
+        return b""
+    payload = encode_extra_row_info(info)
+    return bytes([_EXTRA_ROW_INFO, len(payload) + 2, _NDB_FORMAT]) + payload

@@ -22,6 +22,7 @@ from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
 
 __all__ = [
+    "POST_HEADER_SIZES",
     "EventHeader",
     "FormatDescription",
     "decode_format_description",
@@ -34,6 +35,11 @@ __all__ = [
 _HEADER = struct.Struct("<IBIIIH")
 _BINLOG_VERSION = 4
 _FIRST_VERSION_WITH_CHECKSUMS = (5, 6, 1)
+# The sizes of the fixed parts of MySQL 9.x's events, by type code minus 1.
+POST_HEADER_SIZES = bytes.fromhex(
+    "00 0d 00 08 00 00 00 00 04 00 04 00 00 00 63 00 04 1a 08 00 00 00 00 00 00 02 00 00 00 0a 0a 0a 2a 2a 00 12 34 00"
+    "0a 28 00 00"
+)
 
 
 @attrs.frozen

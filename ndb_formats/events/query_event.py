@@ -17,7 +17,19 @@ import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["QueryEvent", "decode_query", "encode_query"]
+__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query"]
+
+# Session variables of a connection with the defaults of MySQL 9.x: flags, sql_mode, catalog, character sets (client,
+# connection, server), and the default collation of utf8mb4; each after its type.
+SESSION = b"".join(
+    [
+        b"\x00" + bytes(4),
+        b"\x01" + (0x45A00020).to_bytes(8, "little"),
+        b"\x06\x03std",
+        b"\x04" + 3 * (255).to_bytes(2, "little"),
+        b"\x12" + (255).to_bytes(2, "little"),
+    ]
+)
 
 
 @attrs.frozen

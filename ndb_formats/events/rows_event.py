@@ -28,12 +28,22 @@ from ndb_formats.events.mariadb import uncompressed
 from ndb_formats.events.row_image import RowImage, RowLayout, put_image, take_image
 from ndb_formats.events.table_map import bits
 
-__all__ = ["ROWS_EVENTS", "Operation", "RowsEvent", "decode_rows_event", "encode_rows", "encode_rows_event"]
+__all__ = [
+    "ROWS_EVENTS",
+    "STATEMENT_END",
+    "Operation",
+    "RowsEvent",
+    "decode_rows_event",
+    "encode_row",
+    "encode_rows",
+    "encode_rows_event",
+    "rows_event_type",
+]
 
 _EXTRA_ROW_INFO = 0
 _PARTITION = 1
 _NDB_FORMAT = 0
-_STATEMENT_END = 0x1
+STATEMENT_END = 0x1
 _PARTIAL_JSON_UPDATES = 1
 
 
@@ -100,7 +110,7 @@ class RowsEvent:
     @property
     def statement_end(self) -> bool:
         """Whether it is the last event of its statement (NDB: of its epoch)."""
-        return bool(self.flags & _STATEMENT_END)
+        return bool(self.flags & STATEMENT_END)
 
     def rows(self, layout: RowLayout) -> Iterator[tuple[RowImage | None, RowImage | None]]:
         """
@@ -186,17 +196,27 @@ def encode_rows_event(event: RowsEvent) -> bytes:
     return b"".join([*parts, event.body if event.compressed is None else event.compressed])
 
 
+def rows_event_type(operation: Operation, version: int) -> EventType:
+    """Return the event type of an operation in version 1 or 2 of the rows events of MySQL."""
+    return next(kind for kind, known in _KINDS.items() if known == (operation, version))
+
+
 def encode_rows(event: RowsEvent, rows: Iterable[tuple[RowImage | None, RowImage | None]]) -> bytes:
     """Return the bytes of the images of rows."""
-    return b"".join(part for before, after in rows for part in _row_parts(event, before, after))
+    return b"".join(encode_row(event.type, before, after) for before, after in rows)
 
 
-def _row_parts(event: RowsEvent, before: RowImage | None, after: RowImage | None) -> Iterator[bytes]:
+def encode_row(event_type: EventType, before: RowImage | None, after: RowImage | None) -> bytes:
+    """Return the bytes of the images of one row."""
+    return b"".join(_row_parts(event_type, before, after))
+
+
+def _row_parts(event_type: EventType, before: RowImage | None, after: RowImage | None) -> Iterator[bytes]:
     if before is not None:
         yield put_image(before)
     if after is None:
         return
-    if event.type is EventType.PARTIAL_UPDATE_ROWS_EVENT:
+    if event_type is EventType.PARTIAL_UPDATE_ROWS_EVENT:
         documents = [ordinal for ordinal, wire in enumerate(after.layout.types) if wire.code is ColumnCode.JSON]
         chosen = sum(1 << number for number, ordinal in enumerate(documents) if ordinal in after.partial)
         yield packed(_PARTIAL_JSON_UPDATES if after.partial else 0)

@@ -25,13 +25,13 @@ from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
-__all__ = ["TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
+__all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
 
-_NUMERIC = frozenset(
+NUMERIC_CODES = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
     | {ColumnCode.FLOAT, ColumnCode.DOUBLE, ColumnCode.DECIMAL, ColumnCode.NEWDECIMAL, ColumnCode.YEAR}
 )
-_CHARACTER = frozenset(
+CHARACTER_CODES = frozenset(
     {ColumnCode.STRING, ColumnCode.VAR_STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.TINY_BLOB}
     | {ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB}
     | {ColumnCode.VECTOR}  # its collation in the event is `binary`
@@ -166,10 +166,10 @@ def _column_names(value: Cursor) -> tuple[str, ...]:
 
 def _signedness(value: Cursor, types: Sequence[WireType]) -> tuple[bool, ...]:
     """Read one bit per numeric column, the highest bit of each byte first."""
-    data = value.take((sum(wire.code in _NUMERIC for wire in types) + 7) // 8)
+    data = value.take((sum(wire.code in NUMERIC_CODES for wire in types) + 7) // 8)
     unsigned, position = [], 0
     for wire in types:
-        if wire.code in _NUMERIC:
+        if wire.code in NUMERIC_CODES:
             unsigned.append(bool(data[position // 8] >> (7 - position % 8) & 1))
             position += 1
         else:
@@ -187,7 +187,7 @@ def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | No
     character = 0
     collations: list[int | None] = []
     for wire in types:
-        if wire.code in _CHARACTER:
+        if wire.code in CHARACTER_CODES:
             collations.append(others.get(character, default))
             character += 1
         else:
@@ -196,4 +196,4 @@ def _default_charset(value: Cursor, types: Sequence[WireType]) -> tuple[int | No
 
 
 def _column_charsets(value: Cursor, types: Sequence[WireType]) -> tuple[int | None, ...]:
-    return tuple(value.packed() if wire.code in _CHARACTER else None for wire in types)
+    return tuple(value.packed() if wire.code in CHARACTER_CODES else None for wire in types)

@@ -19,10 +19,17 @@ from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.header import EventHeader, decode_header
 
-__all__ = ["MAX_PAYLOAD_BYTES", "TransactionPayload", "decode_transaction_payload", "encode_transaction_payload"]
+__all__ = [
+    "MAX_PAYLOAD_BYTES",
+    "TransactionPayload",
+    "compressed",
+    "decode_transaction_payload",
+    "encode_transaction_payload",
+]
 
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 _ZSTD, _NONE = 0, 255
+_ZSTD_LEVEL = 3
 # The largest max_allowed_packet of the server, which does not decompress more either.
 MAX_PAYLOAD_BYTES = 1 << 30
 
@@ -51,7 +58,7 @@ class TransactionPayload:
             TruncatedError: Its last event is cut short.
             UnsupportedError: It is compressed in an unknown way.
         """
-        cursor = Cursor(self._uncompressed())
+        cursor = Cursor(self.uncompressed())
         while cursor.remaining:
             header = decode_header(cursor.take(EVENT_HEADER_SIZE))
             if header.size < EVENT_HEADER_SIZE:
@@ -59,7 +66,14 @@ class TransactionPayload:
                 raise CorruptError(message)
             yield header, cursor.take(header.size - EVENT_HEADER_SIZE)
 
-    def _uncompressed(self) -> bytes:
+    def uncompressed(self) -> bytes:
+        """
+        Return the bytes of its events.
+
+        Raises:
+            CorruptError: The payload cannot be decompressed, or does not have the size given.
+            UnsupportedError: It is compressed in an unknown way.
+        """
         if self.compression == _NONE:
             return self.data
         if self.compression != _ZSTD:
@@ -81,6 +95,11 @@ class TransactionPayload:
             message = f"its payload does not have the {self.uncompressed_size} bytes that it gives as its size"
             raise CorruptError(message)
         return plain
+
+
+def compressed(events: bytes) -> TransactionPayload:
+    """Return events, with headers and without checksums, compressed with zstd at the level of the server's default."""
+    return TransactionPayload(_ZSTD, len(events), zstandard.ZstdCompressor(level=_ZSTD_LEVEL).compress(events))
 
 
 def decode_transaction_payload(body: bytes) -> TransactionPayload:

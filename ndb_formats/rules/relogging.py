@@ -1,9 +1,8 @@
 """
 What a logged change looks like in another format, or why the log does not tell.
 
-The source's format is not asked for: the columns of an event show what is known of the columns that its statement set.
-`relogged_columns` decides on columns alone, so that it serves rows and whole arrays of rows; `changed_columns` gives
-what it needs of the values.
+The columns of an event show what is known of the columns that its statement set. `relogged_columns` decides on columns
+alone, so that it serves rows and whole arrays of rows; `changed_columns` gives what it needs of the values.
 
     event                                    the columns that the statement set
     update without some column that is       those of its after image, without an unchanged key
@@ -13,11 +12,13 @@ what it needs of the values.
     insert of another engine, all columns    hidden: at least the columns that differ from a declared default
     update logged as a write                 as for an update; its key is that of the row before
 
+Where the format of the log is known (`logged_as`), types 2, 4, 6 and 8 and minimal images hide nothing.
+
 A column that a before image has and an after image lacks did not change, so its value is known in both.
 
 Choices:
-    - A write of all stored columns of an NDB table is an insert. Types 2 and 3 log updates of all columns in the same
-      way, and nothing in the event tells them apart.
+    - A write of all stored columns of an NDB table is an insert, unless the log is known to have type 2 or 3. These
+      log updates of all columns in the same way, and nothing in the event tells them apart.
     - A read event (conflict flag READ) has set no column.
 
 Source: `ndb_formats.rules.update_format`, `ndb_formats.rules.row_image_rules`; docs/writing-binlogs.md.
@@ -34,14 +35,15 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, stored_columns
 from ndb_formats.rules.images import LoggedImages, Logging, image_of, logged_columns, marked_columns
-from ndb_formats.rules.row_image_rules import inserted_columns, is_left_out_of_noblob
-from ndb_formats.rules.update_format import changing_key_columns, is_ndb
+from ndb_formats.rules.row_image_rules import RowImageRule, inserted_columns, is_left_out_of_noblob
+from ndb_formats.rules.update_format import UpdateFormat, changing_key_columns, is_ndb
 from ndb_formats.schema.default_values import default_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
 __all__ = [
     "Basis",
+    "LoggedAs",
     "Obstacle",
     "Relogged",
     "SetColumns",
@@ -69,6 +71,7 @@ class Obstacle(StrEnum):
     OLD_VALUES = "the log has no old value of these columns"
     NEW_VALUES = "the log has no new value of these columns"
     HIDDEN = "which columns were set is hidden, and there is no old value to compare"
+    AMBIGUOUS = "it is an insert, or an update logged as a write"
     UNCHANGED = "no column changed value, and which columns were set is hidden"
 
 
@@ -111,8 +114,28 @@ class Relogged:
     lacking: tuple[int, ...] = ()
 
 
+@attrs.frozen
+class LoggedAs:
+    """
+    The format of a log, as far as it is known; None is not known.
+
+    Attributes:
+        update_format: Of NDB tables.
+        row_image: Of all other tables.
+    """
+
+    update_format: UpdateFormat | None = None
+    row_image: RowImageRule | None = None
+
+
 def relogged_columns(
-    table: Table, source: EventColumns, changed: frozenset[int], logging: Logging, *, reads: bool = False
+    table: Table,
+    source: EventColumns,
+    changed: frozenset[int],
+    logging: Logging,
+    *,
+    logged_as: LoggedAs = LoggedAs(),
+    reads: bool = False,
 ) -> Relogged:
     """
     Return the columns of a logged event under other settings.
@@ -122,11 +145,16 @@ def relogged_columns(
         source: The columns of the event as logged.
         changed: Ordinals of the columns that have another value than before (see `changed_columns`).
         logging: The other settings.
+        logged_as: The format of the log.
         reads: Whether it is a read event.
     """
     operation = statement_operation(table, source)
-    written = SetColumns.known(()) if reads else set_columns(table, source, changed)
+    written = SetColumns.known(()) if reads else set_columns(table, source, changed, logged_as)
     least, most = (logged_columns(table, operation, each, logging) for each in (written.certain, written.possible))
+    if operation is Operation.WRITE_ROW and _may_be_update(table, logged_as):
+        as_update = logged_columns(table, Operation.UPDATE_ROW, stored_columns(table), logging)
+        if as_update != least:
+            return Relogged(None, obstacle=Obstacle.AMBIGUOUS)
     basis = Basis.EXACT
     if least != most:
         if not written.compared:
@@ -144,21 +172,28 @@ def relogged_columns(
     return Relogged(least, basis)
 
 
-def set_columns(table: Table, source: EventColumns, changed: frozenset[int]) -> SetColumns:
+def set_columns(
+    table: Table, source: EventColumns, changed: frozenset[int], logged_as: LoggedAs = LoggedAs()
+) -> SetColumns:
     """
-    Return what an event shows of the columns that its statement set.
-
-    Args:
-        table: The table.
-        source: The columns of the event as logged.
-        changed: As for `relogged_columns`.
+    Return what an event shows of the columns that count as written; arguments as for `relogged_columns`.
     """
     operation = statement_operation(table, source)
+    after = frozenset(source.after or ())
     if operation is Operation.DELETE_ROW:
         return SetColumns.known(())
-    if is_ndb(table):
-        return _ndb_set(table, source, changed) if operation is Operation.UPDATE_ROW else SetColumns.known(())
-    return _other_update(table, source, changed) if source.before is not None else _other_insert(table, source, changed)
+    if not is_ndb(table):
+        if logged_as.row_image is RowImageRule.MINIMAL:
+            return SetColumns.known(after)
+        if logged_as.row_image is RowImageRule.NOBLOB:
+            changed |= after & _left_out(table)
+        return (_other_insert if source.before is None else _other_update)(table, source, changed)
+    if operation is Operation.WRITE_ROW:
+        return SetColumns.known(stored_columns(table))
+    known = logged_as.update_format
+    if known is not None and known.updated_only and table.key_ordinals and not changed & set(table.key_ordinals):
+        return SetColumns.known(after - set(table.key_ordinals))
+    return _ndb_set(table, source, changed)
 
 
 def changed_columns(table: Table, layout: RowLayout, logged: LoggedImages) -> frozenset[int]:
@@ -212,6 +247,12 @@ def statement_operation(table: Table, source: EventColumns) -> Operation:
     if source.operation is Operation.WRITE_ROW and is_ndb(table) and stored_columns(table) - set(source.after or ()):
         return Operation.UPDATE_ROW
     return source.operation
+
+
+def _may_be_update(table: Table, logged_as: LoggedAs) -> bool:
+    """Return whether a write of all columns can be an update."""
+    known = logged_as.update_format
+    return is_ndb(table) and bool(table.key_ordinals) and known is not None and known.as_write
 
 
 def known_values(table: Table, source: EventColumns, operation: Operation) -> tuple[frozenset[int], frozenset[int]]:

@@ -112,6 +112,7 @@ def _table_options(words: Words, charset: str) -> tuple[str | None, str, str]:
 def _table_of_items(database: str, name: str, body: Words, engine: str | None, text: tuple[str, str]) -> Table:
     columns: list[Column] = []
     primary_key: tuple[str, ...] = ()
+    prefixes: tuple[int, ...] = ()
     unique_keys: list[tuple[str, ...]] = []
     for item in body.items():
         if item.upper == "LIKE":
@@ -126,15 +127,15 @@ def _table_of_items(database: str, name: str, body: Words, engine: str | None, t
         if item.accept("CONSTRAINT") and item.upper not in _TABLE_ITEMS:
             item.step()
         if item.accept("PRIMARY", "KEY"):
-            primary_key = _key_columns(item)
+            primary_key, prefixes = _key_columns(item)
         elif item.accept("UNIQUE"):
-            unique_keys.append(_key_columns(item))
+            unique_keys.append(_key_columns(item)[0])
     primary_key = _as_declared(primary_key, columns)
     unique_keys = [_as_declared(key_columns, columns) for key_columns in unique_keys]
     key = set(primary_key)
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in columns]
     columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]
-    return Table(database, name, tuple(columns), primary_key, tuple(unique_keys), engine)
+    return Table(database, name, tuple(columns), primary_key, tuple(unique_keys), engine, prefixes)
 
 
 def _as_declared(names: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]:
@@ -147,10 +148,18 @@ def _mentioned(words: tuple[str, ...], columns: list[Column]) -> tuple[str, ...]
     return tuple(column.name for column in columns if column.name.lower() in words)
 
 
-def _key_columns(item: Words) -> tuple[str, ...]:
+def _key_columns(item: Words) -> tuple[tuple[str, ...], tuple[int, ...]]:
+    """Return the columns of a key and the lengths of their prefixes, none if all are whole."""
     while item.kind is not TokenType.L_PAREN:
         item.step()
-    return tuple(part.step() for part in item.group().items())
+    parts = [(part.step(), _prefix(part)) for part in item.group().items()]
+    prefixes = tuple(prefix for _, prefix in parts)
+    return tuple(name for name, _ in parts), prefixes if any(prefixes) else ()
+
+
+def _prefix(part: Words) -> int:
+    length = part.group().step() if part.kind is TokenType.L_PAREN else ""
+    return int(length) if length.isdecimal() else 0
 
 
 def _type(words: Words) -> str:
@@ -179,6 +188,8 @@ def _column(words: Words, text: tuple[str, str]) -> tuple[Column, set[str]]:
         facts["length"] = _DEFAULT_LENGTHS[base]
     if base == "decimal":
         facts.setdefault("scale", 0)
+    if base == "geometry":
+        facts["geometry"] = declared.lower()
     if declared in ("NATIONAL", "NCHAR", "NVARCHAR"):
         facts["charset"] = "utf8mb3"
     keys: set[str] = set()
@@ -304,6 +315,7 @@ _ATTRIBUTES: tuple[tuple[tuple[str, ...], _Action], ...] = (
         for now in ("CURRENT_TIMESTAMP", "NOW", "LOCALTIME", "LOCALTIMESTAMP")
     ),
     (("AUTO_INCREMENT",), lambda words, facts, keys: facts.update(auto_increment=True)),
+    (("INVISIBLE",), lambda words, facts, keys: facts.update(invisible=True)),
     (("VIRTUAL",), lambda words, facts, keys: facts.update(generated="virtual")),
     (("STORED",), lambda words, facts, keys: facts.update(generated="stored")),
     (("PRIMARY", "KEY"), lambda words, facts, keys: keys.add("primary")),

@@ -44,6 +44,8 @@ class Column:
         auto_increment: Declared AUTO_INCREMENT.
         computed_default: Whether the declared default is not a constant, but an expression such as CURRENT_TIMESTAMP.
         on_update: Declared ON UPDATE CURRENT_TIMESTAMP.
+        invisible: Declared INVISIBLE.
+        geometry: Declared kind of a ``geometry`` column in lower case, such as ``point``; empty for other types.
     """
 
     name: str
@@ -61,6 +63,8 @@ class Column:
     auto_increment: bool = False
     computed_default: bool = False
     on_update: bool = False
+    invisible: bool = False
+    geometry: str = ""
 
     @property
     def must_be_given(self) -> bool:
@@ -97,6 +101,8 @@ class Table:
         primary_key: Names of the primary key columns, in key order; empty if there is none.
         unique_keys: Names of the columns of each other unique key.
         engine: Declared storage engine in upper case, or None.
+        primary_key_prefixes: Per primary key column, the declared length of its prefix in characters, 0 for the whole
+            column; empty if all are whole.
     """
 
     database: str
@@ -105,6 +111,7 @@ class Table:
     primary_key: tuple[str, ...] = ()
     unique_keys: tuple[tuple[str, ...], ...] = ()
     engine: str | None = None
+    primary_key_prefixes: tuple[int, ...] = ()
 
     @property
     def full_name(self) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import attrs
 
-__all__ = ["BINARY", "Collation", "collation_of", "max_bytes"]
+__all__ = ["BINARY", "Collation", "collation_named", "collation_of", "max_bytes"]
 
 # The collation `binary`, of columns that hold bytes.
 BINARY = 63
@@ -35,6 +35,11 @@ class Collation:
 def collation_of(number: int) -> Collation | None:
     """Return the collation of a number; None if it is not known."""
     return _COLLATIONS.get(number)
+
+
+def collation_named(name: str) -> Collation | None:
+    """Return the collation of a name; None if it is not known."""
+    return _BY_NAME.get(name)
 
 
 def max_bytes(charset: str) -> int:
@@ -128,3 +133,4 @@ _COLLATIONS = {BINARY: Collation(BINARY, "binary", "binary", 1)} | {
     number: Collation(number, f"{charset}_{rest}", charset, max_bytes(charset))
     for number, (charset, rest) in _suffixes().items()
 }
+_BY_NAME = {collation.name: collation for collation in _COLLATIONS.values()}

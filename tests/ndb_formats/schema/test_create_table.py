@@ -414,7 +414,7 @@ PARTITIONS 2 */""",
                 "flags", "set", charset="utf8mb4", collation="utf8mb4_0900_ai_ci", members=("a", "b"), default="a,b"
             ),
             Column("seen", "timestamp", 3, computed_default=True, on_update=True),
-            Column("hidden", "int", default="3"),
+            Column("hidden", "int", default="3", invisible=True),
             Column("total", "decimal", 12, 2, generated="virtual", depends_on=("price",)),
             Column("doc", "json", default=None),
         )

@@ -1,5 +1,5 @@
 """
-The bytes of a binlog file from its events; the inverse of `binlog_reader`.
+The bytes of a binlog file from its events, each decoded and encoded again: the inverse of `binlog_reader`.
 
 Events that this package can decode are encoded from their values; all others, and compressed payloads, are written as
 they were read. Sizes and checksums are computed.
@@ -9,7 +9,6 @@ To add an event: see `ndb_formats.events`.
 
 from __future__ import annotations
 
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 
 import attrs
@@ -18,15 +17,12 @@ from ndb_formats.binlog_reader import Event, locate
 from ndb_formats.constants import (
     BINLOG_MAGIC,
     CHECKSUM_ALG_CRC32,
-    EVENT_HEADER_SIZE,
-    LOG_EVENT_BINLOG_IN_USE_F,
     EventType,
 )
 from ndb_formats.events.header import (
     FormatDescription,
     decode_format_description,
     encode_format_description,
-    encode_header,
     has_checksum_algorithm,
 )
 from ndb_formats.events.query_event import decode_query, encode_query
@@ -34,6 +30,7 @@ from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event, encode_rows, encode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map, encode_table_map
 from ndb_formats.events.transaction_payload import decode_transaction_payload, encode_transaction_payload
+from ndb_formats.writing.event_stream import sealed
 
 __all__ = ["EventEncoder", "encode_file"]
 
@@ -92,17 +89,11 @@ class EventEncoder:
         """Add header and checksum to a body."""
         description = self.description
         own = event.type is EventType.FORMAT_DESCRIPTION_EVENT and description is not None
-        sealed = description is not None and description.checksum == CHECKSUM_ALG_CRC32
-        # A Format_description event of 5.6.1 and later has a checksum field even if other events have none.
-        trailer = 4 if sealed or (own and description is not None and has_checksum_algorithm(description)) else 0
-        header = attrs.evolve(event.header, size=EVENT_HEADER_SIZE + len(body) + trailer)
-        data = encode_header(header) + body
-        if not trailer:
-            return data
-        if own and not sealed:
-            return data + event.body[-4:]
-        plain = attrs.evolve(header, flags=header.flags & ~LOG_EVENT_BINLOG_IN_USE_F) if own else header
-        return data + zlib.crc32(encode_header(plain) + body).to_bytes(4, "little")
+        with_checksum = description is not None and description.checksum == CHECKSUM_ALG_CRC32
+        if own and not with_checksum and description is not None and has_checksum_algorithm(description):
+            # Its checksum field is there even if other events have none, and then not always filled.
+            return sealed(event.header, body + event.body[-4:], checksum=False)
+        return sealed(event.header, body, checksum=with_checksum)
 
 
 def encode_file(events: Iterable[Event]) -> Iterator[bytes]:

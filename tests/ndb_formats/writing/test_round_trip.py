@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from ndb_formats.binlog_reader import read_events, unpacked
-from ndb_formats.binlog_writer import EventEncoder, encode_file
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
+from ndb_formats.writing.round_trip import EventEncoder, encode_file
 from tests.ndb_formats.recordings import ALL_RECORDINGS, BINLOGS, CORPUS, name_of
 
 

@@ -1,0 +1,203 @@
+"""
+What to do with the changes of each table when a file is rewritten, and what was done, counted.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import attrs
+
+from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.errors import FormatError
+from ndb_formats.events.query_event import QueryEvent
+from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.rows_event import Operation, RowsEvent
+from ndb_formats.events.table_map import TableMap
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.images import Logging
+from ndb_formats.rules.relogging import LoggedAs, Relogged, relogged_columns
+from ndb_formats.rules.row_image_rules import RowImageRule
+from ndb_formats.rules.update_format import UpdateFormat, is_ndb
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema, Table
+
+__all__ = ["Counts", "Plans", "TablePlan", "Target"]
+
+NO_DEFINITION = "the definition of the table is not known; give a schema with its CREATE TABLE statement"
+OTHER_ENGINE = "its engine is not the one that the given format is for"
+MARIADB_COMPRESSED = "compressed row events of MariaDB are not rewritten"
+
+
+@attrs.frozen
+class Target:
+    """
+    The format to write.
+
+    Attributes:
+        update_format: For NDB tables; None to leave them as they are.
+        row_image: For tables of other engines; None to leave them as they are.
+    """
+
+    update_format: UpdateFormat | None = None
+    row_image: RowImageRule | None = None
+
+    @property
+    def logging(self) -> Logging:
+        """The settings of a server that writes it."""
+        settings = Logging()
+        return Logging(self.update_format or settings.update_format, self.row_image or settings.row_image)
+
+    def applies_to(self, table: Table) -> bool:
+        """Return whether the changes of a table are to be rewritten."""
+        return (self.update_format if is_ndb(table) else self.row_image) is not None
+
+
+@attrs.frozen
+class Outcome:
+    """
+    What became of changes.
+
+    Attributes:
+        table: ``database.table``.
+        operation: Their operation as logged.
+        result: What their columns rest on, or why they were kept as they were.
+        rewritten: Whether they were rewritten, and not kept.
+    """
+
+    table: str
+    operation: Operation
+    result: str
+    rewritten: bool
+
+
+@attrs.define
+class Counts:
+    """
+    What became of all changes.
+
+    Attributes:
+        rows: Row changes by outcome.
+        lacking: Names of the columns that an outcome is about.
+    """
+
+    rows: Counter[Outcome] = attrs.field(factory=Counter)
+    lacking: dict[Outcome, set[str]] = attrs.field(factory=dict)
+
+    def add(self, outcome: Outcome, lacking: tuple[str, ...] = (), rows: int = 1) -> None:
+        """Count changes with one outcome."""
+        self.rows[outcome] += rows
+        if lacking:
+            self.lacking.setdefault(outcome, set()).update(lacking)
+
+
+@attrs.define
+class TablePlan:
+    """
+    What to do with the changes of one table.
+
+    Attributes:
+        name: ``database.table``.
+        logging: The settings to rewrite for.
+        logged_as: The format of the log.
+        counts: Where changes are counted.
+        kept_why: Why its changes are kept as they are; None if they are rewritten.
+    """
+
+    name: str
+    logging: Logging
+    logged_as: LoggedAs
+    counts: Counts
+    kept_why: str | None = None
+    _definition: Table | None = None
+    _layout: RowLayout | None = None
+    _decisions: dict[tuple[EventColumns, frozenset[int], bool], Relogged] = attrs.field(factory=dict)
+
+    @property
+    def table(self) -> Table:
+        """Its definition, if its changes are rewritten."""
+        assert self._definition is not None
+        return self._definition
+
+    @property
+    def layout(self) -> RowLayout:
+        """The layout of its rows, if its changes are rewritten."""
+        assert self._layout is not None
+        return self._layout
+
+    @property
+    def is_logged(self) -> bool:
+        """Whether the other format logs its changes at all."""
+        ndb = self.kept_why is None and is_ndb(self.table)
+        return not ndb or self.logging.update_format.logged
+
+    def decide(self, source: EventColumns, changed: frozenset[int], *, reads: bool) -> Relogged:
+        """Return what an event looks like in the other format, and count it; arguments as `relogged_columns`."""
+        key = source, changed, reads
+        if key not in self._decisions:
+            self._decisions[key] = relogged_columns(
+                self.table, source, changed, self.logging, logged_as=self.logged_as, reads=reads
+            )
+        found = self._decisions[key]
+        names = tuple(self.table.columns[ordinal].name for ordinal in found.lacking)
+        result = found.obstacle or found.basis
+        self.counts.add(Outcome(self.name, source.operation, result, found.obstacle is None), names)
+        return found
+
+    def count_kept(self, rows: RowsEvent) -> None:
+        """Count a rows event that is kept as it is."""
+        if self.name != APPLY_STATUS:
+            why = self.kept_why or MARIADB_COMPRESSED
+            self.counts.add(Outcome(self.name, rows.operation, why, rewritten=False))
+
+
+@attrs.define
+class Plans:
+    """
+    The plans of all tables of a run.
+
+    Attributes:
+        target: The format to write.
+        schema: Definitions of tables.
+        logged_as: The format of the files, as far as it is known.
+        counts: What became of the changes.
+    """
+
+    target: Target
+    schema: Schema = attrs.field(factory=Schema)
+    logged_as: LoggedAs = attrs.field(factory=LoggedAs)
+    counts: Counts = attrs.field(factory=Counts)
+    _plans: dict[bytes, TablePlan] = attrs.field(factory=dict)
+
+    def of(self, body: bytes, table_map: TableMap) -> TablePlan:
+        """Return the plan for the rows events that refer to a Table_map event, given its body and value."""
+        if body not in self._plans:
+            self._plans[body] = self._plan(table_map)
+        return self._plans[body]
+
+    def note_statement(self, query: QueryEvent) -> None:
+        """Take the definition of a table from a CREATE TABLE statement in the log; it replaces an earlier one."""
+        if query.statement[:12].upper() != "CREATE TABLE":
+            return
+        try:
+            created = parse_schema(query.statement, database=query.database).tables
+        except FormatError:
+            return  # the changes of this table are kept, and the reason is counted
+        self.schema = Schema(created + self.schema.tables)
+        self._plans.clear()
+
+    def _plan(self, table_map: TableMap) -> TablePlan:
+        plan = TablePlan(table_map.full_name, self.target.logging, self.logged_as, self.counts)
+        if table_map.full_name == APPLY_STATUS:
+            return attrs.evolve(plan, kept_why=OTHER_ENGINE)
+        table = self.schema.find(table_map.database, table_map.table)
+        if table is None:
+            return attrs.evolve(plan, kept_why=NO_DEFINITION)
+        if table.engine is None and self.target.row_image is None:
+            table = attrs.evolve(table, engine="NDB")
+        if not self.target.applies_to(table):
+            return attrs.evolve(plan, kept_why=OTHER_ENGINE)
+        try:
+            return attrs.evolve(plan, definition=table, layout=layout_of(table_map, table))
+        except FormatError as error:
+            return attrs.evolve(plan, kept_why=error.message)
