@@ -20,13 +20,13 @@ from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.batches import reason_of
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.size_layout import SizeState, SizeStop
+from ndb_formats.columnar.kernels.size_layout import SizedShape, SizeState, SizeStop
 from ndb_formats.columnar.kernels.sizes import account_events, join_events, size_rows
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.size_plan import KEY_CHANGES, SizePlan
 from ndb_formats.columnar.size_tables import CHANGES, SizedTables
 from ndb_formats.columnar.tables import TableRegister
-from ndb_formats.constants import EventType
+from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map, name_bytes
@@ -194,12 +194,15 @@ class _FileSizer:
         join_events(chunk.data, chunk.types, chunk.starts, chunk.ends, chunk.server_ids, chunk.trailer, joins, heads)
         if len(joins) and self._last is not None and self._last == _join_key(chunk, 0):
             joins[0] = True
+        empty = np.ones(len(chunk.types), np.bool_)
         for count, fault in self._walk.blocks(chunk):
             self._add_shapes()
             self._size(chunk, count, joins, heads)
+            empty[self._walk.rows.events[:count]] = False
             if fault is not None:
                 raise reason_of(self._walk, chunk, fault)
         self._account(chunk)
+        self._add_empty(chunk, np.flatnonzero(empty & (self._walk.facts.batches >= 0)))
         self._last = None
         if len(joins) and not _ends_statement(chunk, len(joins) - 1):
             self._last = _join_key(chunk, len(joins) - 1)
@@ -263,6 +266,15 @@ class _FileSizer:
             )
             if done < len(chunk.types):
                 sizer.add_map_name(decode_table_map(chunk.body(done)))
+
+    def _add_empty(self, chunk: EventChunk, events: Int64) -> None:
+        """Add rows events without columns, whose rows have no bytes and cannot be counted: as they are."""
+        tally = self._sizer.tally
+        for event in events.tolist():
+            kind = self._plan.shape_arrays[0][self._walk.facts.batches[event], SizedShape.KIND]
+            size = EVENT_HEADER_SIZE + int(chunk.ends[event] - chunk.starts[event]) + chunk.trailer
+            tally.bytes[:, :, kind] += size
+            tally.events[:, :, kind] += 1
 
 
 def _payload(chunk: EventChunk, codec: Codec, at: int) -> bytes | None:
