@@ -21,6 +21,7 @@ from conflict.cli.common import (
 )
 from conflict.cli.views.sizes import print_sizes, sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
+from conflict.errors import ConfigurationError
 from ndb_formats.columnar.compression import CompressionMeter
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.log_sizes import DEFAULT_EVENT_SIZE, LogSizer
@@ -52,6 +53,9 @@ def sizes(
     """
     for target in (json_file, plot):
         refuse_overwriting(target, [*files, schema])
+        if target is not None and not target.parent.is_dir():
+            message = f"{target}: there is no folder {target.parent}; make it first"
+            raise ConfigurationError(message)
     check_chart_file(plot)
     definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
     lengths = [file.stat().st_size for file in files]

@@ -51,6 +51,15 @@ def test_the_chart(tmp_path: Path, name: str, magic: bytes) -> None:
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Before anything is read."""
+    for target in (tmp_path / "absent" / "sizes.json", tmp_path / "absent" / "sizes.png"):
+        option = "--json" if target.suffix == ".json" else "--plot"
+        done = CliRunner().invoke(cli.app, ["sizes", LOG, option, str(target)])
+        assert done.exit_code == ExitCode.REFUSED
+        assert "there is no folder" in done.output
+
+
 def test_a_chart_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
     """Before anything is read."""
     done = CliRunner().invoke(cli.app, ["sizes", LOG, "--plot", str(tmp_path / "chart.gif")])
