@@ -4,7 +4,7 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := build/peers
 
-.PHONY: setup demo test test-all check bench bench-large bench-page clean
+.PHONY: setup demo test test-mysql test-all check bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -23,6 +23,9 @@ check: setup             ## Style and types
 
 test: check              ## Everything that is fast enough for every commit
 	$(BIN)/pytest -m "not slow"
+
+test-mysql: setup         ## Written files, applied by a real MySQL 9 server: make test-mysql MYSQL_SOCKET=...
+	$(BIN)/pytest tests/mysql_server/check_written_files.py
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest

@@ -54,6 +54,7 @@ class ExitCode(IntEnum):
     CONTRADICTED = 1
     REFUSED = 2
     CUT_SHORT = 3
+    WARNED = 4
 
 
 class Engine(StrEnum):

@@ -15,7 +15,7 @@ Source: MySQL `rows_event.h` (`Rows_event`).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
 
 import attrs
@@ -38,6 +38,7 @@ __all__ = [
     "encode_rows",
     "encode_rows_event",
     "rows_event_type",
+    "spare_bits",
 ]
 
 _EXTRA_ROW_INFO = 0
@@ -194,6 +195,13 @@ def encode_rows_event(event: RowsEvent) -> bytes:
         number = sum(1 << ordinal for ordinal in columns) | spare << event.column_count
         parts.append(number.to_bytes((event.column_count + 7) // 8, "little"))
     return b"".join([*parts, event.body if event.compressed is None else event.compressed])
+
+
+def spare_bits(column_count: int, padding_is_set: Sequence[bool]) -> tuple[int, int]:
+    """Return the unused bits of the column bitmaps of an event (see `RowsEvent`)."""
+    bits_of_one = (1 << -column_count % 8) - 1
+    first, second = (*padding_is_set, False)[:2]
+    return bits_of_one * first, bits_of_one * second
 
 
 def rows_event_type(operation: Operation, version: int) -> EventType:

@@ -14,7 +14,7 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.event_columns import EventColumns, stored_columns, updated_columns
+from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
 from ndb_formats.rules.row_image_rules import RowImageRule, image_columns, image_event, inserted_columns
 from ndb_formats.rules.update_format import (
     UpdateFormat,
@@ -29,7 +29,17 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT, Absent, Value
 
-__all__ = ["Images", "LoggedImages", "Logging", "Row", "image_of", "images", "logged_columns", "marked_columns"]
+__all__ = [
+    "Images",
+    "LoggedImages",
+    "Logging",
+    "Row",
+    "image_of",
+    "images",
+    "logged_columns",
+    "marked_columns",
+    "padding_is_set",
+]
 
 # A row: an image with all columns, or values by ordinal.
 Row = RowImage | Mapping[int, Value]
@@ -144,6 +154,24 @@ def logged_columns(table: Table, operation: Operation, marked: frozenset[int], l
     if is_ndb(table):
         return ndb_event(logging.update_format, table, operation, marked)
     return image_event(logging.row_image, table, operation, marked)
+
+
+def padding_is_set(table: Table, event: EventColumns) -> tuple[bool, ...]:
+    """
+    Return, for each column bitmap of an event, whether its unused bits are 1.
+
+    Nothing reads these bits; they show how the server made the bitmap. NDB sets all bits but in tables with virtual
+    columns, and in the before image of the minimal types. Other engines set them if the statement reads or writes all
+    columns as a whole, which `minimal` and `noblob` images do not show; here all columns are taken for that.
+    """
+    present = [columns for columns in (event.before, event.after) if columns is not None]
+    if not is_ndb(table):
+        return tuple(len(columns) == len(table.columns) for columns in present)
+    if len(stored_columns(table)) < len(table.columns):
+        return (False,) * len(present)
+    key = ordered(table.key_ordinals)
+    minimal = event.operation is Operation.UPDATE_ROW and event.before == key != () and event.after != key
+    return (not minimal, True)[: len(present)]
 
 
 _Payloads = Mapping[int, bytes | None]

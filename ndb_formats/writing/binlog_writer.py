@@ -20,19 +20,20 @@ import attrs
 from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EventType
 from ndb_formats.events.control_events import encode_rotate, encode_xid
 from ndb_formats.events.extra_row_info import ExtraRowInfo, extra_row_info_block
-from ndb_formats.events.gtid_event import GtidEvent, encode_previous_gtids
+from ndb_formats.events.gtid_event import GtidEvent, encode_gtid, encode_previous_gtids
 from ndb_formats.events.header import POST_HEADER_SIZES, EventHeader, FormatDescription
 from ndb_formats.events.query_event import SESSION, QueryEvent, encode_query
 from ndb_formats.events.row_image import RowLayout, layout_of
-from ndb_formats.events.rows_event import Operation, RowsEvent, encode_row, rows_event_type
+from ndb_formats.events.rows_event import RowsEvent, encode_row, rows_event_type, spare_bits
 from ndb_formats.events.table_map import TableMap, encode_table_map
 from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
-from ndb_formats.rules.images import LoggedImages, Logging, Row, images
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.images import LoggedImages, Logging, Row, images, padding_is_set
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
-from ndb_formats.writing.transaction_buffer import TransactionBuffer
+from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
 
 __all__ = ["APPLY_STATUS_TABLE", "BinlogSettings", "BinlogWriter", "RowChange"]
 
@@ -247,7 +248,7 @@ class BinlogWriter:
             )
             for event in logged.events:
                 used[change.table.full_name] = known.table_map
-                shape = self._shape(known.table_map, event, change.extra)
+                shape = self._shape(change.table, known.table_map, event, change.extra)
                 header = self._header(shape.type)
                 if change.server_id is not None:
                     header = attrs.evolve(header, server_id=change.server_id)
@@ -266,22 +267,23 @@ class BinlogWriter:
         self._tables[table.full_name] = table, known
         return known
 
-    def _shape(self, table_map: TableMap, event: LoggedImages, extra: ExtraRowInfo | None) -> RowsEvent:
+    def _shape(self, table: Table, table_map: TableMap, event: LoggedImages, extra: ExtraRowInfo | None) -> RowsEvent:
+        before, after = (None if image is None else image.present for image in (event.before, event.after))
+        padding = padding_is_set(table, EventColumns(event.operation, before, after))
         count = len(table_map.types)
-        spare = (1 << -count % 8) - 1  # unused bits are 1
         version = self.settings.rows_version
         return RowsEvent(
             table_id=table_map.table_id,
             operation=event.operation,
             extra=extra,
             column_count=count,
-            before=None if event.before is None else event.before.present,
-            after=None if event.after is None else event.after.present,
+            before=before,
+            after=after,
             body=b"",
             type=rows_event_type(event.operation, version),
             flags=self.settings.rows_flags if version == 2 else 0,
             extra_bytes=extra_row_info_block(extra),
-            spare_columns=(spare, spare if event.operation is Operation.UPDATE_ROW else 0),
+            spare_columns=spare_bits(count, padding),
         )
 
     def _put_table_map(self, buffer: TransactionBuffer, table_map: TableMap) -> None:
@@ -307,10 +309,10 @@ class BinlogWriter:
             last_committed=self._transactions - 1,
             sequence_number=self._transactions,
             committed=self._moment,
-            length=0,
             server_version=settings.version_number,
         )
-        buffer.write_to(self._stream, (self._header(kind), gtid))
+        of_length = Gtid(self._header(kind), lambda length: encode_gtid(attrs.evolve(gtid, length=length)))
+        buffer.write_to(self._stream, of_length)
 
     def _header(self, kind: EventType, flags: int = 0) -> EventHeader:
         return EventHeader(self._moment // _MICROSECONDS, kind, self.settings.server_id, 0, 0, flags)

@@ -73,13 +73,13 @@ class EventStream:
         """Bytes of the checksum of an event."""
         return _CRC_BYTES if self.checksums else 0
 
-    def start(self, header: EventHeader, description: FormatDescription) -> None:
-        """Write a Format_description event, and before the first one the magic bytes of a file."""
+    def start(self, header: EventHeader, description: FormatDescription, *, keep_position: bool = False) -> None:
+        """Write a Format_description event, and before the first one the magic bytes; arguments as for `put`."""
         if not self.position:
             self._write(BINLOG_MAGIC)
         self.checksums = bool(description.checksum_size)
         body = encode_format_description(description)
-        self._put(header, body, checksum=has_checksum_algorithm(description))
+        self._put(header, body, checksum=has_checksum_algorithm(description), keep_position=keep_position)
 
     def put(self, header: EventHeader, body: bytes, *, keep_position: bool = False) -> None:
         """

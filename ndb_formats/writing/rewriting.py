@@ -9,36 +9,38 @@ byte in its own format.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from typing import BinaryIO
 
 import attrs
 
 from ndb_formats.binlog_reader import Event, locate
 from ndb_formats.constants import EventType
-from ndb_formats.errors import CorruptError, FormatError, UnsupportedError
+from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
-from ndb_formats.events.gtid_event import decode_gtid
+from ndb_formats.events.gtid_event import decode_gtid, encode_gtid
 from ndb_formats.events.header import EventHeader, decode_format_description
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.rows_event import (
     ROWS_EVENTS,
     STATEMENT_END,
-    Operation,
     RowsEvent,
     decode_rows_event,
     encode_row,
     rows_event_type,
+    spare_bits,
 )
 from ndb_formats.events.table_map import decode_table_map
+from ndb_formats.events.tagged_gtid_event import encode_tagged_length
 from ndb_formats.events.transaction_payload import decode_transaction_payload
 from ndb_formats.rules.event_columns import EventColumns
-from ndb_formats.rules.images import LoggedImages
+from ndb_formats.rules.images import LoggedImages, padding_is_set
 from ndb_formats.rules.relogging import changed_columns, relog
 from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rewriting_plans import Plans, TablePlan
 from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
-from ndb_formats.writing.transaction_buffer import TransactionBuffer
+from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
 
 __all__ = ["Rewriter"]
 
@@ -76,6 +78,7 @@ class Rewriter:
     _keeps_position: bool = False
     _last: tuple[RowsEvent, int] | None = None
     _complete: bool = True
+    _source_size: int = 0  # bytes of the transaction at hand in the source, after its Gtid event
     _tables: dict[int, TablePlan] = attrs.field(factory=dict)
 
     def __attrs_post_init__(self) -> None:
@@ -103,14 +106,16 @@ class Rewriter:
         kind = event.type
         if kind in _GTID or kind in _OUTSIDE:
             self._end_group()
+        self._keeps_position = _has_foreign_position(event)
         if kind is EventType.FORMAT_DESCRIPTION_EVENT:
-            self._stream.start(event.header, decode_format_description(event.body))
+            description = decode_format_description(event.body)
+            self._stream.start(event.header, description, keep_position=self._keeps_position)
             self._tables.clear()
             return
         if kind in _GTID:
-            self._gtid, self._target, self._complete = event, self._group, False
+            self._gtid, self._target, self._complete, self._source_size = event, self._group, False, 0
             return
-        self._keeps_position = event.header.next_position != event.end & _POSITION_MASK
+        self._source_size += event.header.size
         if kind is EventType.TRANSACTION_PAYLOAD_EVENT:
             self._payload(event)
         else:
@@ -180,7 +185,7 @@ class Rewriter:
             if columns != source:
                 logged = relog(plan.layout, logged, columns)
             if columns not in shapes:
-                shapes[columns] = _shape(kept, columns)
+                shapes[columns] = _shape(kept, columns, padding_is_set(plan.table, columns))
             shape = shapes[columns]
             self._packer.add(header, shape, encode_row(shape.type, logged.before, logged.after))
 
@@ -201,10 +206,25 @@ class Rewriter:
         gtid, self._gtid, self._target = self._gtid, None, None
         if gtid is None:
             return
-        if gtid.type is EventType.GTID_TAGGED_LOG_EVENT:
-            message = "transactions whose GTID has a tag cannot be rewritten yet"
-            raise UnsupportedError(message)
-        self._group.write_to(self._stream, (gtid.header, decode_gtid(gtid.body)))
+        same_size = self._group.size + self._group.count * self._stream.trailer == self._source_size
+        with locate(gtid):
+            body = (lambda _: gtid.body) if same_size else _gtid_body(gtid)
+            self._group.write_to(self._stream, Gtid(gtid.header, body, _has_foreign_position(gtid)))
+
+
+def _has_foreign_position(event: Event) -> bool:
+    """Return whether the position in a header is that of another file, as in a relay log."""
+    return event.header.next_position != event.end & _POSITION_MASK
+
+
+def _gtid_body(gtid: Event) -> Callable[[int], bytes]:
+    """Return the body of a Gtid event, given the length of its transaction."""
+    if gtid.type is EventType.GTID_TAGGED_LOG_EVENT:
+        return partial(encode_tagged_length, gtid.body)
+    decoded = decode_gtid(gtid.body)
+    if decoded.length is None:
+        return lambda _: gtid.body
+    return lambda length: encode_gtid(attrs.evolve(decoded, length=length))
 
 
 def _ends_transaction(event: Event) -> bool:
@@ -217,9 +237,8 @@ def _ends_transaction(event: Event) -> bool:
     )
 
 
-def _shape(source: RowsEvent, columns: EventColumns) -> RowsEvent:
+def _shape(source: RowsEvent, columns: EventColumns, padding: Sequence[bool]) -> RowsEvent:
     """Return a rows event with other columns and no images."""
-    spare = source.spare_columns[0]
     kind = source.type
     if columns.operation is not source.operation:
         kind = rows_event_type(columns.operation, 2 if kind in _VERSION_2 else 1)
@@ -229,7 +248,7 @@ def _shape(source: RowsEvent, columns: EventColumns) -> RowsEvent:
         before=columns.before,
         after=columns.after,
         type=kind,
-        spare_columns=(spare, spare if columns.operation is Operation.UPDATE_ROW else 0),
+        spare_columns=spare_bits(source.column_count, padding),
     )
 
 

@@ -5,6 +5,7 @@ What to do with the changes of each table when a file is rewritten, and what was
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import suppress
 
 import attrs
 
@@ -145,10 +146,11 @@ class TablePlan:
         return found
 
     def count_kept(self, rows: RowsEvent) -> None:
-        """Count a rows event that is kept as it is."""
+        """Count the rows of an event that is kept as it is, or the event if its rows cannot be read."""
         if self.name != APPLY_STATUS:
             why = self.kept_why or MARIADB_COMPRESSED
-            self.counts.add(Outcome(self.name, rows.operation, why, rewritten=False))
+            number = sum(1 for _ in rows.rows(self._layout)) if self._layout is not None else 1
+            self.counts.add(Outcome(self.name, rows.operation, why, rewritten=False), rows=number)
 
 
 @attrs.define
@@ -188,6 +190,8 @@ class Plans:
 
     def _plan(self, table_map: TableMap) -> TablePlan:
         plan = TablePlan(table_map.full_name, self.target.logging, self.logged_as, self.counts)
+        with suppress(FormatError):
+            plan = attrs.evolve(plan, layout=layout_of(table_map))
         if table_map.full_name == APPLY_STATUS:
             return attrs.evolve(plan, kept_why=OTHER_ENGINE)
         table = self.schema.find(table_map.database, table_map.table)

@@ -7,19 +7,42 @@ As in the server's binlog cache, large transactions go to a temporary file, so t
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import attrs
 
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
-from ndb_formats.events.gtid_event import GtidEvent, encode_gtid
 from ndb_formats.events.header import EventHeader, decode_header
 from ndb_formats.events.transaction_payload import TransactionPayload, compressed, encode_transaction_payload
 from ndb_formats.writing.event_stream import EventStream, sealed
 
-__all__ = ["TransactionBuffer"]
+__all__ = ["Gtid", "TransactionBuffer"]
 
 _MEMORY = 1 << 20
+
+
+@attrs.frozen
+class Gtid:
+    """
+    The Gtid event before a transaction.
+
+    Attributes:
+        header: Its header.
+        body: Its body, given the length of the transaction, which counts this event too.
+        keep_position: As for `EventStream.put`.
+    """
+
+    header: EventHeader
+    body: Callable[[int], bytes]
+    keep_position: bool = False
+
+    def write_to(self, stream: EventStream, after: int) -> None:
+        """Write it before `after` bytes of its transaction."""
+        length, body = 0, self.body(0)
+        # A longer length can take more bytes, which count too.
+        while (whole := EVENT_HEADER_SIZE + len(body) + stream.trailer + after) != length:
+            length, body = whole, self.body(whole)
+        stream.put(self.header, body, keep_position=self.keep_position)
 
 
 def _spool() -> tempfile.SpooledTemporaryFile[bytes]:
@@ -71,16 +94,16 @@ class TransactionBuffer:
         self._file.truncate()
         self.size = self.count = 0
 
-    def write_to(self, stream: EventStream, gtid: tuple[EventHeader, GtidEvent] | None = None) -> None:
+    def write_to(self, stream: EventStream, gtid: Gtid | None = None) -> None:
         """
-        Write the transaction, and forget it.
+        Write the transaction, after its Gtid event if there is one, and forget it.
 
         Args:
             stream: Where it is written.
-            gtid: The Gtid event before it, and its header; its length is computed if it has one.
+            gtid: The Gtid event.
         """
         if gtid is not None:
-            _put_gtid(stream, *gtid, self.size + self.count * stream.trailer)
+            gtid.write_to(stream, self.size + self.count * stream.trailer)
         for header, body, keep_position in self.events():
             stream.put(header, body, keep_position=keep_position)
         self.clear()
@@ -98,18 +121,3 @@ class TransactionBuffer:
         self.clear()
         header = attrs.evolve(header, type_code=EventType.TRANSACTION_PAYLOAD_EVENT)
         self.add(header, encode_transaction_payload(payload))
-
-
-def _put_gtid(stream: EventStream, header: EventHeader, gtid: GtidEvent, after: int) -> None:
-    """Write a Gtid event with the length of its transaction, of which `after` bytes come after it."""
-    if gtid.length is None:
-        stream.put(header, encode_gtid(gtid))
-        return
-    body = encode_gtid(gtid)
-    while True:  # a longer length can take more bytes, which count too
-        length = EVENT_HEADER_SIZE + len(body) + stream.trailer + after
-        if length == gtid.length:
-            stream.put(header, body)
-            return
-        gtid = attrs.evolve(gtid, length=length)
-        body = encode_gtid(gtid)

@@ -1,0 +1,131 @@
+"""
+`ndb-conflict rewrite`: binlog files with the same changes in another format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, BinaryIO
+
+import typer
+
+from conflict.cli.common import (
+    ExitCode,
+    JsonOption,
+    console,
+    messages,
+    progress_bars,
+    refuse_overwriting,
+    write_json,
+)
+from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+from conflict.errors import ConfigurationError
+from conflict.jobs.runner import StageProgress
+from ndb_formats.binlog_reader import Event, read_events
+from ndb_formats.errors import CutFileError
+from ndb_formats.rules.relogging import LoggedAs
+from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
+from ndb_formats.rules.update_format import UpdateFormat, effective_format, parse_binlog_type
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+from ndb_formats.writing.rewriting import Rewriter
+from ndb_formats.writing.rewriting_plans import Plans, Target
+
+__all__ = ["rewrite"]
+
+_SHOWN_EVERY = 1000  # events
+
+
+def rewrite(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    out: Annotated[Path, typer.Option(help="Folder for the new files, which keep their names.", file_okay=False)],
+    binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables, by number or name.")] = None,
+    row_image: Annotated[str | None, typer.Option(help="Format of other tables: full, minimal or noblob.")] = None,
+    schema: Annotated[
+        Path | None, typer.Option(help="CREATE TABLE statements that are not in the log.", exists=True, dir_okay=False)
+    ] = None,
+    from_binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables in the log, if known.")] = None,
+    from_row_image: Annotated[str | None, typer.Option(help="Format of other tables in the log, if known.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """
+    Write the changes of binlog files in another format, and say which changes the log does not hold enough of.
+
+    Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --schema schema.sql --out minimal
+    """
+    if binlog_type is None and row_image is None:
+        message = "give the format to write: --binlog-type for NDB tables, --row-image for others, or both"
+        raise ConfigurationError(message)
+    targets = _targets(files, out, schema)
+    for written in (*targets, json_file):
+        refuse_overwriting(written, [*files, schema])
+    plans = Plans(
+        Target(_update_format(binlog_type), _row_image(row_image)),
+        Schema() if schema is None else parse_schema(schema.read_text("utf-8")),
+        LoggedAs(_update_format(from_binlog_type), _row_image(from_row_image)),
+    )
+    cut = _rewrite_all(files, targets, plans)
+    print_counts(console, plans.counts)
+    write_json(json_file, counts_json(plans.counts))
+    if cut is not None:
+        messages.print(f"[yellow]warning:[/yellow] {cut}; its complete transactions were written", soft_wrap=True)
+        raise typer.Exit(ExitCode.CUT_SHORT)
+    if not is_complete(plans.counts):
+        raise typer.Exit(ExitCode.WARNED)
+
+
+def _update_format(value: str | None) -> UpdateFormat | None:
+    return None if value is None else effective_format(parse_binlog_type(value))
+
+
+def _row_image(value: str | None) -> RowImageRule | None:
+    return None if value is None else parse_row_image(value)
+
+
+def _targets(files: Sequence[Path], out: Path, schema: Path | None) -> list[Path]:
+    """Return the files to write; two of the same name would overwrite each other."""
+    targets = [out / file.name for file in files]
+    if len(set(targets)) < len(targets):
+        message = "two of the binlog files have the same name; rewrite them into different folders"
+        raise ConfigurationError(message)
+    for target in targets:
+        refuse_overwriting(target, [*files, schema])
+    out.mkdir(parents=True, exist_ok=True)
+    return targets
+
+
+def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -> CutFileError | None:
+    """Rewrite each file; return the fault of the last one if it ends too early."""
+    with progress_bars() as show:
+        for file, target in zip(files, targets, strict=True):
+            with _whole_file(target) as out:
+                try:
+                    Rewriter(out, plans).rewrite(_shown(read_events(file), file, show))
+                except CutFileError as fault:
+                    if file != files[-1]:
+                        raise
+                    return fault
+    return None
+
+
+def _shown(events: Iterator[Event], file: Path, show: StageProgress) -> Iterator[Event]:
+    """Yield events, and show how far they have come."""
+    size = file.stat().st_size
+    for number, event in enumerate(events):
+        if number % _SHOWN_EVERY == 0:
+            show(file.name, event.position, size)
+        yield event
+
+
+@contextmanager
+def _whole_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file beside `target` that takes its place when all is written, and disappears on an error."""
+    part = target.with_name(f".{target.name}.part")
+    try:
+        with part.open("wb") as out:
+            yield out
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)

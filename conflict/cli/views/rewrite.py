@@ -1,0 +1,82 @@
+"""
+What `rewrite` did, on the terminal and as JSON.
+"""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.relogging import Basis
+from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, Outcome
+
+__all__ = ["counts_json", "is_complete", "print_counts"]
+
+_CHANGED = {
+    Operation.WRITE_ROW: "columns that are not the default",
+    Operation.UPDATE_ROW: "columns that changed value",
+}
+_NOTES = {
+    Operation.WRITE_ROW: "an insert has the columns that differ from their default; the statement may have given more.",
+    Operation.UPDATE_ROW: "an update has the columns that changed value; the statement may have set more.",
+}
+
+
+def print_counts(console: Console, counts: Counts) -> None:
+    """Print the changes by table, operation and outcome, and what the outcomes mean."""
+    table = Table(title="Row changes", title_justify="left", title_style="bold")
+    for heading in ("table", "operation"):
+        table.add_column(heading, no_wrap=True)
+    table.add_column("changes", justify="right")
+    table.add_column("written")
+    for outcome in _ordered(counts):
+        style = None if outcome.result == Basis.EXACT else "yellow" if outcome.rewritten else "red"
+        table.add_row(
+            escape(outcome.table),
+            outcome.operation.name,
+            str(counts.rows[outcome]),
+            escape(_words(counts, outcome)),
+            style=style,
+        )
+    console.print(table)
+    guessed = {outcome.operation for outcome in counts.rows if outcome.result == Basis.CHANGED_VALUES}
+    for operation in sorted(guessed):
+        console.print(f"The log does not show what its statements named: {_NOTES[operation]}", soft_wrap=True)
+    rewritten = sum(rows for outcome, rows in counts.rows.items() if outcome.rewritten)
+    kept = sum(counts.rows.values()) - rewritten
+    console.print(f"{rewritten} row changes were rewritten, {kept} kept as they were logged.", soft_wrap=True)
+
+
+def counts_json(counts: Counts) -> dict[str, object]:
+    """Return the same as a document."""
+    return {
+        "changes": [
+            {
+                "table": outcome.table,
+                "operation": outcome.operation.name,
+                "rewritten": outcome.rewritten,
+                "result": outcome.result,
+                "lacking": sorted(counts.lacking.get(outcome, ())),
+                "rows": counts.rows[outcome],
+            }
+            for outcome in _ordered(counts)
+        ]
+    }
+
+
+def is_complete(counts: Counts) -> bool:
+    """Return whether every change that the format applies to was rewritten."""
+    return all(outcome.rewritten or outcome.result == OTHER_ENGINE for outcome in counts.rows)
+
+
+def _ordered(counts: Counts) -> list[Outcome]:
+    return sorted(counts.rows, key=lambda outcome: (outcome.table, outcome.operation, not outcome.rewritten))
+
+
+def _words(counts: Counts, outcome: Outcome) -> str:
+    if outcome.rewritten:
+        return outcome.result if outcome.result == Basis.EXACT else _CHANGED[outcome.operation]
+    lacking = ", ".join(sorted(counts.lacking.get(outcome, ())))
+    return f"kept: {outcome.result}{f' ({lacking})' if lacking else ''}"
