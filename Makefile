@@ -32,6 +32,7 @@ test-all: check          ## Also the long checks
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.sizes --out build/bench/sizes.json
 	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json

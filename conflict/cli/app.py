@@ -17,10 +17,21 @@ from conflict.cli.ingest import ingest
 from conflict.cli.requirements import requirements
 from conflict.cli.resolve import resolve
 from conflict.cli.rewrite import rewrite
+from conflict.cli.sizes import sizes
 
 __all__ = ["app", "main"]
 
-COMMANDS: tuple[Any, ...] = (resolve, ingest, check, requirements, check_replica, decode, rewrite, conformance)
+COMMANDS: tuple[Any, ...] = (
+    resolve,
+    ingest,
+    check,
+    requirements,
+    check_replica,
+    decode,
+    rewrite,
+    sizes,
+    conformance,
+)
 
 app = typer.Typer(
     help="Show what MySQL NDB Cluster logs of a change, and what happens when changes of two clusters meet.",

@@ -28,7 +28,7 @@ from ndb_formats.rules.update_format import effective_format, is_ndb, key_change
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema, Table
 
-__all__ = ["column_differences"]
+__all__ = ["Statement", "column_differences", "statement_of"]
 
 INSERT, UPDATE, DELETE, UPSERT = "insert", "update", "delete", "upsert"
 
@@ -55,7 +55,7 @@ def column_differences(folder: Path) -> Iterator[str]:
     settings = json.loads((folder / "settings.json").read_text("utf-8"))
     for group in json.loads((folder / "statements.json").read_text("utf-8")):
         texts = [statement["sql"] for statement in group["statements"]]
-        statements = [_statement(text, schema) for text in texts]
+        statements = [statement_of(text, schema) for text in texts]
         if None in statements:
             continue  # a statement that changes no row, or whose text does not show its columns
         known = [statement for statement in statements if statement is not None]
@@ -69,7 +69,8 @@ def column_differences(folder: Path) -> Iterator[str]:
                 )
 
 
-def _statement(sql: str, schema: Schema) -> Statement | None:
+def statement_of(sql: str, schema: Schema) -> Statement | None:
+    """Return what a statement writes; None if it changes no row of a table, or its text does not show its columns."""
     try:
         tree = sqlglot.parse_one(re.sub("^REPLACE", "INSERT", sql), read="mysql")
         name = tree.find(exp.Table)

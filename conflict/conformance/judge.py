@@ -18,6 +18,7 @@ from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
+from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.steps import hints_of_steps
@@ -97,7 +98,9 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
         return list(format_differences(recording.path)), 0
     if recording.kind is RecordingKind.BINLOG:
         return list(binlog_differences(recording.path)), 0
-    message = "which statements are logged, and how large events are, is not modelled"
+    if recording.kind is RecordingKind.SIZES:
+        return list(size_differences(recording.path / recording.kind.value)), 0
+    message = "which statements are logged is not modelled"
     raise NotBuiltError(message)
 
 

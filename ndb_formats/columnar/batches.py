@@ -38,7 +38,7 @@ from ndb_formats.row_reader import rows_of
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodingState, decode_event
 
-__all__ = ["METADATA", "RowBatch", "read_batches"]
+__all__ = ["METADATA", "RowBatch", "read_batches", "reason_of"]
 
 _OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
 # The columns that every batch has, before the images.
@@ -140,6 +140,11 @@ def read_batches(
             raise chunk.error
 
 
+def reason_of(walk: RowWalk, chunk: EventChunk, number: int) -> FormatError:
+    """Return the error that the scalar reader raises at an event that a walk could not read."""
+    return _Reading(walk).reason(chunk, number)
+
+
 @attrs.frozen(eq=False)
 class _BlockPart:
     """The rows of a block that become one batch, by their numbers in the block."""
@@ -164,7 +169,7 @@ class _Reading:
         for count, fault in self._walk.blocks(chunk):
             yield from self._emit(chunk, self._walk.facts, count)
             if fault is not None:
-                raise self._reason(chunk, fault)
+                raise self.reason(chunk, fault)
 
     def _emit(self, chunk: EventChunk, facts: Facts, count: int) -> Iterator[RowBatch]:
         """Yield the first rows of a block as batches, up to the first value that Arrow cannot hold."""
@@ -175,7 +180,7 @@ class _Reading:
             first = min(self._first_fault(part, chunk, count) for part in parts)
             yield from [self._batch(part, chunk, facts) for part in self._parts(first)]
             shape = self._walk.register.shapes[self._walk.rows.batches[first]]
-            raise self._reason(chunk, int(self._walk.rows.events[first]), shape) from None
+            raise self.reason(chunk, int(self._walk.rows.events[first]), shape) from None
         yield from batches
 
     def _parts(self, count: int) -> Sequence[_BlockPart]:
@@ -235,7 +240,7 @@ class _Reading:
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
         )
 
-    def _reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:
+    def reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:
         """Return the error that the scalar reader raises at an event."""
         event, register = chunk.event(number), self._walk.register
         state = DecodingState(register.maps)

@@ -25,7 +25,16 @@ from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_even
 from ndb_formats.events.table_map import TableMap, decode_table_map
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["BatchShape", "Columns", "ImageColumn", "TableRegister", "reader_of", "table_id_of", "wanted_columns"]
+__all__ = [
+    "BatchShape",
+    "Columns",
+    "Growing",
+    "ImageColumn",
+    "TableRegister",
+    "reader_of",
+    "table_id_of",
+    "wanted_columns",
+]
 
 Columns = Collection[str] | Mapping[str, Collection[str]] | None
 _TABLE_ID = 6
@@ -112,7 +121,7 @@ class BatchShape:
         return len(self.before_columns) + len(self.after_columns)
 
 
-class _Growing:
+class Growing:
     """An array that rows or numbers are appended to."""
 
     def __init__(self, width: int | None, kind: type) -> None:
@@ -120,7 +129,7 @@ class _Growing:
         self._array = np.empty((16, *(() if width is None else (width,))), kind)
         self.count = 0
 
-    def add(self, *rows: Sequence[int] | bytes) -> int:
+    def add(self, *rows: Sequence[int] | bytes | int) -> int:
         """Append rows, or numbers, and return the index of the first."""
         start = self.count
         for row in rows:
@@ -165,8 +174,8 @@ class TableRegister:
         self._slot_of_id: dict[int, int] = {}
         self._hash_ids = np.zeros(16, np.uint64)
         self._hash_slots = np.full(16, _NONE, np.int64)
-        self._slots, self._kinds, self._columns = (_Growing(len(parts), np.int64) for parts in (Slot, EventKind, Spec))
-        self._bodies, self._keys = _Growing(None, np.uint8), _Growing(None, np.uint8)
+        self._slots, self._kinds, self._columns = (Growing(len(parts), np.int64) for parts in (Slot, EventKind, Spec))
+        self._bodies, self._keys = Growing(None, np.uint8), Growing(None, np.uint8)
         self._last_kinds: dict[int, int] = {}
 
     @property

@@ -25,7 +25,7 @@ from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
-__all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map"]
+__all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
 
 NUMERIC_CODES = frozenset(
     {ColumnCode.TINY, ColumnCode.SHORT, ColumnCode.INT24, ColumnCode.LONG, ColumnCode.LONGLONG}
@@ -122,13 +122,18 @@ def encode_table_map(table_map: TableMap) -> bytes:
         [
             table_map.table_id.to_bytes(6, "little"),
             table_map.flags.to_bytes(2, "little"),
-            *(_name(name) for name in (table_map.database, table_map.table)),
+            name_bytes(table_map),
             packed(len(codes)) + codes,
             packed(len(metadata)) + metadata,
             nullable.to_bytes((len(codes) + 7) // 8, "little"),
             table_map.metadata,
         ]
     )
+
+
+def name_bytes(table_map: TableMap) -> bytes:
+    """Return database and table as the event has them."""
+    return _name(table_map.database) + _name(table_map.table)
 
 
 def _name(name: str) -> bytes:

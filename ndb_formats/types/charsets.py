@@ -109,10 +109,15 @@ def default_collation(charset: str) -> str:
     return _DEFAULT_COLLATIONS.get(charset, f"{charset}_general_ci")
 
 
-def _keep_unassigned(error: UnicodeError) -> tuple[str, int]:
-    """Map the five bytes that cp1252 leaves unassigned to the C1 controls, as MySQL does."""
+_C1 = frozenset("\x81\x8d\x8f\x90\x9d")
+
+
+def _keep_unassigned(error: UnicodeError) -> tuple[str | bytes, int]:
+    """Map the five bytes that cp1252 leaves unassigned to the C1 controls, as MySQL does, and back."""
     if isinstance(error, UnicodeDecodeError):
         return error.object[error.start : error.end].decode("latin_1"), error.end
+    if isinstance(error, UnicodeEncodeError) and error.object[error.start] in _C1:
+        return error.object[error.start].encode("latin_1"), error.start + 1
     raise error
 
 
@@ -145,13 +150,8 @@ def decode_text(data: bytes, charset: str) -> str:
 
 def encode_text(text: str, charset: str) -> bytes:
     """Encode text for a MySQL character set; the inverse of `decode_text`."""
-    if charset == "latin1":
-        return b"".join(
-            character.encode("latin_1") if character in _C1 else character.encode("cp1252") for character in text
-        )
     return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
 
 
 # In the wide character sets a lone surrogate is a valid code unit.
 _ON_INVALID = {"latin1": "mysql_latin1"} | dict.fromkeys(("ucs2", "utf16", "utf16le", "utf32"), "surrogatepass")
-_C1 = frozenset("\x81\x8d\x8f\x90\x9d")

@@ -35,14 +35,14 @@ from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
 from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
 
-__all__ = ["BinlogSettings", "BinlogWriter", "RowChange"]
+__all__ = ["APPLY_STATUS_TABLE", "BinlogSettings", "BinlogWriter", "RowChange"]
 
 _NO_DATABASE = 0x8  # header flag of BEGIN and COMMIT: no USE before them
 _IGNORABLE = 0x80  # header flag of Previous_gtids
 _SQL_FOREIGN_KEYS = 0x10  # flag of a rows event of MySQL 9.6 and later
 _FIRST_TABLE_ID = 100
 _MICROSECONDS = 1_000_000
-_APPLY_STATUS_TABLE = attrs.evolve(
+APPLY_STATUS_TABLE = attrs.evolve(
     parse_create_table(
         "CREATE TABLE ndb_apply_status (server_id INT UNSIGNED NOT NULL, epoch BIGINT UNSIGNED NOT NULL,"
         " log_name VARCHAR(255) NOT NULL, start_pos BIGINT UNSIGNED NOT NULL, end_pos BIGINT UNSIGNED NOT NULL,"
@@ -214,7 +214,7 @@ class BinlogWriter:
         self._put_query(buffer, "BEGIN", "")
         status = TransactionBuffer()
         row: Row = dict(enumerate((self.settings.server_id, epoch, "", 0, 0)))
-        status_tables = self._write_rows(status, [RowChange(_APPLY_STATUS_TABLE, None, row)], statement_end=False)
+        status_tables = self._write_rows(status, [RowChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
         for table_map in dict.fromkeys([*tables, *status_tables]):
             self._put_table_map(buffer, table_map)
         buffer.take_all(status)

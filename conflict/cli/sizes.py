@@ -1,0 +1,88 @@
+"""
+`ndb-conflict sizes`: how many bytes a log takes in every format.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+
+from conflict.cli.common import (
+    ExitCode,
+    JsonOption,
+    console,
+    messages,
+    progress_bars,
+    refuse_overwriting,
+    write_json,
+)
+from conflict.cli.views.sizes import print_sizes, sizes_json
+from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
+from conflict.errors import ConfigurationError
+from ndb_formats.columnar.compression import CompressionMeter
+from ndb_formats.columnar.event_chunks import EventChunk
+from ndb_formats.columnar.log_sizes import DEFAULT_EVENT_SIZE, LogSizer
+from ndb_formats.columnar.size_report import size_report
+from ndb_formats.errors import CutFileError
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["sizes"]
+
+_MEGABYTE = 1_000_000
+
+
+def sizes(
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    schema: Annotated[
+        Path | None, typer.Option(help="CREATE TABLE statements, for keys and defaults.", exists=True, dir_okay=False)
+    ] = None,
+    row_event_max_size: Annotated[
+        int, typer.Option(help="binlog_row_event_max_size of the server.", min=256)
+    ] = DEFAULT_EVENT_SIZE,
+    json_file: JsonOption = None,
+    plot: Annotated[Path | None, typer.Option(help="Draw a chart: FILE.png or FILE.svg.")] = None,
+) -> None:
+    """
+    Show how many bytes a log would take in every format: binlog_row_image and the NDB binlog types.
+
+    Example: ndb-conflict sizes binlog.000001 --schema schema.sql
+    """
+    for target in (json_file, plot):
+        refuse_overwriting(target, [*files, schema])
+        if target is not None and not target.parent.is_dir():
+            message = f"{target}: there is no folder {target.parent}; make it first"
+            raise ConfigurationError(message)
+    check_chart_file(plot)
+    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
+    lengths = [file.stat().st_size for file in files]
+    sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
+    cut = None
+    with progress_bars() as progress:
+
+        def seen(chunk: EventChunk) -> None:
+            meter.add(chunk)
+            at = int(chunk.stops[-1]) if len(chunk.stops) else 0
+            progress("reading MB", (done + at) // _MEGABYTE, sum(lengths) // _MEGABYTE)
+
+        done = 0
+        for file, length in zip(files, lengths, strict=True):
+            try:
+                sizer.add(file, seen=seen)
+            except CutFileError as error:
+                cut = error
+                break
+            done += length
+    report = size_report(sizer, lengths, meter.found)
+    print_sizes(console, report)
+    write_json(json_file, sizes_json(report))
+    if plot is not None:
+        draw_sizes(report, plot)
+    if cut is not None:
+        messages.print(
+            f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
+        )
+        raise typer.Exit(ExitCode.CUT_SHORT)

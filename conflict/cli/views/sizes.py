@@ -1,0 +1,221 @@
+"""
+The sizes of a log in every format, on the terminal and as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import attrs
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from ndb_formats.columnar.size_report import Bounds, ChangeSizes, SizeReport
+from ndb_formats.columnar.size_tables import CHANGES
+from ndb_formats.rules.formats import FORMATS
+
+__all__ = ["KINDS", "orm_costs", "print_sizes", "sizes_json"]
+
+KINDS = ("insert", "update", "delete")  # as `CHANGES`
+_COSTLY = 10
+
+
+def print_sizes(console: Console, report: SizeReport) -> None:
+    """Print totals by format, sizes by table and kind of change, and what else the bytes go to."""
+    console.print(_totals(report))
+    _print_notes(console, report)
+    for of_ndb in (False, True):
+        console.print(_by_table(report, of_ndb=of_ndb))
+    console.print(_costly_columns(report))
+    _print_orm(console, report)
+    _print_compression(console, report)
+
+
+def _totals(report: SizeReport) -> Table:
+    table = _table("Bytes by format", ("format", "inserts", "updates", "deletes", "whole log", "of the log"), text=1)
+    kinds = [report.by_kind(kind) for kind in range(len(CHANGES))]
+    frame = report.frame.bytes
+    table.add_row("as logged", *(_short(each.logged.bytes) for each in kinds), f"{report.total:,}", "100%")
+    table.add_section()
+    for number in range(len(FORMATS)):
+        bounds = [each.formats[number] for each in kinds]
+        total = sum(bounds, Bounds())
+        ends = total.least.bytes + frame, total.most.bytes + frame
+        whole, share = (_marked(_span(*map(form, ends)), total) for form in ("{:,}".format, _percent(report)))
+        table.add_row(_name(number), *map(_cell, bounds), whole, share)
+    return table
+
+
+def _percent(report: SizeReport) -> Callable[[int], str]:
+    return lambda size: f"{size / report.total:.0%}"
+
+
+def _by_table(report: SizeReport, *, of_ndb: bool) -> Table:
+    numbers = [number for number, form in enumerate(FORMATS) if form.of_ndb == of_ndb]
+    names = [FORMATS[number].name for number in numbers]
+    title = "Rows events by table, NDB binlog types" if of_ndb else "Rows events by table, binlog_row_image"
+    headings = ("table", "change", *(() if of_ndb else ("rows", "logged")), *names)
+    table = _table(title, headings, text=2)
+    for each in report.tables:
+        for kind, changes in zip(KINDS, each.changes, strict=True):
+            if changes.rows:
+                cells = [_cell(changes.formats[number]) for number in numbers]
+                facts = () if of_ndb else (f"{changes.rows:,}", _short(changes.logged.bytes))
+                table.add_row(escape(each.name), kind, *facts, *cells)
+    return table
+
+
+def _costly_columns(report: SizeReport) -> Table:
+    headings = ("column", "before images", "after images", "both", "of the log")
+    table = _table("The columns that cost most", headings, text=1)
+    for cost in report.columns[:_COSTLY]:
+        cells = f"{cost.before:,}", f"{cost.after:,}", f"{cost.bytes:,}", f"{cost.bytes / report.total:.1%}"
+        table.add_row(escape(f"{cost.table}.{cost.column}"), *cells)
+    return table
+
+
+def _table(title: str, headings: Sequence[str], *, text: int) -> Table:
+    table = Table(title=title, title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    for number, heading in enumerate(headings):
+        is_text = number < text
+        table.add_column(heading, justify="left" if is_text else "right", overflow="fold", no_wrap=is_text)
+    return table
+
+
+def _name(number: int) -> str:
+    return f"type {FORMATS[number].name}" if FORMATS[number].of_ndb else FORMATS[number].name
+
+
+def _cell(bounds: Bounds) -> str:
+    # Rows of inserts and updates can share events, whose heads count for the first; so the least can be the larger one.
+    ends = sorted((bounds.least.bytes, bounds.most.bytes))
+    return _marked(_span(*map(_short, ends)), bounds)
+
+
+def _short(size: int) -> str:
+    """Return bytes with three or more digits, and a unit if they are many."""
+    for unit, name in ((1_000_000_000, "G"), (1_000_000, "M"), (1_000, "k")):
+        if size >= 10 * unit:
+            return f"{size / unit:,.0f}{name}"
+    return f"{size:,}"
+
+
+def _span(least: str, most: str) -> str:
+    return least if least == most else f"{least}-{most}"
+
+
+def _marked(text: str, bounds: Bounds) -> str:
+    """Mark sizes that lack values which are not in the log."""
+    return f"≥{text}" if bounds.lacking else text
+
+
+def _print_notes(console: Console, report: SizeReport) -> None:
+    changes = report.changes
+    console.print(
+        f"The whole log has {report.frame.bytes:,} bytes besides the rows events of tables: frames of transactions, "
+        "epochs and table maps, the same in every format.",
+        soft_wrap=True,
+    )
+    if changes.hidden:
+        console.print(
+            f"A range: the log does not tell all columns that {changes.hidden:,} of {changes.rows:,} changes set; "
+            "it goes from those that changed value to all.",
+            soft_wrap=True,
+        )
+    if any(bounds.lacking for bounds in changes.formats):
+        console.print("≥: the log lacks values that this format has; the rows count without them.", soft_wrap=True)
+    unknown = [table.name for table in report.tables if not table.known]
+    if unknown:
+        names = escape(", ".join(unknown))
+        console.print(
+            f"[yellow]No definition of {names}: their rows count in every format as they are; give --schema.[/yellow]",
+            soft_wrap=True,
+        )
+
+
+def orm_costs(report: SizeReport) -> dict[str, int]:
+    """
+    Return, by format, the bytes that updates cost more if each sets every column, and not only those that change.
+
+    Updates without a before image to compare are left out; so are those whose columns the log tells.
+    """
+    updates = [table.changes[KINDS.index("update")] for table in report.tables]
+    compared = sum((each for each in updates if each.hidden and not each.uncompared), ChangeSizes())
+    return {
+        form.name: bounds.most.bytes - bounds.least.bytes
+        for form, bounds in zip(FORMATS, compared.formats, strict=True)
+    }
+
+
+def _print_orm(console: Console, report: SizeReport) -> None:
+    costs = {number: cost for number, cost in enumerate(orm_costs(report).values()) if cost}
+    if not costs:
+        return
+    console.print("What it costs if every update sets all columns, as many ORMs do, and not only those that change:")
+    totals = report.changes.formats
+    for number, cost in costs.items():
+        least = totals[number].least.bytes + report.frame.bytes
+        console.print(f"  {_name(number)}: {cost:,} bytes more (+{cost / least:.1%})", soft_wrap=True)
+
+
+def _print_compression(console: Console, report: SizeReport) -> None:
+    if report.file_bytes < report.total:
+        console.print(
+            f"Transactions are compressed: the files have {report.file_bytes:,} bytes, "
+            f"{report.file_bytes / report.total:.1%} of what their events take.",
+            soft_wrap=True,
+        )
+    found = report.compression
+    if found is not None:
+        console.print(
+            f"binlog_transaction_compression would leave {found.ratio:.1%} of the transactions: {found.compressed:,} "
+            f"of {found.plain:,} bytes, measured with zstd on {found.transactions:,} transactions of this log.",
+            soft_wrap=True,
+        )
+
+
+def sizes_json(report: SizeReport) -> dict[str, Any]:
+    """Return the sizes as a document, all of them in bytes."""
+    return {
+        "file_bytes": report.file_bytes,
+        "total": report.total,
+        "frame": report.frame.bytes,
+        "other_events": {name: attrs.asdict(amount) for name, amount in report.others.items()},
+        "formats": {form.name: form.title for form in FORMATS},
+        "totals": _changes_json(report.changes),
+        "tables": [
+            {
+                "table": table.name,
+                "definition": table.known,
+                "table_maps": attrs.asdict(table.maps),
+                "changes": {
+                    kind: _changes_json(changes)
+                    for kind, changes in zip(KINDS, table.changes, strict=True)
+                    if changes.rows
+                },
+            }
+            for table in report.tables
+        ],
+        "columns": [attrs.asdict(cost) | {"bytes": cost.bytes} for cost in report.columns[:_COSTLY]],
+        "every_column_set": orm_costs(report),
+        "compression": None if report.compression is None else attrs.asdict(report.compression),
+    }
+
+
+def _changes_json(changes: ChangeSizes) -> dict[str, Any]:
+    return {
+        "rows": changes.rows,
+        "hidden": changes.hidden,
+        "logged": attrs.asdict(changes.logged),
+        "formats": {
+            form.name: {
+                "least": attrs.asdict(bounds.least),
+                "most": attrs.asdict(bounds.most),
+                "rows_lacking_values": bounds.lacking,
+            }
+            for form, bounds in zip(FORMATS, changes.formats, strict=True)
+        },
+    }

@@ -1,0 +1,202 @@
+"""
+How the sizes of rows events and Table_map events, as worked out here, differ from recorded ones.
+
+`sizes.json` has statements and the bytes that each added to the binlog under every format, but no binlogs. The rows
+that the statements change are worked out (`statement_rows`) and logged in each format by `ndb_formats.writing`.
+Compared are
+
+    - the bytes and the number of the events, by type; the frames of transactions stay as recorded;
+    - the sizes that `LogSizer` gives for each other format from the logs that have all columns, FULL and type 7.
+"""
+
+from __future__ import annotations
+
+import json
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import attrs
+
+from conflict.conformance.column_differences import statement_of
+from conflict.conformance.statement_rows import ChangedRow, StatementRunner
+from conflict.errors import NotBuiltError
+from ndb_formats.binlog_reader import read_headers
+from ndb_formats.columnar.log_sizes import LEAST, MOST, size_log
+from ndb_formats.constants import EventType
+from ndb_formats.events.extra_row_info import ExtraRowInfo
+from ndb_formats.events.sizes import table_map_size
+from ndb_formats.events.table_map_of_table import table_map_of
+from ndb_formats.rules.formats import FORMATS
+from ndb_formats.rules.images import Logging
+from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
+from ndb_formats.rules.update_format import effective_format, is_ndb, server_options
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
+
+__all__ = ["size_differences"]
+
+_JUDGED = {
+    "Table_map": EventType.TABLE_MAP_EVENT,
+    "Write_rows": EventType.WRITE_ROWS_EVENT,
+    "Update_rows": EventType.UPDATE_ROWS_EVENT,
+    "Delete_rows": EventType.DELETE_ROWS_EVENT,
+}
+_SECOND = 1_000_000
+
+
+@attrs.frozen
+class _Group:
+    """The recorded results of the statements on one table under one format."""
+
+    table: Table
+    title: str
+    logging: Logging
+    results: tuple[Mapping[str, Any], ...]
+
+
+def size_differences(file: Path) -> Iterator[str]:
+    """
+    Yield every difference between recorded sizes and those worked out here.
+
+    Raises:
+        NotBuiltError: The rows that some statements change cannot be worked out; all others have been compared.
+    """
+    document = json.loads(file.read_text("utf-8"))
+    groups = list(_groups(document))
+    left_out: list[NotBuiltError] = []
+    with tempfile.TemporaryDirectory() as folder:
+        binlog = Path(folder) / "binlog.000001"
+        for group in groups:
+            try:
+                bounds = _write(group, binlog)
+            except NotBuiltError as error:
+                left_out.append(error)
+                continue
+            yield from _event_differences(group, binlog, bounds)
+            if _has_all_columns(group):
+                same = [each for each in groups if each.table == group.table]
+                yield from _format_differences(group, binlog, bounds, same)
+    if left_out:
+        message = f"{len(left_out)} of {len(groups)} tables and formats; all others agree. The first: {left_out[0]}"
+        raise NotBuiltError(message)
+
+
+def _groups(document: Mapping[str, Any]) -> Iterator[_Group]:
+    found: dict[tuple[str, ...], list[Mapping[str, Any]]] = {}
+    for result in document["results"]:
+        whole = _whole_text(result["sql"], document["statements"][result["table"]])
+        found.setdefault((result["engine"], result["format"], result["table"]), []).append({**result, "sql": whole})
+    for (engine, name, table_name), results in found.items():
+        (create,) = document["tables"][table_name]
+        table = attrs.evolve(parse_create_table(create), engine=engine.upper())
+        title = f"{engine} {name}, table {table_name}"
+        if is_ndb(table):
+            options = server_options(results[0].get("options") or {})
+            logging = Logging(update_format=effective_format(results[0]["binlog_type"], options))
+        else:
+            logging = Logging(row_image=parse_row_image(name))
+        database = _database(table, results)
+        yield _Group(attrs.evolve(table, database=database), title, logging, tuple(results))
+
+
+def _whole_text(sql: str, statements: Sequence[str]) -> str:
+    """Return the text of a statement, which a result may have cut short."""
+    cut = sql.removesuffix("...")
+    for text in statements if cut != sql else ():
+        if text.startswith(cut):
+            return text
+    return sql
+
+
+def _database(table: Table, results: Sequence[Mapping[str, Any]]) -> str:
+    """Return a name as long as that of the database, which the recording does not name, by its first Table_map."""
+    recorded = (result["by_type"]["Table_map"] for result in results if "Table_map" in result["by_type"])
+    first = next(recorded, None)
+    if first is None:
+        return ""
+    status = table_map_size(table_map_of(APPLY_STATUS_TABLE, 1)) if is_ndb(table) else 0
+    return "d" * max(int(first["bytes"]) - status - table_map_size(table_map_of(table, 1)), 0)
+
+
+def _write(group: _Group, binlog: Path) -> list[tuple[int, int]]:
+    """Log the statements of a group; return where the events of each start and end."""
+    schema = Schema((group.table,))
+    runner, bounds = StatementRunner(schema), []
+    with binlog.open("wb") as out:
+        writer = BinlogWriter(out, BinlogSettings(group.logging))
+        writer.start(_SECOND)
+        for number, result in enumerate(group.results, start=1):
+            start = writer.position
+            changes = _changes(group, runner, schema, result)
+            if is_ndb(group.table):
+                writer.write_epoch(number << 32, changes, number * _SECOND)
+            else:
+                writer.write_transaction([changes], number * _SECOND, transaction_id=number)
+            bounds.append((start, writer.position))
+        writer.finish()
+    return bounds
+
+
+def _changes(group: _Group, runner: StatementRunner, schema: Schema, result: Mapping[str, Any]) -> list[RowChange]:
+    """
+    Return the row changes of a statement.
+
+    Raises:
+        NotBuiltError: They cannot be worked out, or are not as many as recorded.
+    """
+    statement, rows = statement_of(result["sql"], schema), runner.run(result["sql"])
+    # NDB does not read a row that it writes, and counts it even if it keeps its values.
+    affected = len(rows) if is_ndb(group.table) else sum(row.before != row.after for row in rows)
+    if statement is None or affected != result["result"].get("affected"):
+        message = f"the rows that a statement changes cannot be worked out: {affected}, recorded: {result['result']}"
+        raise NotBuiltError(f"{message}: {result['sql'][:200]}")
+    extra = ExtraRowInfo(transaction_id=1) if is_ndb(group.table) else None
+    return [_change(group.table, row, statement.written, extra) for row in rows]
+
+
+def _change(table: Table, row: ChangedRow, written: frozenset[int], extra: ExtraRowInfo | None) -> RowChange:
+    return RowChange(table, row.before, row.after, written, extra)
+
+
+def _event_differences(group: _Group, binlog: Path, bounds: Sequence[tuple[int, int]]) -> Iterator[str]:
+    """Compare the events as written, by type."""
+    headers = list(read_headers(binlog))
+    for result, (start, end) in zip(group.results, bounds, strict=True):
+        here = [header for position, header in headers if start <= position < end]
+        for name, kind in _JUDGED.items():
+            recorded = result["by_type"].get(name, {"events": 0, "bytes": 0})
+            mine = [header.size for header in here if header.type_code == kind]
+            if (len(mine), sum(mine)) != (recorded["events"], recorded["bytes"]):
+                yield (
+                    f"{group.title}, {result['sql'][:100]}: {sum(mine)} bytes in {len(mine)} {name} events, "
+                    f"recorded: {recorded['bytes']} in {recorded['events']}"
+                )
+
+
+def _has_all_columns(group: _Group) -> bool:
+    if is_ndb(group.table):
+        return group.logging.update_format == effective_format(7)
+    return group.logging.row_image is RowImageRule.FULL
+
+
+def _format_differences(
+    group: _Group, binlog: Path, bounds: Sequence[tuple[int, int]], others: Sequence[_Group]
+) -> Iterator[str]:
+    """Compare the sizes that a log with all columns gives for other formats, statement by statement."""
+    for number, (start, end) in enumerate(bounds):
+        tally = size_log(binlog, schema=Schema((group.table,)), start=start, stop=end).tally
+        for other in others:
+            rule = other.logging.update_format if is_ndb(other.table) else other.logging.row_image
+            form = next((place for place, each in enumerate(FORMATS) if each.rule == rule), None)
+            if form is None:
+                continue
+            least, most = (int(tally.bytes[bound, form].sum()) for bound in (LEAST, MOST))
+            recorded = other.results[number]["row_events"]
+            if not least <= recorded <= most:
+                yield (
+                    f"{other.title}, {other.results[number]['sql'][:100]}: {least} to {most} bytes of rows events "
+                    f"from {group.title}, recorded: {recorded}"
+                )

@@ -1,0 +1,77 @@
+"""`ndb-conflict sizes`: the answer, as text, JSON and chart."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conflict.cli import app as cli
+from conflict.cli.common import ExitCode
+from tests.corpora import RECORDINGS
+
+FOLDER = RECORDINGS / "ndb_formats" / "composite_type7"
+LOG, SCHEMA = str(FOLDER / "binlog.000001"), str(FOLDER / "schema.sql")
+
+
+def test_the_document(tmp_path: Path) -> None:
+    """Bytes by format, table and kind of change; type 7 is the log as it is, and type 9 what a server recorded."""
+    target = tmp_path / "sizes.json"
+    done = CliRunner().invoke(cli.app, ["sizes", LOG, "--schema", SCHEMA, "--json", str(target)])
+    assert done.exit_code == ExitCode.DONE, done.output
+    found = json.loads(target.read_text("utf-8"))
+    assert found["total"] == found["file_bytes"] == Path(LOG).stat().st_size
+    recorded = (FOLDER.with_name("composite_type9") / "binlog.000001").stat().st_size
+    for name, size in (("7", Path(LOG).stat().st_size), ("9", recorded)):
+        amounts = found["totals"]["formats"][name]
+        assert found["frame"] + amounts["least"]["bytes"] == found["frame"] + amounts["most"]["bytes"] == size
+    assert [table["table"] for table in found["tables"]] == ["fmt.composite", "fmt.second"]
+    assert found["tables"][0]["changes"]["update"]["rows"] == 7
+    assert found["every_column_set"]["8"] > 0
+    assert len(found["columns"]) == 8
+    assert found["compression"]["compressed"] < found["compression"]["plain"]
+
+
+def test_without_a_definition_rows_count_as_they_are(tmp_path: Path) -> None:
+    """The table is named, with what to do."""
+    target = tmp_path / "sizes.json"
+    done = CliRunner().invoke(cli.app, ["sizes", LOG, "--json", str(target)])
+    assert "No definition of fmt.composite, fmt.second" in done.output
+    assert "give --schema" in done.output
+    totals = json.loads(target.read_text("utf-8"))["totals"]
+    assert {each["most"]["bytes"] for each in totals["formats"].values()} == {totals["logged"]["bytes"]}
+
+
+@pytest.mark.parametrize(("name", "magic"), [("chart.png", b"\x89PNG"), ("chart.svg", b"<?xml")])
+def test_the_chart(tmp_path: Path, name: str, magic: bytes) -> None:
+    """By the ending of its name; nothing is left beside it."""
+    done = CliRunner().invoke(cli.app, ["sizes", LOG, "--schema", SCHEMA, "--plot", str(tmp_path / name)])
+    assert done.exit_code == ExitCode.DONE, done.output
+    assert (tmp_path / name).read_bytes().startswith(magic)
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
+    """Before anything is read."""
+    for target in (tmp_path / "absent" / "sizes.json", tmp_path / "absent" / "sizes.png"):
+        option = "--json" if target.suffix == ".json" else "--plot"
+        done = CliRunner().invoke(cli.app, ["sizes", LOG, option, str(target)])
+        assert done.exit_code == ExitCode.REFUSED
+        assert "there is no folder" in done.output
+
+
+def test_a_chart_of_an_unknown_format_is_refused(tmp_path: Path) -> None:
+    """Before anything is read."""
+    done = CliRunner().invoke(cli.app, ["sizes", LOG, "--plot", str(tmp_path / "chart.gif")])
+    assert done.exit_code == ExitCode.REFUSED
+    assert "*.png or *.svg" in done.output
+
+
+def test_a_cut_file(tmp_path: Path) -> None:
+    """The sizes are of what comes before, and the exit code says so."""
+    cut = tmp_path / "cut.000001"
+    cut.write_bytes(Path(LOG).read_bytes()[:-100])
+    done = CliRunner().invoke(cli.app, ["sizes", str(cut), "--schema", SCHEMA])
+    assert done.exit_code == ExitCode.CUT_SHORT
+    assert "the sizes are of what comes before" in done.output
+    assert "Bytes by format" in done.output
