@@ -77,6 +77,11 @@ def sizes(
                 break
             done += length
     report = size_report(sizer, lengths, meter.found)
+    unknown = [table.name for table in report.tables if not table.known]
+    if report.tables and len(unknown) == len(report.tables):
+        names = ", ".join(unknown)
+        message = f"no definition of {names}, so other formats are not known; give CREATE TABLE statements, --schema"
+        raise ConfigurationError(message)
     print_sizes(console, report)
     write_json(json_file, sizes_json(report))
     if plot is not None:
@@ -86,3 +91,5 @@ def sizes(
             f"[yellow]warning:[/yellow] {escape(str(cut))}; the sizes are of what comes before", soft_wrap=True
         )
         raise typer.Exit(ExitCode.CUT_SHORT)
+    if unknown:
+        raise typer.Exit(ExitCode.WARNED)

@@ -146,13 +146,20 @@ class Table:
 
 @attrs.frozen
 class Schema:
-    """A set of tables, found by database and name."""
+    """A set of tables, found by database and name; a table without a database is found in each."""
 
     tables: tuple[Table, ...] = ()
 
     def find(self, database: str, name: str) -> Table | None:
-        """Return the table of that name, or None."""
-        return next((table for table in self.tables if table.database == database and table.name == name), None)
+        """
+        Return the table of that name, or None.
+
+        A definition that names no database stands for the tables of its name in every database.
+        """
+        named = {table.database: table for table in reversed(self.tables) if table.name == name}
+        if database in named or "" not in named:
+            return named.get(database)
+        return attrs.evolve(named[""], database=database)
 
     def __add__(self, other: Schema) -> Schema:
         return Schema(self.tables + other.tables)

@@ -32,14 +32,24 @@ def test_the_document(tmp_path: Path) -> None:
     assert found["compression"]["compressed"] < found["compression"]["plain"]
 
 
-def test_without_a_definition_rows_count_as_they_are(tmp_path: Path) -> None:
-    """The table is named, with what to do."""
+def test_without_any_definition_the_log_is_refused(tmp_path: Path) -> None:
+    """The tables are named, with what to do; nothing is written."""
     target = tmp_path / "sizes.json"
     done = CliRunner().invoke(cli.app, ["sizes", LOG, "--json", str(target)])
-    assert "No definition of fmt.composite, fmt.second" in done.output
-    assert "give --schema" in done.output
-    totals = json.loads(target.read_text("utf-8"))["totals"]
-    assert {each["most"]["bytes"] for each in totals["formats"].values()} == {totals["logged"]["bytes"]}
+    assert done.exit_code == ExitCode.REFUSED
+    assert "no definition of fmt.composite, fmt.second" in done.output
+    assert not target.exists()
+
+
+def test_rows_of_a_table_without_a_definition_count_as_they_are(tmp_path: Path) -> None:
+    """The table is named, and the exit code warns; a definition without a database stands for the other table."""
+    target, schema = tmp_path / "sizes.json", tmp_path / "schema.sql"
+    schema.write_text(Path(SCHEMA).read_text("utf-8").split("CREATE TABLE second")[0], "utf-8")
+    done = CliRunner().invoke(cli.app, ["sizes", LOG, "--schema", str(schema), "--json", str(target)])
+    assert done.exit_code == ExitCode.WARNED
+    assert "No definition of fmt.second:" in done.output
+    changes = json.loads(target.read_text("utf-8"))["tables"][1]["changes"].values()
+    assert {each["formats"]["8"]["most"]["bytes"] - each["logged"]["bytes"] for each in changes} == {0}
 
 
 @pytest.mark.parametrize(("name", "magic"), [("chart.png", b"\x89PNG"), ("chart.svg", b"<?xml")])

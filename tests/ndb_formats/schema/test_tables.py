@@ -60,3 +60,15 @@ def test_schema_finds_by_database_and_name():
 def test_sql_type_is_that_of_information_schema(column: Column, sql: str):
     """The type is spelled as information_schema spells it."""
     assert column.sql_type == sql
+
+
+def test_a_table_without_a_database_is_found_in_every_database() -> None:
+    """But the table of the database itself comes first, wherever it stands."""
+    anywhere = Table("", "orders", (Column("id", "int"),))
+    here = Table("shop", "orders", (Column("id", "bigint"),))
+    schema = Schema((anywhere, here))
+    assert schema.find("shop", "orders") == here
+    found = schema.find("other", "orders")
+    assert found is not None
+    assert (found.full_name, found.columns) == ("other.orders", anywhere.columns)
+    assert schema.find("shop", "stock") is None
