@@ -83,6 +83,10 @@ class Words:
             if depth == 0:
                 return Words(self.words[start : self.position - 1])
 
+    def rest(self) -> Words:
+        """Return the words that come next, to be read from the first."""
+        return Words(self.words[self.position :])
+
     def items(self) -> Iterator[Words]:
         """Yield the parts between commas outside parentheses."""
         depth, start = 0, 0

@@ -92,14 +92,23 @@ def statement_facts(statement: SqlStatement) -> StatementFacts:
         facts = StatementFacts(Action.UNKNOWN)
     content = statement.words()
     ctes = with_names(content)
-    known = {(target.database, target.name) for target in facts.targets} | {("", name) for name in ctes}
+    names = {(target.database, target.name) for target in facts.targets} if facts.action is not Action.CALL else set()
     return attrs.evolve(
         facts,
-        reads=tuple(each for each in facts.reads if each.database or each.name.lower() not in ctes),
-        functions=tuple(each for each in called_functions(content) if each not in known),
+        targets=_without(ctes, facts.targets),
+        reads=_without(ctes, facts.reads),
+        functions=tuple(
+            (database, name)
+            for database, name in called_functions(content)
+            if (database, name) not in names and (database or name.lower() not in ctes)
+        ),
         variables=tuple(unsafe_variables(content, LOGGED_VARIABLES)),
         marks=facts.marks | _marks(content),
     )
+
+
+def _without(ctes: frozenset[str], references: tuple[Reference, ...]) -> tuple[Reference, ...]:
+    return tuple(each for each in references if each.database or each.name.lower() not in ctes)
 
 
 def _marks(words: Words) -> frozenset[str]:
@@ -175,7 +184,8 @@ def _insertion(words: Words, action: Action) -> StatementFacts:
         columns = tuple(_assignments(Words(words.words[words.position + 1 :])))
     source = words.upper in ("SELECT", "WITH", "TABLE") or words.kind is TokenType.L_PAREN
     rows = None
-    if not source and "IGNORE" not in marks and not _has(words, "ON", "DUPLICATE"):
+    # REPLACE by an equal row is not logged.
+    if action is Action.INSERT and not source and "IGNORE" not in marks and not _has(words, "ON", "DUPLICATE"):
         rows = True
     return StatementFacts(
         action,
@@ -355,7 +365,7 @@ def _drop(words: Words) -> StatementFacts:
     temporary = words.accept("TEMPORARY")
     if words.accept("TABLE") or words.accept("TABLES"):
         words.accept("IF", "EXISTS")
-        targets = tuple(_table(part) for part in words.items())
+        targets = tuple(_table(part) for part in words.rest().items())
         marks = frozenset({"TEMPORARY"}) if temporary else frozenset[str]()
         return StatementFacts(Action.TABLE_DEFINITION, targets, marks=marks | {"DROP"})
     if words.accept("INDEX"):

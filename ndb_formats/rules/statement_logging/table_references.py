@@ -118,9 +118,14 @@ def called_functions(words: Words) -> Iterator[tuple[str, str]]:
         before = content[position - 1] if position else ("", None)
         if word.upper() == "CURRENT_USER" and kind not in (TokenType.STRING, TokenType.IDENTIFIER):
             yield "", word
-        elif following is TokenType.L_PAREN and _can_be_called(word, kind) and before[1] is not TokenType.PARAMETER:
+        elif following is TokenType.L_PAREN and _can_be_called(word, kind) and not _names_columns(before):
             qualified = before[1] is TokenType.DOT and position > 1
             yield (content[position - 2][0] if qualified else ""), word
+
+
+def _names_columns(before: tuple[str, TokenType | None]) -> bool:
+    """Return whether the word after `before` is a variable, or an alias with a list of columns."""
+    return before[1] in (TokenType.PARAMETER, TokenType.R_PAREN) or before[0].upper() == "AS"
 
 
 def _can_be_called(word: str, kind: TokenType) -> bool:
