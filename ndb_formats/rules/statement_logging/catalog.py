@@ -94,8 +94,8 @@ class Catalog:
         temporary: Temporary tables of the session, which hide tables of the same name.
         views: Views.
         triggers: Triggers by their own name.
-        procedures: Stored procedures.
-        functions: Stored functions.
+        procedures: Stored procedures, whose names are in lower case.
+        functions: Stored functions, whose names are in lower case.
     """
 
     tables: dict[Name, TableFacts] = attrs.field(factory=dict)
@@ -172,10 +172,10 @@ class Catalog:
         elif kind == "TRIGGER":
             self._create_trigger(words, database)
         elif kind in ("PROCEDURE", "FUNCTION"):
-            name = name_parts(words, database)
+            owner, name = name_parts(words, database)
             words.group()
             routines = self.procedures if kind == "PROCEDURE" else self.functions
-            routines[name] = Routine(name[0], tuple(body_statements(_body(words))))
+            routines[owner, name.lower()] = Routine(owner, tuple(body_statements(_body(words))))
         elif kind == "UNIQUE":
             while words.upper != "ON":
                 words.step()
@@ -217,14 +217,15 @@ class Catalog:
                 if self.temporary.pop(name, None) is None and not temporary:
                     self.tables.pop(name, None)
             return
-        owners: dict[str, dict[Name, object]] = {
-            "VIEW": self.views,
-            "TRIGGER": self.triggers,
-            "PROCEDURE": self.procedures,
-            "FUNCTION": self.functions,
-        }  # type: ignore[dict-item]
-        if kind in owners:
-            owners[kind].pop(name_parts(words, database), None)
+        owner, name = name_parts(words, database)
+        if kind == "VIEW":
+            self.views.pop((owner, name), None)
+        elif kind == "TRIGGER":
+            self.triggers.pop((owner, name), None)
+        elif kind == "PROCEDURE":
+            self.procedures.pop((owner, name.lower()), None)
+        elif kind == "FUNCTION":
+            self.functions.pop((owner, name.lower()), None)
 
     def _alter(self, words: Words, database: str) -> None:
         name = name_parts(words, database)

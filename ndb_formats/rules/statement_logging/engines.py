@@ -14,7 +14,8 @@ from ndb_formats.rules.statement_logging.decision import BinlogFormat, Capabilit
 __all__ = ["Engine", "Isolation", "engine_of", "together"]
 
 _ROW_ONLY = frozenset({"EXAMPLE"})
-_TRANSACTIONAL = frozenset({"INNODB", "NDB"})
+# BLACKHOLE has nothing to roll back, and its statements wait for the end of a transaction as those of InnoDB do.
+_TRANSACTIONAL = frozenset({"BLACKHOLE", "INNODB", "NDB"})
 
 
 @attrs.frozen

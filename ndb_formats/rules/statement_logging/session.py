@@ -98,9 +98,12 @@ class Session:
         """
         self.source += 1
         self.as_rows = False
+        once = self.next_isolation
         decisions = self._run(statement, questions, 0)
-        if self.autocommit and not self.transactions.open:
+        if not self._in_transaction:
             self._commit()
+            if once is not None and self.next_isolation is once:
+                self.next_isolation = None
         return decisions
 
     def _run(self, statement: SqlStatement, questions: Questions, depth: int) -> list[Decision]:
@@ -124,7 +127,7 @@ class Session:
             self.catalog.define(statement, self.database, self.engine, self.temporary_engine)
             if decision.logged:
                 temporary = kind is Kind.TEMPORARY_DEFINITION and self._in_transaction
-                self._write(Logged.STATEMENT, cached=temporary, keeps=temporary)
+                self._write(Logged.STATEMENT, cached=temporary and self._waits(facts), keeps=temporary)
         return [decision]
 
     @property
@@ -147,8 +150,17 @@ class Session:
         self.transactions.write(Entry(logged, self.source), cached=cached, keeps=keeps)
 
     def _commit(self) -> None:
+        if self.transactions.open:
+            self.next_isolation = None
         self.transactions.commit()
-        self.next_isolation = None
+
+    def _waits(self, facts: StatementFacts) -> bool:
+        """Whether the definition of a temporary table waits for the end of the transaction."""
+        if facts.action is not Action.CREATE_TABLE or self.transactions.cache:
+            return True
+        target = facts.targets[0]
+        table = self.catalog.temporary[target.database or self.database, target.name]
+        return self._situation.engine_named(table.engine).transactional
 
     def _change(self, statement: SqlStatement, facts: StatementFacts, questions: Questions) -> Decision:
         """Decide a statement that changes rows, and a query, which does so if a stored function does."""
@@ -164,8 +176,6 @@ class Session:
             self.catalog.define(statement, self.database, self.engine, self.temporary_engine)
         use = use_of(facts, self.database, self.catalog, questions, self.engine)
         if not use.written or (facts.rows is False and not use.routines):
-            if any(table.facts.engine == "BLACKHOLE" for table in use.written):
-                pass
             return self._decide(Properties(self.binlog_format, Kind.NOT_LOGGED))
         situation = self._situation
         properties, reasons = change_properties(facts, use, situation, self.catalog, questions)
@@ -219,7 +229,7 @@ class Session:
     def _call(self, words: Words, questions: Questions, depth: int) -> list[Decision]:
         words.step()
         name = name_parts(words, self.database)
-        routine = self.catalog.procedures.get(name)
+        routine = self.catalog.procedures.get((name[0], name[1].lower()))
         if routine is None or depth > _MAX_CALLS:
             shown = ".".join(part for part in name if part)
             why = "calls itself too deeply" if routine else "is not in the schema"
@@ -237,8 +247,10 @@ class Session:
             question = f"does statement {number} of the body run? ({each.statement.text[:40]})"
             if each.certain or questions.ask(question, default=True):
                 decisions += self._run(each.statement, questions, depth)
-                if self.autocommit and not self.transactions.open:
+                if not self._in_transaction:
                     self._commit()
+                if any(decision.refused for decision in decisions):
+                    break
         return decisions
 
     def _control(
@@ -336,6 +348,8 @@ class Session:
             names = []
             while part.kind is not None and part.word not in ("=", ":="):
                 names.append(part.step().lower())
+            if part.kind is None:
+                continue  # SET NAMES, and others without a value
             part.step()
             if part.kind is not None and "global" not in names:
                 self._set_variable(names[-1], part.word.upper(), once=names[0] == "@@" and len(names) == 2)

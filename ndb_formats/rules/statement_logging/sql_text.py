@@ -22,6 +22,8 @@ from ndb_formats.schema.sql_words import Words, split_token
 __all__ = ["SqlStatement", "name_parts", "split_statements"]
 
 _DELIMITER = re.compile(r"^[ \t]*DELIMITER[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+_CODE = re.compile(r"/\*!\d*\s?(.*?)\*/", re.DOTALL)
+_HINT = re.compile(r"/\*\+.*?\*/", re.DOTALL)  # no hint changes how a statement is logged
 _ROUTINES = frozenset({"PROCEDURE", "FUNCTION", "TRIGGER", "EVENT"})
 _BLOCK_ENDS = frozenset({"IF", "WHILE", "LOOP", "REPEAT"})
 
@@ -63,7 +65,7 @@ def split_statements(sql: str) -> list[SqlStatement]:
     Raises:
         SchemaError: The text cannot be tokenized.
     """
-    plain = re.sub(r"/\*!\d*\s?(.*?)\*/", r"\1", _with_semicolons(sql), flags=re.DOTALL)
+    plain = _CODE.sub(r"\1", _HINT.sub("", _with_semicolons(sql)))
     try:
         tokens = _Dialect().tokenize(plain)
     except SqlglotError as error:

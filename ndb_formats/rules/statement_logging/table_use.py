@@ -136,8 +136,9 @@ class _Collector:
         written = [] if facts.action is Action.CREATE_TABLE else list(self._written(facts, database))
         for target in facts.targets if facts.action in _EVENTS else ():
             self._add(_named(target, database), nested, events if target in written else None)
-            if target in written:
-                self._defaults(facts, self._table(_named(target, database), nested, written=True))
+            name = _named(target, database)
+            if target in written and not nested and name not in self.catalog.views:
+                self._defaults(facts, self._table(name, nested, written=True))
         for reference in facts.reads:
             self._add(_named(reference, database), nested, None)
         for function_database, name in facts.functions:
@@ -180,6 +181,9 @@ class _Collector:
             return TableUse(name, self.catalog.temporary[name], written, True, nested)
         if name in self.catalog.tables:
             return TableUse(name, self.catalog.tables[name], written, False, nested)
+        if name[0].lower() == "sys" and name[1] != "sys_config":
+            if self.questions.ask(f"does the view sys.{name[1]} call an unsafe function?", default=False):
+                self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
         if name[0].lower() in _SYSTEM_DATABASES:
             return TableUse(name, TableFacts("INNODB"), written, False, nested)
         shown = ".".join(part for part in name if part)
@@ -204,7 +208,7 @@ class _Collector:
             if name.upper() in UNSAFE_FUNCTIONS:
                 self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
             return
-        routine = self.catalog.functions.get((function_database or database, name))
+        routine = self.catalog.functions.get((function_database or database, name.lower()))
         if routine is not None:
             self._routine(routine)
         elif not called:
