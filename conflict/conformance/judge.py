@@ -16,6 +16,7 @@ from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
+from conflict.conformance.logging_differences import logging_differences
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
@@ -50,7 +51,8 @@ class CaseVerdict:
         engine: The engine.
         status: Passed, failed, or not judged yet.
         detail: The first difference, or why the case is not judged yet.
-        undecided: How many decisions its binlogs leave open; such a case is judged by what may have been decided.
+        undecided: How many decisions its binlogs, or the text of its statements, leave open; such a case is judged by
+            what may have been decided.
     """
 
     part: str
@@ -97,7 +99,9 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
         return list(format_differences(recording.path)), 0
     if recording.kind is RecordingKind.BINLOG:
         return list(binlog_differences(recording.path)), 0
-    message = "which statements are logged, and how large events are, is not modelled"
+    if recording.kind is RecordingKind.LOGGING:
+        return logging_differences(recording.path)
+    message = "how large events are is not modelled"
     raise NotBuiltError(message)
 
 

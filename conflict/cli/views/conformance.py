@@ -24,7 +24,7 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
     undecided = [verdict.undecided for verdict in verdicts if verdict.undecided]
     if undecided:
         console.print(
-            f"The binlogs leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
+            f"The recordings leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
             "these cases are judged by what may have been decided."
         )
     for reason, times in Counter(each.detail for each in verdicts if each.status is CaseStatus.NOT_YET).most_common():

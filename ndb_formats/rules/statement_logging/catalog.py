@@ -18,9 +18,11 @@ from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_part
 from ndb_formats.rules.statement_logging.table_references import called_functions, unsafe_variables
 from ndb_formats.schema.sql_words import Words
 
-__all__ = ["Catalog", "Routine", "TableFacts", "TriggerFacts", "View", "is_unsafe_default"]
+__all__ = ["Catalog", "Routine", "TableFacts", "TriggerFacts", "View", "engine_name", "is_unsafe_default"]
 
-_CHARACTERISTICS = frozenset("COMMENT LANGUAGE NOT DETERMINISTIC CONTAINS NO READS MODIFIES SQL USING".split())
+_CHARACTERISTICS = frozenset(
+    {"COMMENT", "LANGUAGE", "NOT", "DETERMINISTIC", "CONTAINS", "NO", "READS", "MODIFIES", "SQL", "USING"}
+)
 _KEYS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 
 
@@ -96,6 +98,7 @@ class Catalog:
         triggers: Triggers by their own name.
         procedures: Stored procedures, whose names are in lower case.
         functions: Stored functions, whose names are in lower case.
+        assumed_engine: Engine of every table that is not among them, in upper case; None if it is not known.
     """
 
     tables: dict[Name, TableFacts] = attrs.field(factory=dict)
@@ -104,12 +107,18 @@ class Catalog:
     triggers: dict[Name, TriggerFacts] = attrs.field(factory=dict)
     procedures: dict[Name, Routine] = attrs.field(factory=dict)
     functions: dict[Name, Routine] = attrs.field(factory=dict)
+    assumed_engine: str | None = None
 
     def copy(self) -> Catalog:
         """Return a copy that changes by itself."""
-        return Catalog(
-            *(dict(self.tables), dict(self.temporary), dict(self.views)),
-            *(dict(self.triggers), dict(self.procedures), dict(self.functions)),
+        return attrs.evolve(
+            self,
+            tables=dict(self.tables),
+            temporary=dict(self.temporary),
+            views=dict(self.views),
+            triggers=dict(self.triggers),
+            procedures=dict(self.procedures),
+            functions=dict(self.functions),
         )
 
     def forget(self, name: Name, *, temporary: bool) -> None:
@@ -172,10 +181,10 @@ class Catalog:
         elif kind == "TRIGGER":
             self._create_trigger(words, database)
         elif kind in ("PROCEDURE", "FUNCTION"):
-            owner, name = name_parts(words, database)
+            owner, routine = name_parts(words, database)
             words.group()
             routines = self.procedures if kind == "PROCEDURE" else self.functions
-            routines[owner, name.lower()] = Routine(owner, tuple(body_statements(_body(words))))
+            routines[owner, routine.lower()] = Routine(owner, tuple(body_statements(_body(words))))
         elif kind == "UNIQUE":
             while words.upper != "ON":
                 words.step()
@@ -217,15 +226,15 @@ class Catalog:
                 if self.temporary.pop(name, None) is None and not temporary:
                     self.tables.pop(name, None)
             return
-        owner, name = name_parts(words, database)
+        owner, other = name_parts(words, database)
         if kind == "VIEW":
-            self.views.pop((owner, name), None)
+            self.views.pop((owner, other), None)
         elif kind == "TRIGGER":
-            self.triggers.pop((owner, name), None)
+            self.triggers.pop((owner, other), None)
         elif kind == "PROCEDURE":
-            self.procedures.pop((owner, name.lower()), None)
+            self.procedures.pop((owner, other.lower()), None)
         elif kind == "FUNCTION":
-            self.functions.pop((owner, name.lower()), None)
+            self.functions.pop((owner, other.lower()), None)
 
     def _alter(self, words: Words, database: str) -> None:
         name = name_parts(words, database)
@@ -236,7 +245,7 @@ class Catalog:
         for part in words.rest().items():
             if part.accept("ENGINE"):
                 part.accept("=")
-                table = attrs.evolve(table, engine=_engine(part.step()))
+                table = attrs.evolve(table, engine=engine_name(part.step()))
             elif part.accept("ADD"):
                 table = _with_item(table, part, database)
         tables[name] = table
@@ -268,7 +277,8 @@ def _body(words: Words) -> Words:
     return words.rest()
 
 
-def _engine(name: str) -> str:
+def engine_name(name: str) -> str:
+    """Return the name of an engine in upper case; some have two."""
     upper = name.upper()
     return {"NDBCLUSTER": "NDB", "HEAP": "MEMORY", "MERGE": "MRG_MYISAM"}.get(upper, upper)
 
@@ -278,7 +288,7 @@ def _option(words: Words, name: str) -> str | None:
     while ahead.kind is not None:
         if ahead.accept(name):
             ahead.accept("=")
-            return _engine(ahead.step())
+            return engine_name(ahead.step())
         if ahead.upper in ("SELECT", "TABLE", "WITH"):
             return None
         ahead.step()

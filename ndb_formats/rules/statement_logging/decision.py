@@ -130,125 +130,119 @@ class DecisionRow:
         return all(getattr(properties, name) in values for name, values in self.when.items())
 
 
-def _row(
-    *logged: Logged, message: ServerMessage | None = None, level: Level = Level.ERROR, **when: object
-) -> DecisionRow:
-    values = {name: value if isinstance(value, tuple) else (value,) for name, value in when.items()}
-    return DecisionRow({"binary_log": (True,)} | values, logged, message, level)
+_Conditions = dict[str, tuple[object, ...]]
+
+
+def _when(*base: _Conditions, **conditions: object) -> _Conditions:
+    """Return conditions: those of `base`, and a value or a tuple of values for each other property."""
+    found: _Conditions = {"binary_log": (True,)}
+    for each in base:
+        found |= each
+    return found | {name: value if isinstance(value, tuple) else (value,) for name, value in conditions.items()}
 
 
 _STATEMENT, _ROW, _MIXED = BinlogFormat.STATEMENT, BinlogFormat.ROW, BinlogFormat.MIXED
-_CHANGES = (Kind.CHANGE, Kind.CREATE_SELECT)
+_NOT_STATEMENT = (_ROW, _MIXED)
 _SAFE = (Safety.SAFE, Safety.ROWS_IN_MIXED)
 _NORMAL = (*_SAFE, Safety.UNSAFE)
-_REPLICATED = (Tables.REPLICATED, Tables.BOTH)
-_LOGGED = {"kind": _CHANGES, "tables": _REPLICATED}
-# BINLOG_FORMAT = STATEMENT refuses to write to replicated and local tables at once, so these rows have no others.
-_IN_STATEMENT = {"kind": _CHANGES, "tables": Tables.REPLICATED, "binlog_format": _STATEMENT}
 _CAN_LOG_STATEMENTS = (Capability.BOTH, Capability.STATEMENT)
 _CAN_LOG_ROWS = (Capability.BOTH, Capability.ROW)
+_CHANGES = _when(kind=(Kind.CHANGE, Kind.CREATE_SELECT))
+_LOGGED = _when(_CHANGES, tables=(Tables.REPLICATED, Tables.BOTH))
+_LOGGED_OR_NOT_STATEMENT = _when(_LOGGED, binlog_format=_NOT_STATEMENT)
+# BINLOG_FORMAT = STATEMENT refuses to write to replicated and local tables at once, so these rows have no others.
+_IN_STATEMENT = _when(_CHANGES, tables=Tables.REPLICATED, binlog_format=_STATEMENT)
 
 
-def _as_statement(safety: tuple[Safety, ...], message: ServerMessage | None, level: Level) -> tuple[DecisionRow, ...]:
-    when = _IN_STATEMENT | {"capability": _CAN_LOG_STATEMENTS, "safety": safety}
+def _as_statement(safety: tuple[Safety, ...], message: ServerMessage | None) -> tuple[DecisionRow, ...]:
+    """Return the rows for what BINLOG_FORMAT = STATEMENT logs."""
+    when = _when(_IN_STATEMENT, capability=_CAN_LOG_STATEMENTS, safety=safety)
     return (
-        _row(Logged.STATEMENT, message=message, level=level, ndb_cascade=False, **when),
-        _row(Logged.STATEMENT, Logged.ROW, message=message, level=level, ndb_cascade=True, **when),
+        DecisionRow(_when(when, ndb_cascade=False), (Logged.STATEMENT,), message, Level.NOTE),
+        DecisionRow(_when(when, ndb_cascade=True), (Logged.STATEMENT, Logged.ROW), message, Level.NOTE),
     )
 
 
-def _as_rows(**when: object) -> tuple[DecisionRow, ...]:
-    when = {"tables": _REPLICATED} | when
+def _as_rows(**conditions: object) -> tuple[DecisionRow, ...]:
+    """Return the rows for what is logged as rows."""
+    when = _when(_LOGGED, **conditions)
     return (
-        _row(Logged.ROW, kind=Kind.CHANGE, rows=True, **when),
-        _row(kind=Kind.CHANGE, rows=False, **when),
-        _row(Logged.STATEMENT, Logged.ROW, kind=Kind.CREATE_SELECT, rows=True, **when),
-        _row(Logged.STATEMENT, kind=Kind.CREATE_SELECT, rows=False, **when),
+        DecisionRow(_when(when, kind=Kind.CHANGE, rows=True), (Logged.ROW,)),
+        DecisionRow(_when(when, kind=Kind.CHANGE, rows=False)),
+        DecisionRow(_when(when, kind=Kind.CREATE_SELECT, rows=True), (Logged.STATEMENT, Logged.ROW)),
+        DecisionRow(_when(when, kind=Kind.CREATE_SELECT, rows=False), (Logged.STATEMENT,)),
     )
+
+
+def _error(message: ServerMessage, *base: _Conditions, **conditions: object) -> DecisionRow:
+    return DecisionRow(_when(*base, **conditions), (), message)
 
 
 DECISIONS: tuple[DecisionRow, ...] = (
-    _row(binary_log=False),
-    _row(kind=Kind.NOT_LOGGED),
-    _row(Logged.STATEMENT, kind=Kind.DEFINITION),
-    _row(Logged.STATEMENT, kind=Kind.TEMPORARY_DEFINITION, binlog_format=_STATEMENT),
-    _row(kind=Kind.TEMPORARY_DEFINITION, binlog_format=(_ROW, _MIXED)),
-    _row(
-        Logged.STATEMENT,
-        message=ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION,
-        level=Level.WARNING,
-        kind=Kind.UNSAFE_DEFINITION,
-        binlog_format=_STATEMENT,
+    DecisionRow(_when(binary_log=False)),
+    DecisionRow(_when(kind=Kind.NOT_LOGGED)),
+    DecisionRow(_when(kind=Kind.DEFINITION), (Logged.STATEMENT,)),
+    DecisionRow(_when(kind=Kind.TEMPORARY_DEFINITION, binlog_format=_STATEMENT), (Logged.STATEMENT,)),
+    DecisionRow(_when(kind=Kind.TEMPORARY_DEFINITION, binlog_format=_NOT_STATEMENT)),
+    DecisionRow(
+        _when(kind=Kind.UNSAFE_DEFINITION, binlog_format=_STATEMENT),
+        (Logged.STATEMENT,),
+        ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION,
+        Level.WARNING,
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION,
-        kind=Kind.UNSAFE_DEFINITION,
-        binlog_format=(_ROW, _MIXED),
-    ),
+    _error(ServerMessage.ER_BINLOG_UNSAFE_SYSTEM_FUNCTION, kind=Kind.UNSAFE_DEFINITION, binlog_format=_NOT_STATEMENT),
     # Changes: first what cannot be logged.
-    _row(kind=_CHANGES, tables=Tables.LOCAL),
-    _row(
-        message=ServerMessage.ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES,
-        kind=_CHANGES,
+    DecisionRow(_when(_CHANGES, tables=Tables.LOCAL)),
+    _error(
+        ServerMessage.ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES,
+        _CHANGES,
         tables=Tables.BOTH,
         binlog_format=_STATEMENT,
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE,
-        capability=Capability.NEITHER,
-        **_IN_STATEMENT,
+    *(
+        _error(ServerMessage.ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE, when, capability=Capability.NEITHER)
+        for when in (_IN_STATEMENT, _LOGGED_OR_NOT_STATEMENT)
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE,
-        capability=Capability.NEITHER,
-        binlog_format=(_ROW, _MIXED),
-        **_LOGGED,
+    *(
+        _error(
+            ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE,
+            when,
+            capability=Capability.STATEMENT,
+            safety=Safety.ROW_INJECTION,
+        )
+        for when in (_IN_STATEMENT, _LOGGED_OR_NOT_STATEMENT)
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE,
-        capability=Capability.STATEMENT,
-        safety=Safety.ROW_INJECTION,
-        **_IN_STATEMENT,
-    ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE,
-        capability=Capability.STATEMENT,
-        safety=Safety.ROW_INJECTION,
-        binlog_format=(_ROW, _MIXED),
-        **_LOGGED,
-    ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_MODE,
+    _error(
+        ServerMessage.ER_BINLOG_ROW_INJECTION_AND_STMT_MODE,
+        _IN_STATEMENT,
         capability=_CAN_LOG_ROWS,
         safety=Safety.ROW_INJECTION,
-        **_IN_STATEMENT,
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_STMT_MODE_AND_ROW_ENGINE,
-        capability=Capability.ROW,
-        safety=_NORMAL,
-        **_IN_STATEMENT,
-    ),
-    _row(
-        message=ServerMessage.ER_BINLOG_ROW_MODE_AND_STMT_ENGINE,
+    _error(ServerMessage.ER_BINLOG_STMT_MODE_AND_ROW_ENGINE, _IN_STATEMENT, capability=Capability.ROW, safety=_NORMAL),
+    _error(
+        ServerMessage.ER_BINLOG_ROW_MODE_AND_STMT_ENGINE,
+        _LOGGED,
         capability=Capability.STATEMENT,
         safety=_NORMAL,
         binlog_format=_ROW,
-        **_LOGGED,
     ),
-    _row(
-        message=ServerMessage.ER_BINLOG_UNSAFE_AND_STMT_ENGINE,
+    _error(
+        ServerMessage.ER_BINLOG_UNSAFE_AND_STMT_ENGINE,
+        _LOGGED,
         capability=Capability.STATEMENT,
         safety=Safety.UNSAFE,
         binlog_format=_MIXED,
-        **_LOGGED,
     ),
     # BINLOG_FORMAT = STATEMENT.
-    *_as_statement(_SAFE, None, Level.NOTE),
-    *_as_statement((Safety.UNSAFE,), ServerMessage.ER_BINLOG_UNSAFE_STATEMENT, Level.NOTE),
+    *_as_statement(_SAFE, None),
+    *_as_statement((Safety.UNSAFE,), ServerMessage.ER_BINLOG_UNSAFE_STATEMENT),
     # BINLOG_FORMAT = MIXED logs the statement where it is known to be right.
-    _row(Logged.STATEMENT, capability=Capability.BOTH, safety=Safety.SAFE, binlog_format=_MIXED, **_LOGGED),
-    _row(Logged.STATEMENT, capability=Capability.STATEMENT, safety=_SAFE, binlog_format=_MIXED, **_LOGGED),
+    DecisionRow(
+        _when(_LOGGED, capability=Capability.BOTH, safety=Safety.SAFE, binlog_format=_MIXED), (Logged.STATEMENT,)
+    ),
+    DecisionRow(
+        _when(_LOGGED, capability=Capability.STATEMENT, safety=_SAFE, binlog_format=_MIXED), (Logged.STATEMENT,)
+    ),
     *_as_rows(
         binlog_format=_MIXED,
         capability=Capability.BOTH,

@@ -1,11 +1,13 @@
 """
 What each storage engine can log.
 
-Source: the manual, "Binary Logging Formats", table of engines; for NDB the recordings: under STATEMENT it logs statements
-as others do, under ROW and MIXED it logs its rows itself, after the commit.
+Source: the manual, "Binary Logging Formats", table of engines; for NDB the recordings: under STATEMENT it logs
+statements as others do, under ROW and MIXED it logs its rows itself, after the commit.
 """
 
 from __future__ import annotations
+
+from enum import Enum
 
 import attrs
 
@@ -18,16 +20,18 @@ _ROW_ONLY = frozenset({"EXAMPLE"})
 _TRANSACTIONAL = frozenset({"BLACKHOLE", "INNODB", "NDB"})
 
 
-@attrs.frozen
-class Isolation:
-    """A transaction isolation level, as spelled in ``transaction_isolation``."""
+class Isolation(Enum):
+    """The transaction isolation levels, as spelled in ``transaction_isolation``."""
 
-    name: str = "REPEATABLE-READ"
+    READ_UNCOMMITTED = "READ-UNCOMMITTED"
+    READ_COMMITTED = "READ-COMMITTED"
+    REPEATABLE_READ = "REPEATABLE-READ"
+    SERIALIZABLE = "SERIALIZABLE"
 
     @property
     def below_repeatable_read(self) -> bool:
         """Whether it is READ COMMITTED or READ UNCOMMITTED."""
-        return self.name in ("READ-COMMITTED", "READ-UNCOMMITTED")
+        return self in (Isolation.READ_UNCOMMITTED, Isolation.READ_COMMITTED)
 
 
 @attrs.frozen

@@ -42,46 +42,60 @@ class ServerMessage(_Numbered):
     ER_SP_DOES_NOT_EXIST = 1305, "SAVEPOINT {} does not exist"
     ER_BINLOG_UNSAFE_STATEMENT = (
         1592,
-        "Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. {}",
+        ("Unsafe statement written to the binary log using statement format since BINLOG_FORMAT = STATEMENT. {}"),
     )
     ER_BINLOG_ROW_ENGINE_AND_STMT_ENGINE = (
         1661,
-        "Cannot execute statement: impossible to write to binary log since both row-incapable engines and "
-        "statement-incapable engines are involved.",
+        (
+            "Cannot execute statement: impossible to write to binary log since both row-incapable engines and "
+            "statement-incapable engines are involved."
+        ),
     )
     ER_BINLOG_ROW_MODE_AND_STMT_ENGINE = (
         1662,
-        "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = ROW and at least one table "
-        "uses a storage engine limited to statement-based logging.",
+        (
+            "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = ROW and at least "
+            "one table uses a storage engine limited to statement-based logging."
+        ),
     )
     ER_BINLOG_UNSAFE_AND_STMT_ENGINE = (
         1663,
-        "Cannot execute statement: impossible to write to binary log since statement is unsafe, storage engine is "
-        "limited to statement-based logging, and BINLOG_FORMAT = MIXED. {}",
+        (
+            "Cannot execute statement: impossible to write to binary log since statement is unsafe, storage "
+            "engine is limited to statement-based logging, and BINLOG_FORMAT = MIXED. {}"
+        ),
     )
     ER_BINLOG_ROW_INJECTION_AND_STMT_ENGINE = (
         1664,
-        "Cannot execute statement: impossible to write to binary log since statement is in row format and at least "
-        "one table uses a storage engine limited to statement-based logging.",
+        (
+            "Cannot execute statement: impossible to write to binary log since statement is in row format and at "
+            "least one table uses a storage engine limited to statement-based logging."
+        ),
     )
     ER_BINLOG_STMT_MODE_AND_ROW_ENGINE = (
         1665,
-        "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = STATEMENT and at least one "
-        "table uses a storage engine limited to row-based logging.{}",
+        (
+            "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = STATEMENT and at "
+            "least one table uses a storage engine limited to row-based logging.{}"
+        ),
     )
     ER_BINLOG_ROW_INJECTION_AND_STMT_MODE = (
         1666,
-        "Cannot execute statement: impossible to write to binary log since statement is in row format and "
-        "BINLOG_FORMAT = STATEMENT.",
+        (
+            "Cannot execute statement: impossible to write to binary log since statement is in row format and "
+            "BINLOG_FORMAT = STATEMENT."
+        ),
     )
     ER_BINLOG_UNSAFE_SYSTEM_FUNCTION = (
         1674,
-        "Statement is unsafe because it uses a system function that may return a different value on the replica.",
+        ("Statement is unsafe because it uses a system function that may return a different value on the replica."),
     )
     ER_BINLOG_STMT_MODE_AND_NO_REPL_TABLES = (
         1844,
-        "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = STATEMENT, and both "
-        "replicated and non replicated tables are written to.",
+        (
+            "Cannot execute statement: impossible to write to binary log since BINLOG_FORMAT = STATEMENT, and "
+            "both replicated and non replicated tables are written to."
+        ),
     )
 
 
@@ -96,32 +110,40 @@ class UnsafeReason(_Numbered):
 
     LIMIT = (
         1668,
-        "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows included "
-        "cannot be predicted.",
+        (
+            "The statement is unsafe because it uses a LIMIT clause. This is unsafe because the set of rows "
+            "included cannot be predicted."
+        ),
     )
     SYSTEM_TABLE = (
         1670,
-        "The statement is unsafe because it uses the general log, slow query log, or performance_schema table(s). "
-        "This is unsafe because system tables may differ on replicas.",
+        (
+            "The statement is unsafe because it uses the general log, slow query log, or performance_schema "
+            "table(s). This is unsafe because system tables may differ on replicas."
+        ),
     )
     AUTOINC_COLUMNS = (
         1671,
-        "Statement is unsafe because it invokes a trigger or a stored function that inserts into an AUTO_INCREMENT "
-        "column. Inserted values cannot be logged correctly.",
+        (
+            "Statement is unsafe because it invokes a trigger or a stored function that inserts into an "
+            "AUTO_INCREMENT column. Inserted values cannot be logged correctly."
+        ),
     )
-    UDF = (1672, "Statement is unsafe because it uses a UDF which may not return the same value on the replica.")
+    UDF = 1672, "Statement is unsafe because it uses a UDF which may not return the same value on the replica."
     SYSTEM_VARIABLE = (
         1673,
-        "Statement is unsafe because it uses a system variable that may have a different value on the replica.",
+        ("Statement is unsafe because it uses a system variable that may have a different value on the replica."),
     )
     SYSTEM_FUNCTION = (
         1674,
-        "Statement is unsafe because it uses a system function that may return a different value on the replica.",
+        ("Statement is unsafe because it uses a system function that may return a different value on the replica."),
     )
     NONTRANS_AFTER_TRANS = (
         1675,
-        "Statement is unsafe because it accesses a non-transactional table after accessing a transactional table "
-        "within the same transaction.",
+        (
+            "Statement is unsafe because it accesses a non-transactional table after accessing a transactional "
+            "table within the same transaction."
+        ),
     )
     MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE = (
         1692,
@@ -129,16 +151,20 @@ class UnsafeReason(_Numbered):
     )
     MIXED_STATEMENT = (
         1693,
-        "Statement accesses nontransactional table as well as transactional or temporary table, and writes to any of "
-        "them.",
+        (
+            "Statement accesses nontransactional table as well as transactional or temporary table, and writes to"
+            " any of them."
+        ),
     )
     INSERT_IGNORE_SELECT = 1714, "INSERT IGNORE... SELECT " + _ORDER_DECIDES.format("ignored")
     INSERT_SELECT_UPDATE = 1715, "INSERT... SELECT... ON DUPLICATE KEY UPDATE " + _ORDER_DECIDES.format("updated")
     WRITE_AUTOINC_SELECT = (
         1722,
-        "Statements writing to a table with an auto-increment column after selecting from another table are unsafe "
-        "because the order in which rows are retrieved determines what (if any) rows will be written. This order "
-        "cannot be predicted and may differ on source and the replica.",
+        (
+            "Statements writing to a table with an auto-increment column after selecting from another table are "
+            "unsafe because the order in which rows are retrieved determines what (if any) rows will be written. "
+            "This order cannot be predicted and may differ on source and the replica."
+        ),
     )
     REPLACE_SELECT = 1716, "REPLACE... SELECT " + _ORDER_DECIDES.format("replaced")
     CREATE_IGNORE_SELECT = 1717, "CREATE... IGNORE SELECT " + _ORDER_DECIDES.format("ignored")
@@ -149,8 +175,10 @@ class UnsafeReason(_Numbered):
     )
     UPDATE_IGNORE = (
         1719,
-        "UPDATE IGNORE is unsafe because the order in which rows are updated determines which (if any) rows are "
-        "ignored. This order cannot be predicted and may differ on source and the replica.",
+        (
+            "UPDATE IGNORE is unsafe because the order in which rows are updated determines which (if any) rows "
+            "are ignored. This order cannot be predicted and may differ on source and the replica."
+        ),
     )
     INSERT_TWO_KEYS = 1724, "INSERT... ON DUPLICATE KEY UPDATE  on a table with more than one UNIQUE KEY is unsafe"
     AUTOINC_NOT_FIRST = (
@@ -159,8 +187,10 @@ class UnsafeReason(_Numbered):
     )
     FULLTEXT_PLUGIN = (
         3006,
-        "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on the "
-        "replica.",
+        (
+            "Statement is unsafe because it uses a fulltext parser plugin which may not return the same value on "
+            "the replica."
+        ),
     )
     SKIP_LOCKED = (
         3570,
@@ -168,22 +198,28 @@ class UnsafeReason(_Numbered):
     )
     NOWAIT = (
         3571,
-        "Statement is unsafe because it uses NOWAIT. Whether the command will succeed or fail is not deterministic.",
+        ("Statement is unsafe because it uses NOWAIT. Whether the command will succeed or fail is not deterministic."),
     )
     XA = (
         3199,
-        "Statement is unsafe because it is being used inside a XA transaction. Concurrent XA transactions may deadlock "
-        "on replicas when replicated using statements.",
+        (
+            "Statement is unsafe because it is being used inside a XA transaction. Concurrent XA transactions may"
+            " deadlock on replicas when replicated using statements."
+        ),
     )
     DEFAULT_EXPRESSION_IN_SUBSTATEMENT = (
         13425,
-        "The statement is unsafe because it invokes a trigger or a stored function that modifies a table that has a "
-        "column with a DEFAULT expression that may return a different value on the replica.",
+        (
+            "The statement is unsafe because it invokes a trigger or a stored function that modifies a table that"
+            " has a column with a DEFAULT expression that may return a different value on the replica."
+        ),
     )
     ACL_TABLE_READ_IN_DML_DDL = (
         4010,
-        "The statement is unsafe because it updates a table depending on ACL table read operation. As storage engine "
-        "row locks are skipped for ACL table, it may not have same effect on source and replica.",
+        (
+            "The statement is unsafe because it updates a table depending on ACL table read operation. As storage"
+            " engine row locks are skipped for ACL table, it may not have same effect on source and replica."
+        ),
     )
 
 

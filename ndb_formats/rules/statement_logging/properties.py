@@ -13,12 +13,15 @@ import attrs
 from ndb_formats.rules.statement_logging.catalog import Catalog
 from ndb_formats.rules.statement_logging.decision import BinlogFormat, Kind, Properties, Safety, Tables
 from ndb_formats.rules.statement_logging.engines import Engine, Isolation, engine_of, together
+from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.messages import UnsafeReason
 from ndb_formats.rules.statement_logging.questions import Questions
-from ndb_formats.rules.statement_logging.statement_facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.table_use import TableUse, Use
 
-__all__ = ["Situation", "change_properties", "session_reasons"]
+__all__ = ["ROWS_CHANGE", "Situation", "change_properties", "session_reasons"]
+
+# The question that comes up most often: a statement that matches no rows logs none.
+ROWS_CHANGE = "do rows change?"
 
 
 @attrs.frozen
@@ -39,7 +42,7 @@ class Situation:
 
     binlog_format: BinlogFormat
     binary_log: bool = True
-    isolation: Isolation = Isolation()
+    isolation: Isolation = Isolation.REPEATABLE_READ
     binlog_direct: bool = False
     in_transaction: bool = False
     cache_used: bool = False
@@ -100,7 +103,7 @@ def _rows_change(facts: StatementFacts, use: Use, logged: list[TableUse], questi
         return False  # it has no rows
     if facts.action is Action.QUERY:
         return questions.ask("do its stored functions change rows?", default=True)
-    return questions.ask("do rows change?", default=True)
+    return questions.ask(ROWS_CHANGE, default=True)
 
 
 def _ndb_cascade(facts: StatementFacts, logged: list[TableUse], catalog: Catalog, questions: Questions) -> bool:
@@ -108,7 +111,7 @@ def _ndb_cascade(facts: StatementFacts, logged: list[TableUse], catalog: Catalog
     if facts.action not in (Action.UPDATE, Action.DELETE, Action.REPLACE):
         return False
     parents = [table for table in logged if table.facts.engine == "NDB" and any(catalog.children(table.name))]
-    return bool(parents) and questions.ask("do rows change?", default=True) and _reaches_children(parents, questions)
+    return bool(parents) and questions.ask(ROWS_CHANGE, default=True) and _reaches_children(parents, questions)
 
 
 def _reaches_children(parents: list[TableUse], questions: Questions) -> bool:
@@ -121,9 +124,13 @@ def session_reasons(use: Use, situation: Situation) -> Iterator[UnsafeReason]:
     accessed = [(table, situation.engine(table)) for table in use.tables if not (table.local and table.written)]
     if _is_mixed(accessed, situation):
         yield UnsafeReason.MIXED_STATEMENT
-    elif situation.in_transaction and situation.cache_used and not situation.binlog_direct:
-        if any(table.written and not table.temporary and not engine.transactional for table, engine in accessed):
-            yield UnsafeReason.NONTRANS_AFTER_TRANS
+    elif (
+        situation.in_transaction
+        and situation.cache_used
+        and not situation.binlog_direct
+        and any(table.written and not table.temporary and not engine.transactional for table, engine in accessed)
+    ):
+        yield UnsafeReason.NONTRANS_AFTER_TRANS
     if len({engine.name for _, engine in accessed}) > 1 and any(engine.self_logging for _, engine in accessed):
         yield UnsafeReason.MULTIPLE_ENGINES_AND_SELF_LOGGING_ENGINE
     if situation.xa and use.written:

@@ -41,7 +41,7 @@ def body_statements(words: Words) -> Iterator[BodyStatement]:
     depth = 0  # of IF, CASE, loops and handlers
     while words.kind is not None:
         upper = words.upper
-        if words.kind is TokenType.SEMICOLON or upper == "BEGIN" and not _starts_transaction(words):
+        if words.kind is TokenType.SEMICOLON or (upper == "BEGIN" and not _starts_transaction(words)):
             words.step()
         elif upper == "END":
             words.step()

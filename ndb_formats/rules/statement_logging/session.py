@@ -18,16 +18,17 @@ from ndb_formats.rules.statement_logging.decision import (
     decide,
 )
 from ndb_formats.rules.statement_logging.engines import Engine, Isolation
+from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.messages import Level, LoggingMessage, ServerMessage
-from ndb_formats.rules.statement_logging.properties import Situation, change_properties
+from ndb_formats.rules.statement_logging.properties import ROWS_CHANGE, Situation, change_properties
 from ndb_formats.rules.statement_logging.questions import Questions
 from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_parts, split_statements
-from ndb_formats.rules.statement_logging.statement_facts import Action, StatementFacts, statement_facts
+from ndb_formats.rules.statement_logging.statement_facts import statement_facts
 from ndb_formats.rules.statement_logging.table_use import Use, use_of
 from ndb_formats.rules.statement_logging.transaction import Entry, TransactionLog
 from ndb_formats.schema.sql_words import Words
 
-__all__ = ["Session", "Undecided"]
+__all__ = ["ROWS_CHANGE", "Session", "UndecidedError"]
 
 _INNODB_DETAIL = (
     " InnoDB is limited to row-logging when transaction isolation level is READ COMMITTED or READ UNCOMMITTED."
@@ -36,7 +37,7 @@ _MAX_CALLS = 16  # depth of CALL in CALL; deeper is recursion
 _CHANGES = frozenset({Action.INSERT, Action.REPLACE, Action.UPDATE, Action.DELETE, Action.LOAD, Action.QUERY})
 
 
-class Undecided(Exception):
+class UndecidedError(Exception):
     """The text does not tell what a statement does; the message says what is missing."""
 
 
@@ -71,7 +72,7 @@ class Session:
     binary_log: bool = True
     binlog_direct: bool = False
     autocommit: bool = True
-    isolation: Isolation = Isolation()
+    isolation: Isolation = Isolation.REPEATABLE_READ
     next_isolation: Isolation | None = None
     prepared: dict[str, str | None] = attrs.field(factory=dict)
     variables: dict[str, str] = attrs.field(factory=dict)
@@ -94,15 +95,15 @@ class Session:
         Follow a statement and return how it is logged, for CALL how each of its statements is.
 
         Raises:
-            Undecided: The text does not tell what it does.
+            UndecidedError: The text does not tell what it does.
         """
         self.source += 1
         self.as_rows = False
-        once = self.next_isolation
+        before = self.next_isolation
         decisions = self._run(statement, questions, 0)
         if not self._in_transaction:
-            self._commit()
-            if once is not None and self.next_isolation is once:
+            self.commit()
+            if before is not None and self.next_isolation is before:
                 self.next_isolation = None
         return decisions
 
@@ -110,7 +111,7 @@ class Session:
         facts = statement_facts(statement)
         if facts.action is Action.UNKNOWN:
             message = "the statement cannot be read"
-            raise Undecided(message)
+            raise UndecidedError(message)
         if facts.action is Action.CONTROL:
             return self._control(statement.words(), facts, questions, depth)
         if facts.action is Action.CALL:
@@ -121,7 +122,7 @@ class Session:
             return [self._change(statement, facts, questions)]
         kind = self._definition_kind(statement, facts)
         if kind is not Kind.NOT_LOGGED and kind is not Kind.TEMPORARY_DEFINITION:
-            self._commit()  # an implicit commit
+            self.commit()  # an implicit commit
         decision = self._decide(Properties(self.binlog_format, kind, self.binary_log))
         if not decision.refused:
             self.catalog.define(statement, self.database, self.engine, self.temporary_engine)
@@ -149,7 +150,8 @@ class Session:
     def _write(self, logged: Logged, *, cached: bool, keeps: bool = False) -> None:
         self.transactions.write(Entry(logged, self.source), cached=cached, keeps=keeps)
 
-    def _commit(self) -> None:
+    def commit(self) -> None:
+        """End the transaction."""
         if self.transactions.open:
             self.next_isolation = None
         self.transactions.commit()
@@ -168,7 +170,7 @@ class Session:
         temporary = "TEMPORARY" in facts.marks
         if create:
             if not temporary:
-                self._commit()
+                self.commit()
             target = facts.targets[0]
             name = (target.database or self.database, target.name)
             if "IF NOT EXISTS" in facts.marks and name in self.catalog.tables and not temporary:
@@ -234,7 +236,7 @@ class Session:
             shown = ".".join(part for part in name if part)
             why = "calls itself too deeply" if routine else "is not in the schema"
             message = f"the procedure {shown} {why}"
-            raise Undecided(message)
+            raise UndecidedError(message)
         database, self.database = self.database, name[0]
         try:
             return self._body(routine, questions, depth + 1)
@@ -248,14 +250,12 @@ class Session:
             if each.certain or questions.ask(question, default=True):
                 decisions += self._run(each.statement, questions, depth)
                 if not self._in_transaction:
-                    self._commit()
+                    self.commit()
                 if any(decision.refused for decision in decisions):
                     break
         return decisions
 
-    def _control(
-        self, words: Words, facts: StatementFacts, questions: Questions, depth: int
-    ) -> list[Decision]:
+    def _control(self, words: Words, facts: StatementFacts, questions: Questions, depth: int) -> list[Decision]:
         """Follow a statement that controls the session or a transaction."""
         verb = words.step().upper()
         nothing = self._decide(Properties(self.binlog_format, Kind.NOT_LOGGED))
@@ -265,10 +265,10 @@ class Session:
         if verb == "USE":
             self.database = words.step()
         elif verb == "BEGIN" or (verb == "START" and words.accept("TRANSACTION")):
-            self._commit()
+            self.commit()
             self.transactions.begin()
-        elif verb == "LOCK" and words.upper in ("TABLES", "TABLE") or verb == "COMMIT":
-            self._commit()
+        elif verb == "COMMIT" or (verb == "LOCK" and words.upper in ("TABLES", "TABLE")):
+            self.commit()
         elif verb == "ROLLBACK":
             return [self._rollback(words, nothing)]
         elif verb == "SAVEPOINT":
@@ -296,7 +296,7 @@ class Session:
         text = self.prepared.get(name)
         if text is None:
             message = f"the text of the prepared statement {name} is not known"
-            raise Undecided(message)
+            raise UndecidedError(message)
         return [each for part in split_statements(text) for each in self._run(part, questions, depth)]
 
     def _rollback(self, words: Words, nothing: Decision) -> Decision:
@@ -321,7 +321,7 @@ class Session:
         if verb in ("START", "BEGIN"):
             self.transactions.begin(xa=True)
         elif verb in ("PREPARE", "COMMIT"):
-            self._commit()
+            self.commit()
         elif verb == "ROLLBACK":
             self.transactions.rollback()
 
@@ -337,13 +337,7 @@ class Session:
             return
         for part in words.rest().items():
             if part.kind is TokenType.PARAMETER:
-                part.step()
-                name = part.step().lower()
-                part.step()
-                if part.kind is TokenType.STRING:
-                    self.variables[name] = part.word
-                else:
-                    self.variables.pop(name, None)
+                self._set_user_variable(part)
                 continue
             names = []
             while part.kind is not None and part.word not in ("=", ":="):
@@ -354,11 +348,21 @@ class Session:
             if part.kind is not None and "global" not in names:
                 self._set_variable(names[-1], part.word.upper(), once=names[0] == "@@" and len(names) == 2)
 
-    def _set_isolation(self, name: str, *, once: bool) -> None:
-        if once:
-            self.next_isolation = Isolation(name)
+    def _set_user_variable(self, words: Words) -> None:
+        words.step()
+        name = words.step().lower()
+        words.step()
+        if words.kind is TokenType.STRING:
+            self.variables[name] = words.word
         else:
-            self.isolation, self.next_isolation = Isolation(name), None
+            self.variables.pop(name, None)
+
+    def _set_isolation(self, name: str, *, once: bool) -> None:
+        level = next((each for each in Isolation if each.value == name), self.isolation)
+        if once:
+            self.next_isolation = level
+        else:
+            self.isolation, self.next_isolation = level, None
 
     def _set_variable(self, name: str, value: str, *, once: bool) -> None:
         on = value in ("1", "ON", "TRUE")
@@ -376,7 +380,7 @@ class Session:
             self.temporary_engine = value
         elif name == "autocommit":
             if on and not self.autocommit:
-                self._commit()
+                self.commit()
             self.autocommit = on
 
 

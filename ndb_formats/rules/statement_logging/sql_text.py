@@ -1,8 +1,8 @@
 """
 SQL text as statements: the text of each, and its words.
 
-The words are sqlglot's tokens, as in `ndb_formats.schema.sql_words`. Its parser is not used: it leaves several of MySQL's
-statements unparsed (REPLACE ... TABLE, CREATE TABLE ... IGNORE SELECT, CALL).
+The words are sqlglot's tokens, as in `ndb_formats.schema.sql_words`. Its parser is not used: it leaves several
+statements of MySQL unparsed (REPLACE ... TABLE, CREATE TABLE ... IGNORE SELECT, CALL).
 """
 
 from __future__ import annotations

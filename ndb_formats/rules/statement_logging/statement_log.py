@@ -8,13 +8,14 @@ from collections.abc import Iterable
 
 import attrs
 
+from ndb_formats.rules.statement_logging.catalog import Catalog
 from ndb_formats.rules.statement_logging.decision import Decision, Logged
 from ndb_formats.rules.statement_logging.messages import LoggingMessage
 from ndb_formats.rules.statement_logging.questions import Questions, explore, questions_that_matter
-from ndb_formats.rules.statement_logging.session import Session, Undecided
-from ndb_formats.rules.statement_logging.sql_text import SqlStatement
+from ndb_formats.rules.statement_logging.session import Session, UndecidedError
+from ndb_formats.rules.statement_logging.sql_text import SqlStatement, split_statements
 
-__all__ = ["LoggedStatement", "Outcome", "log_statements"]
+__all__ = ["LoggedStatement", "Outcome", "catalog_of", "log_statements"]
 
 
 @attrs.frozen
@@ -57,6 +58,27 @@ class LoggedStatement:
         return len(self.outcomes) == 1
 
 
+def catalog_of(sql: str, *, database: str = "", engine: str = "INNODB") -> Catalog:
+    """
+    Return what statements create: tables, views, triggers and routines; USE sets the database.
+
+    Args:
+        sql: The statements; those that create nothing are ignored.
+        database: Database of names that are not qualified, until a USE statement.
+        engine: Engine of tables that name none.
+
+    Raises:
+        SchemaError: The text cannot be tokenized.
+    """
+    catalog = Catalog()
+    for statement in split_statements(sql):
+        words = statement.words()
+        if words.accept("USE"):
+            database = words.step()
+        catalog.define(statement, database, engine, "INNODB")
+    return catalog
+
+
 def log_statements(statements: Iterable[SqlStatement], session: Session) -> list[LoggedStatement]:
     """
     Follow statements in a session and return how each is logged.
@@ -70,7 +92,7 @@ def log_statements(statements: Iterable[SqlStatement], session: Session) -> list
         try:
             questions = Questions()
             first = _outcome(session.run(statement, questions))
-        except Undecided as error:
+        except UndecidedError as error:
             found.append(LoggedStatement(statement.text, (), (str(error),)))
             continue
         if questions.asked:

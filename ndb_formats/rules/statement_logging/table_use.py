@@ -1,6 +1,7 @@
 """
-The tables that a statement writes and reads, with those of its views, triggers and stored functions, and what in all of
-them makes it unsafe.
+The tables that a statement writes and reads, and why it is unsafe.
+
+Those of its views, triggers and stored functions are among them.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from collections.abc import Iterator
 import attrs
 
 from ndb_formats.rules.statement_logging.catalog import Catalog, Routine, TableFacts
+from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.messages import UnsafeReason
 from ndb_formats.rules.statement_logging.questions import Questions
 from ndb_formats.rules.statement_logging.sql_names import (
@@ -19,7 +21,7 @@ from ndb_formats.rules.statement_logging.sql_names import (
     LOCAL_TABLES,
     UNSAFE_FUNCTIONS,
 )
-from ndb_formats.rules.statement_logging.statement_facts import Action, StatementFacts, statement_facts
+from ndb_formats.rules.statement_logging.statement_facts import statement_facts
 from ndb_formats.rules.statement_logging.table_references import Reference
 
 __all__ = ["TableUse", "Use", "use_of"]
@@ -141,8 +143,8 @@ class _Collector:
                 self._defaults(facts, self._table(name, nested, written=True))
         for reference in facts.reads:
             self._add(_named(reference, database), nested, None)
-        for function_database, name in facts.functions:
-            self._function(function_database, name, database, called=facts.action is Action.CALL)
+        for function_database, function in facts.functions:
+            self._function(function_database, function, database)
 
     def _written(self, facts: StatementFacts, database: str) -> Iterator[Reference]:
         """Yield the targets that are written: of several tables in an UPDATE, those with a column that is set."""
@@ -181,11 +183,13 @@ class _Collector:
             return TableUse(name, self.catalog.temporary[name], written, True, nested)
         if name in self.catalog.tables:
             return TableUse(name, self.catalog.tables[name], written, False, nested)
-        if name[0].lower() == "sys" and name[1] != "sys_config":
-            if self.questions.ask(f"does the view sys.{name[1]} call an unsafe function?", default=False):
-                self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
+        sys_view = name[0].lower() == "sys" and name[1] != "sys_config"
+        if sys_view and self.questions.ask(f"does sys.{name[1]} call an unsafe function?", default=False):
+            self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
         if name[0].lower() in _SYSTEM_DATABASES:
             return TableUse(name, TableFacts("INNODB"), written, False, nested)
+        if self.catalog.assumed_engine is not None:
+            return TableUse(name, TableFacts(self.catalog.assumed_engine), written, False, nested, known=False)
         shown = ".".join(part for part in name if part)
         ndb = self.questions.ask(f"is {shown} an NDB table? (its definition is not given)", default=False)
         return TableUse(name, TableFacts("NDB" if ndb else "INNODB"), written, False, nested, known=False)
@@ -193,17 +197,16 @@ class _Collector:
     def _defaults(self, facts: StatementFacts, table: TableUse) -> None:
         """A column with an unsafe DEFAULT expression that is not given makes the statement unsafe."""
         unsafe = {column.lower() for column in table.facts.unsafe_defaults}
-        if not unsafe:
-            return
-        if facts.action in (Action.INSERT, Action.REPLACE, Action.LOAD):
-            given = {column.lower() for column in facts.columns} if facts.columns is not None else unsafe
-            if "DEFAULT" in facts.marks or unsafe - given:
-                self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
-        elif facts.action is Action.UPDATE and "DEFAULT" in facts.marks:
-            if unsafe & {column.lower() for _, column in facts.assigned}:
-                self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
+        default = "DEFAULT" in facts.marks
+        if facts.action is Action.UPDATE:
+            used = default and not unsafe.isdisjoint(column.lower() for _, column in facts.assigned)
+        else:
+            given = unsafe if facts.columns is None else {column.lower() for column in facts.columns}
+            used = facts.action is not Action.DELETE and (default or not unsafe <= given)
+        if unsafe and used:
+            self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
 
-    def _function(self, function_database: str, name: str, database: str, *, called: bool) -> None:
+    def _function(self, function_database: str, name: str, database: str) -> None:
         if not function_database and name.upper() in BUILT_IN_FUNCTIONS:
             if name.upper() in UNSAFE_FUNCTIONS:
                 self.use.reasons.add(UnsafeReason.SYSTEM_FUNCTION)
@@ -211,7 +214,7 @@ class _Collector:
         routine = self.catalog.functions.get((function_database or database, name.lower()))
         if routine is not None:
             self._routine(routine)
-        elif not called:
+        else:
             question = f"is {name} a loadable function? (it is not built in, and no stored function of the schema)"
             if self.questions.ask(question, default=True):
                 self.use.reasons.add(UnsafeReason.UDF)
@@ -258,9 +261,9 @@ def _table_reasons(facts: StatementFacts, use: Use, questions: Questions) -> Ite
         yield UnsafeReason.CREATE_SELECT_AUTOINC
     if any(table.nested and table.facts.unsafe_defaults for table in written):
         yield UnsafeReason.DEFAULT_EXPRESSION_IN_SUBSTATEMENT
-    if facts.action is Action.INSERT and "ON DUPLICATE KEY UPDATE" in facts.marks and "SELECT" not in facts.marks:
-        if any(_has_two_keys(table, questions) for table in written):
-            yield UnsafeReason.INSERT_TWO_KEYS
+    updates = "ON DUPLICATE KEY UPDATE" in facts.marks and "SELECT" not in facts.marks
+    if facts.action is Action.INSERT and updates and any(_has_two_keys(table, questions) for table in written):
+        yield UnsafeReason.INSERT_TWO_KEYS
     if any(table.facts.parser_plugin for table in (use.tables if "MATCH" in facts.marks else written)):
         yield UnsafeReason.FULLTEXT_PLUGIN
     if any(table.local for table in use.tables):
