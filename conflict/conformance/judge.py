@@ -16,7 +16,7 @@ from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
-from conflict.conformance.logging_differences import logging_differences
+from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.errors import ConflictError, NotBuiltError
@@ -50,9 +50,8 @@ class CaseVerdict:
         case: Its folder.
         engine: The engine.
         status: Passed, failed, or not judged yet.
-        detail: The first difference, or why the case is not judged yet.
-        undecided: How many decisions its binlogs, or the text of its statements, leave open; such a case is judged by
-            what may have been decided.
+        detail: The first difference, or why the case is not judged yet, or counts of what passed.
+        undecided: How many decisions its binlogs leave open; such a case is judged by what may have been decided.
     """
 
     part: str
@@ -75,6 +74,8 @@ def judge_all(
 
 def judge(recording: Recording, engine: str) -> CaseVerdict:
     """Run an engine on a recording and compare."""
+    if recording.kind is RecordingKind.LOGGING:
+        return _logging_verdict(recording, engine)
     undecided = 0
     try:
         differences, undecided = _differences(recording, engine)
@@ -84,6 +85,13 @@ def judge(recording: Recording, engine: str) -> CaseVerdict:
     except (ConflictError, FormatError) as error:
         status, detail = CaseStatus.FAIL, str(error)
     return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
+
+
+def _logging_verdict(recording: Recording, engine: str) -> CaseVerdict:
+    verdicts = judge_decisions(recording.path)
+    differences = logging_differences(verdicts)
+    status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
+    return CaseVerdict(recording.part, recording.case, engine, status, detail or logging_counts(verdicts))
 
 
 def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
@@ -99,8 +107,6 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
         return list(format_differences(recording.path)), 0
     if recording.kind is RecordingKind.BINLOG:
         return list(binlog_differences(recording.path)), 0
-    if recording.kind is RecordingKind.LOGGING:
-        return logging_differences(recording.path)
     message = "how large events are is not modelled"
     raise NotBuiltError(message)
 

@@ -8,6 +8,7 @@ are the rows that a statement changed; the rest always comes from its text and f
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from ndb_formats.rules.statement_logging.session import ROWS_CHANGE, Session, Un
 from ndb_formats.rules.statement_logging.sql_text import split_statements
 from ndb_formats.rules.statement_logging.statement_log import catalog_of
 
-__all__ = ["LoggingVerdict", "judge_logging", "logging_differences"]
+__all__ = ["LoggingVerdict", "judge_decisions", "judge_logging", "logging_counts", "logging_differences"]
 
 _NUMBERS = frozenset(int(message) for message in ServerMessage)
 # These numbers have other uses, too; here they are about savepoints.
@@ -51,16 +52,30 @@ class LoggingVerdict:
     unknown: tuple[str, ...] = ()
 
 
-def logging_differences(folder: Path) -> tuple[list[str], int]:
-    """Return every difference, and in how many cases the text alone does not tell how the statements are logged."""
-    verdicts = list(judge_logging(json.loads((folder / "decisions.json").read_text("utf-8"))))
-    differences = [
+def judge_decisions(folder: Path) -> list[LoggingVerdict]:
+    """Judge the recording in a folder."""
+    return list(judge_logging(json.loads((folder / "decisions.json").read_text("utf-8"))))
+
+
+def logging_differences(verdicts: Sequence[LoggingVerdict]) -> list[str]:
+    """Return every difference."""
+    return [
         f"{verdict.case}, {way}: {difference}"
         for verdict in verdicts
         for way, difference in (("from properties", verdict.properties), ("from the text", verdict.text))
         if difference
     ]
-    return differences, sum(bool(verdict.unknown) for verdict in verdicts)
+
+
+def logging_counts(verdicts: Sequence[LoggingVerdict]) -> str:
+    """Say how many decisions agree, and how often the text alone does not tell."""
+    unknown = [verdict for verdict in verdicts if verdict.unknown]
+    questions = Counter(question.partition(": ")[2] or question for each in unknown for question in each.unknown)
+    why = "; ".join(f"{question} {times}" for question, times in questions.most_common())
+    return (
+        f"{len(verdicts)} decisions agree from given properties and {len(verdicts) - len(unknown)} from the text "
+        f"alone; the text leaves {len(unknown)} open, and what was recorded is among their outcomes ({why})"
+    )
 
 
 def judge_logging(document: Mapping[str, Any]) -> Iterator[LoggingVerdict]:
