@@ -188,7 +188,11 @@ class _Own(Questions):
 def _fails_otherwise(statement: Mapping[str, Any]) -> bool:
     """Return whether a statement failed for a reason that is not its logging, and left nothing."""
     kept = any(number == _NOT_ROLLED_BACK for _, number, _ in statement.get("warnings", ()))
-    return "error" in statement and statement["error"][0] not in _NUMBERS and not kept
+    return "error" in statement and not _is_on_logging(*statement["error"]) and not kept
+
+
+def _is_on_logging(number: int, text: str) -> bool:
+    return number in _NUMBERS and (number not in _SAVEPOINT_NUMBERS or "SAVEPOINT" in text)
 
 
 def _said(decisions: Sequence[Decision]) -> _Said:
@@ -203,9 +207,7 @@ def _recorded(statement: Mapping[str, Any]) -> _Said:
     if _fails_otherwise(statement):
         return ()
     return tuple(
-        (level, number, text)
-        for level, number, text in statement.get("warnings", ())
-        if number in _NUMBERS and (number not in _SAVEPOINT_NUMBERS or "SAVEPOINT" in text)
+        (level, number, text) for level, number, text in statement.get("warnings", ()) if _is_on_logging(number, text)
     )
 
 

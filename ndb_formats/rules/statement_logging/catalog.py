@@ -18,12 +18,33 @@ from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_part
 from ndb_formats.rules.statement_logging.table_references import called_functions, unsafe_variables
 from ndb_formats.schema.sql_words import Words
 
-__all__ = ["Catalog", "Routine", "TableFacts", "TriggerFacts", "View", "engine_name", "is_unsafe_default"]
+__all__ = ["Catalog", "ForeignKey", "Routine", "TableFacts", "TriggerFacts", "View", "engine_name", "is_unsafe_default"]
 
+Name = tuple[str, str]
 _CHARACTERISTICS = frozenset(
     {"COMMENT", "LANGUAGE", "NOT", "DETERMINISTIC", "CONTAINS", "NO", "READS", "MODIFIES", "SQL", "USING"}
 )
 _KEYS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
+
+
+@attrs.frozen
+class ForeignKey:
+    """
+    A foreign key: the parent table, and what a change of the parent does.
+
+    Attributes:
+        parent: Database and name of the parent table.
+        on_delete: ``CASCADE``, ``SET NULL``, or empty where the child stays as it is.
+        on_update: The same for updates.
+    """
+
+    parent: Name
+    on_delete: str = ""
+    on_update: str = ""
+
+    def action(self, event: str) -> str:
+        """Return the action for DELETE or UPDATE."""
+        return self.on_delete if event == "DELETE" else self.on_update
 
 
 @attrs.frozen
@@ -39,7 +60,7 @@ class TableFacts:
         unique_keys: How many unique keys it has, the primary key among them.
         unsafe_defaults: Columns whose DEFAULT is an unsafe expression.
         parser_plugin: Whether a fulltext key uses a parser plugin.
-        parents: Tables that a foreign key with an action (CASCADE or SET NULL) refers to.
+        foreign_keys: Its foreign keys.
     """
 
     engine: str
@@ -49,7 +70,7 @@ class TableFacts:
     unique_keys: int = 0
     unsafe_defaults: tuple[str, ...] = ()
     parser_plugin: bool = False
-    parents: tuple[tuple[str, str], ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
 
 
 @attrs.frozen
@@ -81,9 +102,6 @@ class TriggerFacts:
     table: tuple[str, str]
     event: str
     routine: Routine
-
-
-Name = tuple[str, str]
 
 
 @attrs.define
@@ -125,11 +143,12 @@ class Catalog:
         """Remove a table that was not created after all."""
         (self.temporary if temporary else self.tables).pop(name, None)
 
-    def children(self, parent: Name) -> Iterator[Name]:
-        """Yield the tables that a change of `parent` changes through a foreign key."""
+    def children(self, parent: Name) -> Iterator[tuple[Name, ForeignKey]]:
+        """Yield the other tables that refer to `parent`, and their foreign keys."""
         for name, table in self.tables.items():
-            if parent in table.parents and name != parent:
-                yield name
+            for key in table.foreign_keys:
+                if key.parent == parent and name != parent:
+                    yield name, key
 
     def fired(self, table: Name, events: frozenset[str]) -> Iterator[Routine]:
         """Yield the triggers of a table for some events."""
@@ -305,8 +324,9 @@ def _table_facts(columns: Words, database: str, engine: str) -> TableFacts:
 def _with_item(table: TableFacts, item: Words, database: str) -> TableFacts:
     """Return a table with one more item of its definition: a column, a key or a foreign key."""
     words = [text.upper() for text, kind in item.words[item.position :] if kind is not TokenType.STRING]
-    parents = tuple(_parents(Words(item.words, item.position), database)) if "REFERENCES" in words else ()
-    table = attrs.evolve(table, parents=table.parents + parents)
+    if "REFERENCES" in words:
+        key = _foreign_key(item.rest(), database)
+        table = attrs.evolve(table, foreign_keys=(*table.foreign_keys, key))
     if item.accept("CONSTRAINT") and item.upper not in _KEYS:
         item.step()
     if item.upper in _KEYS:
@@ -335,15 +355,24 @@ def _first_key_column(item: Words) -> str | None:
     return item.group().word if item.kind is not None else None
 
 
-def _parents(item: Words, database: str) -> Iterator[Name]:
+def _foreign_key(item: Words, database: str) -> ForeignKey:
     while not item.accept("REFERENCES"):
         item.step()
-    parent = name_parts(item, database)
+    key = ForeignKey(name_parts(item, database))
     while item.kind is not None:
-        if item.accept("CASCADE") or item.accept("SET", "NULL"):
-            yield parent
-            return
-        item.step()
+        if item.accept("ON", "DELETE"):
+            key = attrs.evolve(key, on_delete=_action(item))
+        elif item.accept("ON", "UPDATE"):
+            key = attrs.evolve(key, on_update=_action(item))
+        else:
+            item.step()
+    return key
+
+
+def _action(item: Words) -> str:
+    if item.accept("CASCADE"):
+        return "CASCADE"
+    return "SET NULL" if item.accept("SET", "NULL") else ""
 
 
 def is_unsafe_default(words: Words) -> bool:

@@ -108,9 +108,14 @@ def _rows_change(facts: StatementFacts, use: Use, logged: list[TableUse], questi
 
 def _ndb_cascade(facts: StatementFacts, logged: list[TableUse], catalog: Catalog, questions: Questions) -> bool:
     """Whether data nodes change rows of other tables through a foreign key."""
-    if facts.action not in (Action.UPDATE, Action.DELETE, Action.REPLACE):
+    if facts.action not in (Action.UPDATE, Action.DELETE):
         return False
-    parents = [table for table in logged if table.facts.engine == "NDB" and any(catalog.children(table.name))]
+    parents = [
+        table
+        for table in logged
+        if table.facts.engine == "NDB"
+        and any(key.action(facts.action.value) for _, key in catalog.children(table.name))
+    ]
     return bool(parents) and questions.ask(ROWS_CHANGE, default=True) and _reaches_children(parents, questions)
 
 

@@ -222,7 +222,7 @@ class Session:
         if facts.action is Action.TABLE_DEFINITION:
             if "TEMPORARY" in facts.marks and not any(temporary):
                 return Kind.NOT_LOGGED  # DROP TEMPORARY TABLE IF EXISTS of none
-            if all(temporary):
+            if "TEMPORARY" in facts.marks or all(temporary):
                 return Kind.TEMPORARY_DEFINITION
             if "ALTER" in facts.marks and _adds_unsafe_default(statement.words()):
                 return Kind.UNSAFE_DEFINITION
@@ -333,7 +333,7 @@ class Session:
         if words.accept("TRANSACTION"):
             level = "-".join(text.upper() for text, _ in words.words[words.position :])
             if "LEVEL-" in level:
-                self._set_isolation(level.split("LEVEL-")[1].split(",")[0], once=not scoped)
+                self._set_isolation(level.split("LEVEL-")[1].split(",")[0].strip("-"), once=not scoped)
             return
         for part in words.rest().items():
             if part.kind is TokenType.PARAMETER:

@@ -126,6 +126,7 @@ class _Collector:
     catalog: Catalog
     questions: Questions
     use: Use
+    cascaded: set[tuple[tuple[str, str], frozenset[str]]] = attrs.field(factory=set)
 
     def collect(self, facts: StatementFacts, database: str, *, nested: bool) -> None:
         """Add what a statement uses, with views, triggers and functions."""
@@ -174,9 +175,27 @@ class _Collector:
                 self._add(_named(reference, view.database), nested, events)
             self.collect(attrs.evolve(facts, reads=facts.reads[len(base) :]), view.database, nested=nested)
             return
-        self.use.tables.append(self._table(name, nested, written=events is not None))
-        for routine in self.catalog.fired(name, events or frozenset()):
+        table = self._table(name, nested, written=events is not None)
+        self.use.tables.append(table)
+        if events is None:
+            return
+        for routine in self.catalog.fired(name, events):
             self._routine(routine)
+        if table.facts.engine == "INNODB" and (name, events) not in self.cascaded:
+            self.cascaded.add((name, events))
+            self._foreign_keys(table, events)
+
+    def _foreign_keys(self, table: TableUse, events: frozenset[str]) -> None:
+        """Add the tables that the server opens for foreign keys (InnoDB, since MySQL 9.6)."""
+        if not events.isdisjoint({"INSERT", "UPDATE"}):
+            for key in table.facts.foreign_keys:
+                if key.parent != table.name:
+                    self._add(key.parent, True, None)
+        for child, key in self.catalog.children(table.name):
+            for event in sorted(events - {"INSERT"}):
+                action = key.action(event)
+                changed = frozenset({event if action == "CASCADE" else "UPDATE"})
+                self._add(child, True, changed if action else None)
 
     def _table(self, name: tuple[str, str], nested: bool, *, written: bool) -> TableUse:
         if name in self.catalog.temporary:

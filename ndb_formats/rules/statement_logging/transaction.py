@@ -113,6 +113,8 @@ class TransactionLog:
         lengths = [length for each, length in self.savepoints if each == name]
         if not lengths:
             return False
+        position = [each for each, _ in self.savepoints].index(name)
+        self.savepoints = self.savepoints[: position + 1]
         if self.keeps_cache:
             self.write(Entry(Logged.STATEMENT, source), cached=True)
         else:
