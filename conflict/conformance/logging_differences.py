@@ -70,7 +70,7 @@ def logging_differences(verdicts: Sequence[LoggingVerdict]) -> list[str]:
 def logging_counts(verdicts: Sequence[LoggingVerdict]) -> str:
     """Say how many decisions agree, and how often the text alone does not tell."""
     unknown = [verdict for verdict in verdicts if verdict.unknown]
-    questions = Counter(question.partition(": ")[2] or question for each in unknown for question in each.unknown)
+    questions = Counter(_kind_of(question) for each in unknown for question in each.unknown)
     why = "; ".join(f"{question} {times}" for question, times in questions.most_common())
     return (
         f"{len(verdicts)} decisions agree from given properties and {len(verdicts) - len(unknown)} from the text "
@@ -102,6 +102,11 @@ def judge_logging(document: Mapping[str, Any]) -> Iterator[LoggingVerdict]:
         yield LoggingVerdict(name, properties, text, unknown)
         after.catalog.temporary.clear()
         catalogs[key] = after.catalog
+
+
+def _kind_of(question: str) -> str:
+    """Return a question without the statement that asks it and without details."""
+    return (question.partition(": ")[2] or question).split(" (")[0]
 
 
 @attrs.frozen

@@ -70,7 +70,7 @@ class Safety(Enum):
     """Whether a statement does the same on the replica."""
 
     SAFE = "safe"
-    ROWS_IN_MIXED = "safe, as rows in MIXED"  # LOAD DATA, and every access to a temporary table
+    ROWS_IN_MIXED = "safe (rows in MIXED)"  # LOAD DATA, and every access to a temporary table
     UNSAFE = "unsafe"
     ROW_INJECTION = "row event"  # BINLOG '...', or a row event that the replica applies
 

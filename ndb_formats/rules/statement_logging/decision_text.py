@@ -4,13 +4,13 @@ The decision as text: the tables of `docs/logging.md`, printed from those of the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from enum import Enum
 
 from ndb_formats.rules.statement_logging.decision import DECISIONS, DecisionRow
 from ndb_formats.rules.statement_logging.messages import UnsafeReason
 
-__all__ = ["COLUMNS", "decision_rows", "reason_rows"]
+__all__ = ["COLUMNS", "decision_markdown", "decision_rows", "reasons_markdown"]
 
 # The heading of each property in the table.
 COLUMNS = {
@@ -38,7 +38,7 @@ def _cell(row: DecisionRow, name: str) -> str:
     values = row.when.get(name, ())
     if name == "binary_log" and values == (True,):
         return ""  # every row but the first
-    return " or ".join(_value(name, value) for value in values)
+    return ", ".join(_value(name, value) for value in values)
 
 
 def _value(name: str, value: object) -> str:
@@ -48,7 +48,7 @@ def _value(name: str, value: object) -> str:
 
 
 def _logged(row: DecisionRow) -> str:
-    return ", ".join(each.value for each in row.logged) or "nothing"
+    return ", then ".join(each.value for each in row.logged) or "nothing"
 
 
 def _message(row: DecisionRow) -> str:
@@ -57,7 +57,17 @@ def _message(row: DecisionRow) -> str:
     return f"{row.level.value.lower()} {int(row.message)} `{row.message.name}`"
 
 
-def reason_rows() -> Iterable[list[str]]:
-    """Yield the reasons for which a statement is unsafe: number, name and the server's text."""
-    for reason in UnsafeReason:
-        yield [str(int(reason)), reason.name, reason.text]
+def decision_markdown() -> str:
+    """Return the decision as a table of a page."""
+    return _markdown(["row", *COLUMNS.values(), "logged", "message"], decision_rows())
+
+
+def reasons_markdown() -> str:
+    """Return the reasons for which a statement is unsafe as a table of a page."""
+    rows = [[str(int(reason)), f"`{reason.name}`", reason.text] for reason in UnsafeReason]
+    return _markdown(["number", "reason", "the server's text"], rows)
+
+
+def _markdown(headings: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
+    lines = [headings, ["---"] * len(headings), *rows]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)

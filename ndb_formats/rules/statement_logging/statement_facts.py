@@ -46,6 +46,12 @@ _PHRASES = (
     *(("ON", "DUPLICATE", "KEY", "UPDATE"), ("SKIP", "LOCKED"), ("IF", "NOT", "EXISTS"), ("IF", "EXISTS")),
     *(("LIMIT",), ("NOWAIT",), ("MATCH",), ("DEFAULT",), ("IGNORE",)),
 )
+_WITH_TARGETS = frozenset({Action.INSERT, Action.REPLACE, Action.UPDATE, Action.DELETE, Action.LOAD})
+_NEVER_LOGGED = frozenset({
+    "CACHE", "CHANGE", "CHECK", "CHECKSUM", "CLONE", "DESC", "DESCRIBE", "EXPLAIN", "GET", "HANDLER", "HELP", "IMPORT",
+    "INSTALL", "KILL", "PURGE", "RESET", "RESIGNAL", "RESTART", "SHOW", "SHUTDOWN", "SIGNAL", "STOP", "UNINSTALL",
+    "CLOSE", "DECLARE", "FETCH", "ITERATE", "LEAVE", "OPEN",
+})  # fmt: skip
 
 
 def statement_facts(statement: SqlStatement) -> StatementFacts:
@@ -91,11 +97,13 @@ def _read(words: Words) -> StatementFacts:
     while words.upper == "WITH":  # its common table expressions are queries
         _skip_with(words)
     reader = _READERS.get(words.upper)
-    if reader is None:
-        query = words.upper in ("SELECT", "TABLE", "VALUES", "DO") or words.kind is TokenType.L_PAREN
-        return StatementFacts(Action.QUERY if query else Action.OTHER, reads=tuple(table_references(words)))
-    words.step()
-    return reader(words)
+    if reader is not None:
+        words.step()
+        facts = reader(words)
+        return facts if facts.targets or facts.action not in _WITH_TARGETS else StatementFacts(Action.UNKNOWN)
+    if words.upper in ("SELECT", "TABLE", "VALUES", "DO") or words.kind is TokenType.L_PAREN:
+        return StatementFacts(Action.QUERY, reads=tuple(table_references(words)))
+    return StatementFacts(Action.OTHER if words.upper in _NEVER_LOGGED else Action.UNKNOWN)
 
 
 def _skip_with(words: Words) -> None:
