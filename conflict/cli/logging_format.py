@@ -16,6 +16,7 @@ from conflict.errors import ConfigurationError
 from ndb_formats.rules.statement_logging.catalog import engine_name
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
 from ndb_formats.rules.statement_logging.session import Session
+from ndb_formats.rules.statement_logging.settings import Settings
 from ndb_formats.rules.statement_logging.sql_text import split_statements
 from ndb_formats.rules.statement_logging.statement_log import catalog_of, log_statements
 
@@ -48,7 +49,7 @@ def logging(
     catalog = catalog_of("" if schema is None else schema.read_text("utf-8"))
     catalog.assumed_engine = None if engine is None else engine_name(engine)
     formats = tuple(BinlogFormat) if binlog_format is None else (binlog_format,)
-    logged = {each: log_statements(statements, Session(each, catalog=catalog.copy())) for each in formats}
+    logged = {each: log_statements(statements, Session(Settings(each), catalog.copy())) for each in formats}
     print_logging(console, logged)
     write_json(json_file, logging_json(logged))
 

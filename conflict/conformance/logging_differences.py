@@ -20,6 +20,7 @@ from ndb_formats.rules.statement_logging.decision import BinlogFormat, Decision
 from ndb_formats.rules.statement_logging.messages import ServerMessage
 from ndb_formats.rules.statement_logging.questions import Answered, Questions, explore, questions_that_matter
 from ndb_formats.rules.statement_logging.session import ROWS_CHANGE, Session, UndecidedError
+from ndb_formats.rules.statement_logging.settings import Settings
 from ndb_formats.rules.statement_logging.sql_text import split_statements
 from ndb_formats.rules.statement_logging.statement_log import catalog_of
 
@@ -122,7 +123,7 @@ def _setup(setup: Mapping[str, Any], engine: str) -> Catalog:
 
 
 def _prepared(case: Mapping[str, Any], catalog: Catalog) -> Session:
-    session = Session(BinlogFormat[case["binlog_format"]], catalog=catalog, engine=case["engine"].upper())
+    session = Session(Settings(BinlogFormat[case["binlog_format"]], engine=case["engine"].upper()), catalog)
     for statement in case["prepare"]:
         if "error" not in statement:
             for part in split_statements(statement["sql"]):

@@ -266,7 +266,9 @@ class Catalog:
                 part.accept("=")
                 table = attrs.evolve(table, engine=engine_name(part.step()))
             elif part.accept("ADD"):
-                table = _with_item(table, part, database)
+                added = part.group().items() if part.kind is TokenType.L_PAREN else [part]
+                for item in added:
+                    table = _with_item(table, item, database)
         tables[name] = table
 
     def _rename(self, words: Words, database: str) -> None:

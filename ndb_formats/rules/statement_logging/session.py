@@ -17,11 +17,12 @@ from ndb_formats.rules.statement_logging.decision import (
     Safety,
     decide,
 )
-from ndb_formats.rules.statement_logging.engines import Engine, Isolation
+from ndb_formats.rules.statement_logging.engines import Engine
 from ndb_formats.rules.statement_logging.facts import Action, StatementFacts
 from ndb_formats.rules.statement_logging.messages import Level, LoggingMessage, ServerMessage
 from ndb_formats.rules.statement_logging.properties import ROWS_CHANGE, Situation, change_properties
 from ndb_formats.rules.statement_logging.questions import Questions
+from ndb_formats.rules.statement_logging.settings import Settings
 from ndb_formats.rules.statement_logging.sql_text import SqlStatement, name_parts, split_statements
 from ndb_formats.rules.statement_logging.statement_facts import statement_facts
 from ndb_formats.rules.statement_logging.table_use import Use, use_of
@@ -47,35 +48,19 @@ class Session:
     A session of the server.
 
     Attributes:
-        binlog_format: ``binlog_format``.
-        database: The default database.
+        settings: Its variables.
         catalog: What the server knows.
-        engine: ``default_storage_engine``.
-        temporary_engine: ``default_tmp_storage_engine``.
-        binary_log: ``sql_log_bin``.
-        binlog_direct: ``binlog_direct_non_transactional_updates``.
-        autocommit: ``autocommit``.
-        isolation: ``transaction_isolation``.
-        next_isolation: Isolation level of the next transaction only.
+        database: The default database.
         prepared: Text of prepared statements by name; None if it is not known.
-        variables: User variables that hold a text.
         transactions: The log and the open transaction.
         source: Number of the current statement, from 0.
         as_rows: Whether the current CALL has logged rows under MIXED.
     """
 
-    binlog_format: BinlogFormat
-    database: str = ""
+    settings: Settings
     catalog: Catalog = attrs.field(factory=Catalog)
-    engine: str = "INNODB"
-    temporary_engine: str = "INNODB"
-    binary_log: bool = True
-    binlog_direct: bool = False
-    autocommit: bool = True
-    isolation: Isolation = Isolation.REPEATABLE_READ
-    next_isolation: Isolation | None = None
+    database: str = ""
     prepared: dict[str, str | None] = attrs.field(factory=dict)
-    variables: dict[str, str] = attrs.field(factory=dict)
     transactions: TransactionLog = attrs.field(factory=TransactionLog)
     source: int = -1
     as_rows: bool = False
@@ -84,9 +69,9 @@ class Session:
         """Return a copy that changes by itself."""
         return attrs.evolve(
             self,
+            settings=self.settings.copy(),
             catalog=self.catalog.copy(),
             prepared=dict(self.prepared),
-            variables=dict(self.variables),
             transactions=self.transactions.copy(),
         )
 
@@ -99,12 +84,12 @@ class Session:
         """
         self.source += 1
         self.as_rows = False
-        before = self.next_isolation
+        before = self.settings.next_isolation
         decisions = self._run(statement, questions, 0)
         if not self._in_transaction:
             self.commit()
-            if before is not None and self.next_isolation is before:
-                self.next_isolation = None
+            if before is not None and self.settings.next_isolation is before:
+                self.settings.next_isolation = None
         return decisions
 
     def _run(self, statement: SqlStatement, questions: Questions, depth: int) -> list[Decision]:
@@ -117,15 +102,15 @@ class Session:
         if facts.action is Action.CALL:
             return self._call(statement.words(), questions, depth)
         if facts.action is Action.BINLOG:
-            return [self._decide(Properties(self.binlog_format, safety=Safety.ROW_INJECTION))]
+            return [decide(Properties(self.settings.binlog_format, safety=Safety.ROW_INJECTION))]
         if facts.action in _CHANGES or (facts.action is Action.CREATE_TABLE and "SELECT" in facts.marks):
             return [self._change(statement, facts, questions)]
         kind = self._definition_kind(statement, facts)
         if kind is not Kind.NOT_LOGGED and kind is not Kind.TEMPORARY_DEFINITION:
             self.commit()  # an implicit commit
-        decision = self._decide(Properties(self.binlog_format, kind, self.binary_log))
+        decision = decide(Properties(self.settings.binlog_format, kind, self.settings.binary_log))
         if not decision.refused:
-            self.catalog.define(statement, self.database, self.engine, self.temporary_engine)
+            self.catalog.define(statement, self.database, self.settings.engine, self.settings.temporary_engine)
             if decision.logged:
                 temporary = kind is Kind.TEMPORARY_DEFINITION and self._in_transaction
                 self._write(Logged.STATEMENT, cached=temporary and self._waits(facts), keeps=temporary)
@@ -133,19 +118,16 @@ class Session:
 
     @property
     def _in_transaction(self) -> bool:
-        return self.transactions.open or not self.autocommit
+        return self.transactions.open or not self.settings.autocommit
 
     @property
     def _situation(self) -> Situation:
         cached = bool(self.transactions.cache)
-        isolation = self.next_isolation or self.isolation
+        isolation = self.settings.next_isolation or self.settings.isolation
         return Situation(
-            *(self.binlog_format, self.binary_log, isolation, self.binlog_direct),
+            *(self.settings.binlog_format, self.settings.binary_log, isolation, self.settings.binlog_direct),
             *(self._in_transaction, cached, self.transactions.xa, self.as_rows),
         )
-
-    def _decide(self, properties: Properties) -> Decision:
-        return decide(properties)
 
     def _write(self, logged: Logged, *, cached: bool, keeps: bool = False) -> None:
         self.transactions.write(Entry(logged, self.source), cached=cached, keeps=keeps)
@@ -153,7 +135,7 @@ class Session:
     def commit(self) -> None:
         """End the transaction."""
         if self.transactions.open:
-            self.next_isolation = None
+            self.settings.next_isolation = None
         self.transactions.commit()
 
     def _waits(self, facts: StatementFacts) -> bool:
@@ -174,11 +156,13 @@ class Session:
             target = facts.targets[0]
             name = (target.database or self.database, target.name)
             if "IF NOT EXISTS" in facts.marks and name in self.catalog.tables and not temporary:
-                return self._decide(Properties(self.binlog_format, Kind.NOT_LOGGED))
-            self.catalog.define(statement, self.database, self.engine, self.temporary_engine)
-        use = use_of(facts, self.database, self.catalog, questions, self.engine)
+                return decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
+            self.catalog.define(statement, self.database, self.settings.engine, self.settings.temporary_engine)
+        use = use_of(facts, self.database, self.catalog, questions, self.settings.engine)
+        ndb = any(table.facts.engine == "NDB" for table in use.tables)
+        self.transactions.uses_ndb |= ndb and self._in_transaction
         if not use.written or (facts.rows is False and not use.routines):
-            return self._decide(Properties(self.binlog_format, Kind.NOT_LOGGED))
+            return decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
         situation = self._situation
         properties, reasons = change_properties(facts, use, situation, self.catalog, questions)
         engines = [situation.engine(table) for table in use.written]
@@ -186,10 +170,9 @@ class Session:
         decision = decide(properties, reasons, _INNODB_DETAIL if innodb else "")
         if decision.refused and create:
             self.catalog.forget(name, temporary=temporary)
-        self.transactions.uses_ndb |= any(engine.name == "NDB" for engine in engines) and self._in_transaction
         self._log_change(decision, use, situation, temporary=create and temporary)
         as_rows = decision.logged != (Logged.STATEMENT,)
-        self.as_rows |= self.binlog_format is BinlogFormat.MIXED and as_rows and not decision.refused
+        self.as_rows |= self.settings.binlog_format is BinlogFormat.MIXED and as_rows and not decision.refused
         return decision
 
     def _log_change(self, decision: Decision, use: Use, situation: Situation, *, temporary: bool) -> None:
@@ -199,7 +182,7 @@ class Session:
         other = any(not engine.transactional for engine in engines)
         for logged in decision.logged:
             if logged is Logged.STATEMENT:
-                cached = transactional or (bool(self.transactions.cache) and not self.binlog_direct)
+                cached = transactional or (bool(self.transactions.cache) and not self.settings.binlog_direct)
                 self._write(logged, cached=cached, keeps=other or temporary)
             else:
                 self._log_rows(permanent)
@@ -258,9 +241,12 @@ class Session:
     def _control(self, words: Words, facts: StatementFacts, questions: Questions, depth: int) -> list[Decision]:
         """Follow a statement that controls the session or a transaction."""
         verb = words.step().upper()
-        nothing = self._decide(Properties(self.binlog_format, Kind.NOT_LOGGED))
+        nothing = decide(Properties(self.settings.binlog_format, Kind.NOT_LOGGED))
         if verb == "SET":
-            self._set(words)
+            before = self.settings.autocommit
+            self.settings.set(words)
+            if self.settings.autocommit and not before:
+                self.commit()
             return [self._change(SqlStatement("", ()), attrs.evolve(facts, action=Action.QUERY), questions)]
         if verb == "USE":
             self.database = words.step()
@@ -289,7 +275,7 @@ class Session:
             return words.step()
         if words.kind is TokenType.PARAMETER:
             words.step()
-            return self.variables.get(words.step().lower())
+            return self.settings.texts.get(words.step().lower())
         return None
 
     def _execute(self, name: str, questions: Questions, depth: int) -> list[Decision]:
@@ -303,7 +289,7 @@ class Session:
         words.accept("WORK")
         if not words.accept("TO"):
             self.transactions.rollback()
-            self.next_isolation = None
+            self.settings.next_isolation = None
             return nothing
         words.accept("SAVEPOINT")
         name = words.step()
@@ -325,67 +311,15 @@ class Session:
         elif verb == "ROLLBACK":
             self.transactions.rollback()
 
-    def _set(self, words: Words) -> None:
-        """Follow SET: what of the session decides how statements are logged."""
-        if words.upper in ("GLOBAL", "PERSIST", "PERSIST_ONLY"):
-            return
-        scoped = words.accept("SESSION") or words.accept("LOCAL")
-        if words.accept("TRANSACTION"):
-            level = "-".join(text.upper() for text, _ in words.words[words.position :])
-            if "LEVEL-" in level:
-                self._set_isolation(level.split("LEVEL-")[1].split(",")[0].strip("-"), once=not scoped)
-            return
-        for part in words.rest().items():
-            if part.kind is TokenType.PARAMETER:
-                self._set_user_variable(part)
-                continue
-            names = []
-            while part.kind is not None and part.word not in ("=", ":="):
-                names.append(part.step().lower())
-            if part.kind is None:
-                continue  # SET NAMES, and others without a value
-            part.step()
-            if part.kind is not None and "global" not in names:
-                self._set_variable(names[-1], part.word.upper(), once=names[0] == "@@" and len(names) == 2)
-
-    def _set_user_variable(self, words: Words) -> None:
-        words.step()
-        name = words.step().lower()
-        words.step()
-        if words.kind is TokenType.STRING:
-            self.variables[name] = words.word
-        else:
-            self.variables.pop(name, None)
-
-    def _set_isolation(self, name: str, *, once: bool) -> None:
-        level = next((each for each in Isolation if each.value == name), self.isolation)
-        if once:
-            self.next_isolation = level
-        else:
-            self.isolation, self.next_isolation = level, None
-
-    def _set_variable(self, name: str, value: str, *, once: bool) -> None:
-        on = value in ("1", "ON", "TRUE")
-        if name == "binlog_format" and value in BinlogFormat.__members__:
-            self.binlog_format = BinlogFormat[value]
-        elif name == "sql_log_bin":
-            self.binary_log = on
-        elif name == "binlog_direct_non_transactional_updates":
-            self.binlog_direct = on
-        elif name == "transaction_isolation":
-            self._set_isolation(value, once=once)
-        elif name in ("default_storage_engine", "storage_engine"):
-            self.engine = value
-        elif name == "default_tmp_storage_engine":
-            self.temporary_engine = value
-        elif name == "autocommit":
-            if on and not self.autocommit:
-                self.commit()
-            self.autocommit = on
-
 
 def _adds_unsafe_default(words: Words) -> bool:
-    return is_unsafe_default(words)
+    """Return whether ALTER TABLE adds a column with an unsafe DEFAULT; changing one is no matter."""
+    for part in words.items():
+        while part.kind is not None and not part.accept("ADD"):
+            part.step()
+        if is_unsafe_default(part.group() if part.kind is TokenType.L_PAREN else part):
+            return True
+    return False
 
 
 def _refused(nothing: Decision, message: ServerMessage, detail: str) -> Decision:

@@ -10,6 +10,7 @@ from ndb_formats.rules.statement_logging.decision import BinlogFormat, Logged
 from ndb_formats.rules.statement_logging.messages import UnsafeReason
 from ndb_formats.rules.statement_logging.questions import Questions, explore, questions_that_matter
 from ndb_formats.rules.statement_logging.session import Session
+from ndb_formats.rules.statement_logging.settings import Settings
 from ndb_formats.rules.statement_logging.sql_names import UNSAFE_FUNCTIONS
 from ndb_formats.rules.statement_logging.sql_text import split_statements
 from ndb_formats.rules.statement_logging.statement_log import LoggedStatement, catalog_of, log_statements
@@ -27,7 +28,7 @@ CREATE PROCEDURE again() CALL again();
 
 def logged(sql: str, binlog_format: BinlogFormat = BinlogFormat.MIXED) -> list[LoggedStatement]:
     """Return how the statements of a text are logged."""
-    return log_statements(split_statements(sql), Session(binlog_format, catalog=catalog_of(SCHEMA)))
+    return log_statements(split_statements(sql), Session(Settings(binlog_format), catalog_of(SCHEMA)))
 
 
 def words(statement: LoggedStatement) -> str:
@@ -127,7 +128,7 @@ def test_an_open_transaction_is_rolled_back_at_the_end() -> None:
 
 def test_ndb_logs_after_the_commit() -> None:
     """Its rows come after the statement of InnoDB, whatever the order of the statements."""
-    session = Session(BinlogFormat.MIXED, catalog=catalog_of(SCHEMA))
+    session = Session(Settings(BinlogFormat.MIXED), catalog_of(SCHEMA))
     log_statements(split_statements("BEGIN; INSERT INTO n VALUES (1); INSERT INTO t VALUES (1, 1); COMMIT"), session)
     assert [(entry.logged, entry.source) for entry in session.transactions.log] == [
         (Logged.STATEMENT, 2),
@@ -141,6 +142,33 @@ def test_reading_ndb_makes_rows_of_a_change_of_another_engine() -> None:
     assert words(mixed) == "row|nothing"
     (statement,) = logged("INSERT INTO t SELECT a, a FROM n WHERE a = 1", BinlogFormat.STATEMENT)
     assert statement.outcomes[0].messages == ()
+
+
+@pytest.mark.parametrize(
+    ("change", "expected"),
+    [
+        ("ADD c CHAR(36) DEFAULT (UUID())", [1674]),
+        ("ADD (c CHAR(36) DEFAULT (UUID()), d INT)", [1674]),
+        ("ADD c INT, ADD d DOUBLE DEFAULT (RAND())", [1674]),
+        ("ADD c DATETIME DEFAULT (NOW())", []),
+        ("MODIFY b CHAR(36) DEFAULT (UUID())", []),
+        ("ALTER b SET DEFAULT (UUID())", []),
+    ],
+)
+def test_an_unsafe_default_cannot_be_added(change: str, expected: list[int]) -> None:
+    """Error 1674, and under STATEMENT a warning; an existing column may get one. Tried on a MySQL 9.7 server."""
+    (mixed,) = logged(f"ALTER TABLE t {change}")
+    assert [int(message.message) for message in mixed.outcomes[0].messages] == expected
+    assert words(mixed) == ("nothing" if expected else "statement")
+    (statement,) = logged(f"ALTER TABLE t {change}", BinlogFormat.STATEMENT)
+    assert words(statement) == "statement"
+
+
+def test_savepoints_and_ndb() -> None:
+    """Error 1178 as soon as the transaction has read NDB, and then there is no savepoint to roll back to."""
+    found = logged("BEGIN; SELECT * FROM n; SAVEPOINT s; ROLLBACK TO s; COMMIT; BEGIN; SAVEPOINT s; ROLLBACK TO s")
+    numbers = [[int(message.message) for message in each.outcomes[0].messages] for each in found]
+    assert numbers == [[], [], [1178], [1305], [], [], [], []]
 
 
 def test_a_local_table_cannot_be_written_with_others_under_statement() -> None:
@@ -173,7 +201,7 @@ STATEMENTS = st.sampled_from(
 @given(st.lists(STATEMENTS, max_size=8), st.sampled_from(BinlogFormat))
 def test_any_sequence_can_be_followed(texts: list[str], binlog_format: BinlogFormat) -> None:
     """Every statement has an outcome; what is dropped is not in the log; under ROW no change of rows is a statement."""
-    session = Session(binlog_format, catalog=catalog_of(SCHEMA))
+    session = Session(Settings(binlog_format), catalog_of(SCHEMA))
     found = log_statements(split_statements(";".join(texts)), session)
     assert [each.text for each in found] == texts
     assert all(each.outcomes for each in found)
