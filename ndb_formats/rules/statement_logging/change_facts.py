@@ -113,9 +113,9 @@ def _named_targets(words: Words, ends: tuple[str, ...]) -> list[str]:
     start = words.position
     until(words, ends)
     return [
-        [text for text, kind in part.words if text != "*" and kind is not TokenType.DOT][-1]
+        names[-1]
         for part in Words(words.words[start : words.position]).items()
-        if part.words
+        if (names := [text for text, kind in part.words if text != "*" and kind is not TokenType.DOT])
     ]
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import attrs
 from sqlglot.tokenizer_core import TokenType
 
+from ndb_formats.errors import SchemaError
 from ndb_formats.rules.statement_logging.catalog import Catalog, Routine, is_unsafe_default
 from ndb_formats.rules.statement_logging.decision import (
     BinlogFormat,
@@ -94,13 +95,16 @@ class Session:
 
     def _run(self, statement: SqlStatement, questions: Questions, depth: int) -> list[Decision]:
         facts = statement_facts(statement)
+        try:
+            if facts.action is Action.CONTROL:
+                return self._control(statement.words(), facts, questions, depth)
+            if facts.action is Action.CALL:
+                return self._call(statement.words(), questions, depth)
+        except SchemaError:
+            facts = attrs.evolve(facts, action=Action.UNKNOWN)
         if facts.action is Action.UNKNOWN:
             message = "the statement cannot be read"
             raise UndecidedError(message)
-        if facts.action is Action.CONTROL:
-            return self._control(statement.words(), facts, questions, depth)
-        if facts.action is Action.CALL:
-            return self._call(statement.words(), questions, depth)
         if facts.action is Action.BINLOG:
             return [decide(Properties(self.settings.binlog_format, safety=Safety.ROW_INJECTION))]
         if facts.action in _CHANGES or (facts.action is Action.CREATE_TABLE and "SELECT" in facts.marks):

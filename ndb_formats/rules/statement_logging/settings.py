@@ -74,7 +74,7 @@ class Settings:
         names = []
         while words.kind is not None and words.word not in ("=", ":="):
             names.append(words.step().lower())
-        if words.kind is None:
+        if words.kind is None or not names:
             return  # SET NAMES, and others without a value
         words.step()
         if words.kind is not None and "global" not in names:

@@ -211,6 +211,28 @@ def test_any_sequence_can_be_followed(texts: list[str], binlog_format: BinlogFor
             assert all(Logged.STATEMENT not in outcome.logged for outcome in each.outcomes)
 
 
+@pytest.mark.parametrize("text", ["XA", "SAVEPOINT", "USE", "PREPARE p", "EXECUTE", "CALL", "ROLLBACK TO", "UPDATE"])
+def test_a_statement_that_is_cut_short_is_unknown(text: str) -> None:
+    """And says so."""
+    (statement,) = logged(text)
+    assert (statement.outcomes, statement.unknown) == ((), ("the statement cannot be read",))
+
+
+WORDS = st.sampled_from(
+    [
+        *("CREATE", "TABLE", "TRIGGER", "t", "(", ")", "a", ",", "INT", "BEGIN", "END", "IF", "SELECT", "FROM", "WITH"),
+        *("AS", "SET", "XA", "CALL", "DROP", "@", "=", "1", "UPDATE", "DELETE", "INSERT", "INTO", "VALUES", "."),
+    ]
+)
+
+
+@given(st.lists(WORDS, max_size=12))
+def test_any_words_have_an_answer(words: list[str]) -> None:
+    """No sequence of words makes it fail."""
+    for each in logged(" ".join(words)):
+        assert each.outcomes or each.unknown
+
+
 @given(st.text(string.ascii_letters + string.digits + " ().,;=@", max_size=60))
 def test_any_text_without_quotes_has_an_answer(text: str) -> None:
     """No text makes it fail."""
