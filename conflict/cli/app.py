@@ -14,6 +14,7 @@ from conflict.cli.common import refusing_bad_input
 from conflict.cli.conformance import conformance
 from conflict.cli.decode import decode
 from conflict.cli.ingest import ingest
+from conflict.cli.logging_format import logging
 from conflict.cli.requirements import requirements
 from conflict.cli.resolve import resolve
 from conflict.cli.rewrite import rewrite
@@ -27,9 +28,10 @@ COMMANDS: tuple[Any, ...] = (
     check,
     requirements,
     check_replica,
-    decode,
-    rewrite,
+    logging,
     sizes,
+    rewrite,
+    decode,
     conformance,
 )
 

@@ -16,6 +16,7 @@ from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
+from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.conformance.size_differences import size_differences
@@ -50,7 +51,7 @@ class CaseVerdict:
         case: Its folder.
         engine: The engine.
         status: Passed, failed, or not judged yet.
-        detail: The first difference, or why the case is not judged yet.
+        detail: The first difference, or why the case is not judged yet, or counts of what passed.
         undecided: How many decisions its binlogs leave open; such a case is judged by what may have been decided.
     """
 
@@ -74,6 +75,8 @@ def judge_all(
 
 def judge(recording: Recording, engine: str) -> CaseVerdict:
     """Run an engine on a recording and compare."""
+    if recording.kind is RecordingKind.LOGGING:
+        return _logging_verdict(recording, engine)
     undecided = 0
     try:
         differences, undecided = _differences(recording, engine)
@@ -85,23 +88,22 @@ def judge(recording: Recording, engine: str) -> CaseVerdict:
     return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
 
 
-def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
-    """
-    Return all differences, and how many decisions the binlogs leave open.
+def _logging_verdict(recording: Recording, engine: str) -> CaseVerdict:
+    verdicts = judge_decisions(recording.path)
+    differences = logging_differences(verdicts)
+    status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
+    return CaseVerdict(recording.part, recording.case, engine, status, detail or logging_counts(verdicts))
 
-    Raises:
-        NotBuiltError: Recordings of this kind cannot be judged.
-    """
+
+def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
+    """Return all differences, and how many decisions the binlogs leave open."""
     if recording.kind is RecordingKind.CONFLICT:
         return _conflict_differences(ConflictCase.load(recording.path), engine)
     if recording.kind is RecordingKind.FORMAT:
         return list(format_differences(recording.path)), 0
     if recording.kind is RecordingKind.BINLOG:
         return list(binlog_differences(recording.path)), 0
-    if recording.kind is RecordingKind.SIZES:
-        return list(size_differences(recording.path / recording.kind.value)), 0
-    message = "which statements are logged is not modelled"
-    raise NotBuiltError(message)
+    return list(size_differences(recording.path / recording.kind.value)), 0
 
 
 def _first(differences: Sequence[str]) -> str:

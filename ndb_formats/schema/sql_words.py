@@ -17,7 +17,7 @@ from sqlglot.tokenizer_core import Token, TokenType
 
 from ndb_formats.errors import SchemaError
 
-__all__ = ["Words", "statements"]
+__all__ = ["Words", "split_token", "statements"]
 
 
 @attrs.define
@@ -83,6 +83,10 @@ class Words:
             if depth == 0:
                 return Words(self.words[start : self.position - 1])
 
+    def rest(self) -> Words:
+        """Return the words that come next, to be read from the first."""
+        return Words(self.words[self.position :])
+
     def items(self) -> Iterator[Words]:
         """Yield the parts between commas outside parentheses."""
         depth, start = 0, 0
@@ -113,11 +117,11 @@ def statements(sql: str) -> Iterator[Words]:
             yield Words(words)
             words = []
         else:
-            words.extend(_split(token))
+            words.extend(split_token(token))
     yield Words(words)
 
 
-def _split(token: Token) -> list[tuple[str, TokenType]]:
+def split_token(token: Token) -> list[tuple[str, TokenType]]:
     """Return the words of a token: sqlglot joins ``PRIMARY KEY`` and others into one token."""
     if token.token_type in (TokenType.IDENTIFIER, TokenType.STRING):
         return [(token.text, token.token_type)]

@@ -19,7 +19,7 @@ _STYLES = {CaseStatus.PASS: "green", CaseStatus.FAIL: "red", CaseStatus.NOT_YET:
 
 
 def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None:
-    """Print counts by part and folder, and the first difference of each failed case."""
+    """Print counts by part and folder, what is counted in a case, and the first difference of each failed case."""
     console.print(_counts(verdicts))
     undecided = [verdict.undecided for verdict in verdicts if verdict.undecided]
     if undecided:
@@ -30,6 +30,8 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
     for reason, times in Counter(each.detail for each in verdicts if each.status is CaseStatus.NOT_YET).most_common():
         console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
     for verdict in verdicts:
+        if verdict.status is CaseStatus.PASS and verdict.detail:
+            console.print(f"[green]pass[/green] {escape(verdict.case)}: {escape(verdict.detail)}")
         if verdict.status is CaseStatus.FAIL:
             console.print(f"[red]fail[/red] {escape(verdict.case)}: {escape(verdict.detail)}")
 

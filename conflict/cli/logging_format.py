@@ -1,0 +1,66 @@
+"""
+`ndb-conflict logging`: whether statements are logged as statements, as rows, as both or not at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import JsonOption, console, refuse_overwriting, write_json
+from conflict.cli.views.logging_format import logging_json, print_logging
+from conflict.errors import ConfigurationError
+from ndb_formats.rules.statement_logging.catalog import engine_name
+from ndb_formats.rules.statement_logging.decision import BinlogFormat
+from ndb_formats.rules.statement_logging.session import Session
+from ndb_formats.rules.statement_logging.settings import Settings
+from ndb_formats.rules.statement_logging.sql_text import split_statements
+from ndb_formats.rules.statement_logging.statement_log import catalog_of, log_statements
+
+__all__ = ["logging"]
+
+
+def logging(
+    source: Annotated[str, typer.Argument(metavar="SQL|FILE.sql|-", help="Statements, a file, or - for the input.")],
+    binlog_format: Annotated[
+        BinlogFormat | None, typer.Option("--format", help="The binlog_format at the start; all three if left out.")
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(help="CREATE statements of tables, triggers, routines and views.", exists=True, dir_okay=False),
+    ] = None,
+    engine: Annotated[str | None, typer.Option(help="The engine of tables that the schema does not have.")] = None,
+    json_file: JsonOption = None,
+) -> None:
+    """
+    Show how statements are logged, as statements, rows, both or not at all, with the server's warnings and errors.
+
+    Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
+    """
+    file = Path(source) if source.endswith(".sql") else None
+    refuse_overwriting(json_file, [file, schema])
+    statements = split_statements(_text(source, file))
+    if not statements:
+        message = f"{source}: there is no statement"
+        raise ConfigurationError(message)
+    catalog = catalog_of("" if schema is None else schema.read_text("utf-8"))
+    catalog.assumed_engine = None if engine is None else engine_name(engine)
+    formats = tuple(BinlogFormat) if binlog_format is None else (binlog_format,)
+    logged = {each: log_statements(statements, Session(Settings(each), catalog.copy())) for each in formats}
+    print_logging(console, logged)
+    write_json(json_file, logging_json(logged))
+
+
+def _text(source: str, file: Path | None) -> str:
+    if source == "-":
+        return sys.stdin.read()
+    if file is None:
+        return source
+    try:
+        return file.read_text("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        message = f"{file}: cannot be read ({error})"
+        raise ConfigurationError(message) from error

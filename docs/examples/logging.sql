@@ -1,0 +1,12 @@
+USE shop;
+INSERT INTO orders (code, amount) VALUES ('a', 1);
+INSERT INTO stock VALUES (1, 10);
+UPDATE stock SET amount = amount - 1 WHERE id = 1;
+DELETE FROM journal ORDER BY id LIMIT 100;
+CREATE TEMPORARY TABLE picked (id INT);
+INSERT INTO picked VALUES (1);
+BEGIN;
+INSERT INTO journal (note) VALUES ('kept?');
+ROLLBACK;
+SET SESSION TRANSACTION ISOLATION LEVEL READ COMMITTED;
+INSERT INTO journal (note) VALUES ('committed');

@@ -1,0 +1,106 @@
+"""
+The variables of a session that decide how its statements are logged, and SET, which changes them.
+"""
+
+from __future__ import annotations
+
+import attrs
+from sqlglot.tokenizer_core import TokenType
+
+from ndb_formats.rules.statement_logging.decision import BinlogFormat
+from ndb_formats.rules.statement_logging.engines import Isolation
+from ndb_formats.schema.sql_words import Words
+
+__all__ = ["Settings"]
+
+
+@attrs.define
+class Settings:
+    """
+    Variables of a session.
+
+    Attributes:
+        binlog_format: ``binlog_format``.
+        engine: ``default_storage_engine``, in upper case.
+        temporary_engine: ``default_tmp_storage_engine``, in upper case.
+        binary_log: ``sql_log_bin``.
+        binlog_direct: ``binlog_direct_non_transactional_updates``.
+        autocommit: ``autocommit``.
+        isolation: ``transaction_isolation``.
+        next_isolation: Isolation level of the next transaction only.
+        texts: User variables that hold a known text, by name in lower case.
+    """
+
+    binlog_format: BinlogFormat
+    engine: str = "INNODB"
+    temporary_engine: str = "INNODB"
+    binary_log: bool = True
+    binlog_direct: bool = False
+    autocommit: bool = True
+    isolation: Isolation = Isolation.REPEATABLE_READ
+    next_isolation: Isolation | None = None
+    texts: dict[str, str] = attrs.field(factory=dict)
+
+    def copy(self) -> Settings:
+        """Return a copy that changes by itself."""
+        return attrs.evolve(self, texts=dict(self.texts))
+
+    def set(self, words: Words) -> None:
+        """Follow what comes after SET; variables that do not matter, and those of GLOBAL, are ignored."""
+        if words.upper in ("GLOBAL", "PERSIST", "PERSIST_ONLY"):
+            return
+        scoped = words.accept("SESSION") or words.accept("LOCAL")
+        if words.accept("TRANSACTION"):
+            level = "-".join(text.upper() for text, _ in words.rest().words)
+            if "LEVEL-" in level:
+                self._set_isolation(level.split("LEVEL-")[1].split(",")[0].strip("-"), once=not scoped)
+            return
+        for part in words.rest().items():
+            if part.kind is TokenType.PARAMETER:
+                self._set_text(part)
+            else:
+                self._set_one(part)
+
+    def _set_text(self, words: Words) -> None:
+        words.step()
+        name = words.step().lower()
+        words.step()
+        if words.kind is TokenType.STRING:
+            self.texts[name] = words.word
+        else:
+            self.texts.pop(name, None)
+
+    def _set_one(self, words: Words) -> None:
+        names = []
+        while words.kind is not None and words.word not in ("=", ":="):
+            names.append(words.step().lower())
+        if words.kind is None or not names:
+            return  # SET NAMES, and others without a value
+        words.step()
+        if words.kind is not None and "global" not in names:
+            # Without SESSION, @@transaction_isolation is that of the next transaction only.
+            self._set_variable(names[-1], words.word.upper(), once=names[0] == "@@" and len(names) == 2)
+
+    def _set_isolation(self, name: str, *, once: bool) -> None:
+        level = next((each for each in Isolation if each.value == name), self.isolation)
+        if once:
+            self.next_isolation = level
+        else:
+            self.isolation, self.next_isolation = level, None
+
+    def _set_variable(self, name: str, value: str, *, once: bool) -> None:
+        on = value in ("1", "ON", "TRUE")
+        if name == "binlog_format" and value in BinlogFormat.__members__:
+            self.binlog_format = BinlogFormat[value]
+        elif name == "sql_log_bin":
+            self.binary_log = on
+        elif name == "binlog_direct_non_transactional_updates":
+            self.binlog_direct = on
+        elif name == "transaction_isolation":
+            self._set_isolation(value, once=once)
+        elif name == "default_storage_engine":
+            self.engine = value
+        elif name == "default_tmp_storage_engine":
+            self.temporary_engine = value
+        elif name == "autocommit":
+            self.autocommit = on
