@@ -40,7 +40,9 @@ def logging(
 
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
-    file = Path(source) if source.endswith(".sql") else None
+    # One word that has a dot or a slash is no statement.
+    named = not any(each.isspace() for each in source) and any(each in source for each in "./")
+    file = Path(source) if named or source.endswith(".sql") else None
     refuse_overwriting(json_file, [file, schema])
     statements = split_statements(_text(source, file))
     if not statements:
