@@ -29,11 +29,13 @@ from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
+from conflict.results.summary import with_open_places
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -122,6 +124,8 @@ def run_reference(
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
+    placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
+    history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,
@@ -132,7 +136,7 @@ def run_reference(
     )
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     return Run(
-        summary=summarize_resolution(resolution, setups, recorded),
+        summary=with_open_places(summarize_resolution(resolution, setups, recorded), placed.open),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
@@ -140,6 +144,14 @@ def run_reference(
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
     )
+
+
+def place_in_memory(
+    history: History, setups: Mapping[str, dict[str, TableSetup]], recorded: Recorded, *, skip_missing: bool = False
+) -> Placed:
+    """Place the untraced epochs of a History in memory; see `conflict.reference.placement`."""
+    touched = restricted(history, touched_rows(history, recorded))
+    return place_untraced(touched, setups, recorded, skip_missing=skip_missing)
 
 
 def resolve_settled(

@@ -62,20 +62,24 @@ class CaseVerdict:
 
 
 def judge_all(
-    recordings: Sequence[Recording], engine: str, progress: Callable[[int, int], None] = lambda done, total: None
+    recordings: Sequence[Recording],
+    engine: str,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    use_steps: bool = True,
 ) -> Iterator[CaseVerdict]:
-    """Judge an engine by recordings, one after the other."""
+    """Judge an engine by recordings, one after the other; see `judge`."""
     for done, recording in enumerate(recordings):
         progress(done, len(recordings))
-        yield judge(recording, engine)
+        yield judge(recording, engine, use_steps=use_steps)
     progress(len(recordings), len(recordings))
 
 
-def judge(recording: Recording, engine: str) -> CaseVerdict:
-    """Run an engine on a recording and compare."""
+def judge(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
+    """Run an engine on a recording and compare; without the steps, the binlogs alone tell what was applied when."""
     undecided = 0
     try:
-        differences, undecided = _differences(recording, engine)
+        differences, undecided = _differences(recording, engine, use_steps=use_steps)
         status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
     except NotBuiltError as error:
         status, detail = CaseStatus.NOT_YET, str(error)
@@ -84,7 +88,7 @@ def judge(recording: Recording, engine: str) -> CaseVerdict:
     return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
 
 
-def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
+def _differences(recording: Recording, engine: str, *, use_steps: bool) -> tuple[list[str], int]:
     """
     Return all differences, and how many decisions the binlogs leave open.
 
@@ -92,7 +96,7 @@ def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
         NotBuiltError: Recordings of this kind cannot be judged.
     """
     if recording.kind is RecordingKind.CONFLICT:
-        return _conflict_differences(ConflictCase.load(recording.path), engine)
+        return _conflict_differences(ConflictCase.load(recording.path), engine, use_steps=use_steps)
     if recording.kind is RecordingKind.FORMAT:
         return list(format_differences(recording.path)), 0
     if recording.kind is RecordingKind.BINLOG:
@@ -106,11 +110,12 @@ def _first(differences: Sequence[str]) -> str:
     return f"{differences[0]}{more}" if differences else ""
 
 
-def _conflict_differences(case: ConflictCase, engine: str) -> tuple[list[str], int]:
+def _conflict_differences(case: ConflictCase, engine: str, *, use_steps: bool) -> tuple[list[str], int]:
     configuration, expected = case.configuration(), case.expected
     with tempfile.TemporaryDirectory() as folder:
         out = Folder(folder)
-        run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
+        hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
+        run = ENGINES[engine](configuration, out, hints_of)
         results = _read_results(configuration, out, run)
     database, setups = case.scenario["database"], configuration.setups()
     differences = [

@@ -4,16 +4,18 @@ The figures of a run, added up over its buckets. Computes docs/run-file.md, "run
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
 
 from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
+from conflict.results.open_places import OpenPlace, open_operations, ranges_with_places
 from conflict.rules.counters import add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries"]
+__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_places"]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -84,6 +86,7 @@ class RunSummary:
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
+        open_places: Epochs whose place in the other cluster's timeline is open, where another place decides otherwise.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
             the resolve job alone.
@@ -99,6 +102,7 @@ class RunSummary:
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
+    open_places: tuple[OpenPlace, ...] = ()
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
 
@@ -158,3 +162,11 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         for name, counters in total["counters"].items()
     }
     return RunSummary(**total, stops=dict(stops))
+
+
+def with_open_places(summary: RunSummary, places: Sequence[OpenPlace]) -> RunSummary:
+    """Return the figures of a run with the epochs whose place is open: more open decisions, wider ranges."""
+    undecided = Counter(summary.undecided)
+    undecided.update(open_operations(places))
+    ranges = ranges_with_places(summary.counter_ranges, summary.counters, places)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, open_places=tuple(places))
