@@ -12,8 +12,8 @@ from typing import Any
 from conflict.config.run_file import RunFile
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
-from conflict.history.reading import ClusterHints
 from conflict.history.model import LAST_GROUP
+from conflict.history.reading import ClusterHints
 from conflict.history.schedule import Hint, Summary
 from conflict.history.steps import hints_of_steps
 

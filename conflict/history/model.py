@@ -17,8 +17,18 @@ from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
-    *("END", "LAST_GROUP", "START", "Cluster", "EpochApply", "History", "Origin", "Position", "RowChange"),
-    *("Timeline", "Transaction", "Window"),
+    "END",
+    "LAST_GROUP",
+    "START",
+    "Cluster",
+    "EpochApply",
+    "History",
+    "Origin",
+    "Position",
+    "RowChange",
+    "Timeline",
+    "Transaction",
+    "Window",
 ]
 
 NO_FLAGS = ConflictFlag(0)
@@ -107,8 +117,8 @@ class EpochApply:
         foreign_epoch: The foreign epoch.
         traced: Whether the applier's binlog shows it. An epoch that changed nothing but ``mysql.ndb_apply_status`` is
             not logged, and never comes back to the other cluster.
-        restarted: Whether the applier was restarted since the epoch apply before; None if not known. A restarted applier
-            has forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
+        restarted: Whether the applier was restarted since the epoch apply before; None if not known. A restarted
+            applier has forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
         judged: The own position (epoch, group) after which the applier looked for transactions in conflict, if other
             own transactions came between that and the commit; an applier needs time to go through an epoch again.
         arrived: An own position before which the applier cannot have begun to apply it.

@@ -127,7 +127,10 @@ def _required(slots: Sequence[Slot], latest: Sequence[Position]) -> list[tuple[i
 
 
 def _bounds(
-    slots: Sequence[Slot], required: Sequence[tuple[int, Position]], ends: Sequence[Position], others: Sequence[Position]
+    slots: Sequence[Slot],
+    required: Sequence[tuple[int, Position]],
+    ends: Sequence[Position],
+    others: Sequence[Position],
 ) -> list[Position]:
     """
     Return, per slot, the position after which it is, because of what the other cluster applied.

@@ -78,7 +78,9 @@ def history_of(
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applied[cluster.name]), cluster.role))
+        clusters.append(
+            Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applied[cluster.name]), cluster.role)
+        )
         layouts.update(readings[cluster.name].layouts)
     applies = {name: tuple(each) for name, each in applied.items()}
     ends = {name: epoch_ends(own) for name, own in summaries.items()}

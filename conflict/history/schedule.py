@@ -4,8 +4,8 @@ The schedule: when each cluster applied which epoch of the other.
 A binlog shows every foreign epoch that changed something. An epoch that changed nothing leaves no trace, and the time
 at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
 an epoch that carries news of one of ours was applied after ours was made; and by what is known from other sources
-(`Hint`). These bounds are its `Window`. Here it is placed as early as they allow; what happens to its operations decides
-where it belongs inside them (see `conflict.reference.placement`).
+(`Hint`). These bounds are its `Window`. Here it is placed as early as they allow; what its operations come to
+decides where it belongs inside them (see `conflict.reference.placement`).
 
 An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it changes something after
 all, because other functions are tried on the same binlogs, its changes travel with that epoch.
@@ -24,7 +24,15 @@ from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import END, LAST_GROUP, START, EpochApply, Position, Timeline, Transaction, Window
 
 __all__ = [
-    *("Hint", "Hints", "Summary", "consistent_cut", "epoch_ends", "logged_at", "place_applies", "set_back", "summarize"),
+    "Hint",
+    "Hints",
+    "Summary",
+    "consistent_cut",
+    "epoch_ends",
+    "logged_at",
+    "place_applies",
+    "set_back",
+    "summarize",
     "timeline_of",
 ]
 

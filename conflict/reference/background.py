@@ -78,7 +78,9 @@ def background_of(
         HistoryError: The traces have no order of causes.
     """
     before = {
-        name: {(item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[name], strict=True)}
+        name: {
+            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[name], strict=True)
+        }
         for name, own in history.applies.items()
     }
     found = {
@@ -104,9 +106,7 @@ def _traced_only(cluster: Cluster) -> Cluster:
     return attrs.evolve(cluster, timeline=kept)
 
 
-def _apply(
-    here: Background, apply: EpochApply, source: ReplayedCluster, shown: Mapping[RowKey, Effect] | None
-) -> None:
+def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
     """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
     current = EpochPass(here.cluster, source.cluster, apply)
     entries = here.cluster.arriving(source, apply.foreign_epoch)

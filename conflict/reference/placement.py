@@ -19,7 +19,7 @@ from conflict.history.schedule import logged_at, timeline_of
 from conflict.reference.background import Recorded, Setups, background_of, epochs_known
 from conflict.reference.row_store import RowKey
 from conflict.reference.trials import Trials
-from conflict.results.open_places import Alternative, OpenPlace
+from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
 
 __all__ = ["Placed", "place_untraced", "restricted", "touched_rows"]
 
@@ -34,13 +34,11 @@ class Placed:
 
     Attributes:
         applies: Per cluster, the epochs that its applier applied, in order.
-        open: Epochs whose place is open, where another place decides otherwise.
-        assumed: Per cluster, how many epochs stand at one of several places, or where they should have shown.
+        schedule: What it leaves open.
     """
 
     applies: dict[str, tuple[EpochApply, ...]]
-    open: tuple[OpenPlace, ...] = ()
-    assumed: dict[str, int] = attrs.field(factory=dict)
+    schedule: OpenSchedule
 
     def history(self, history: History) -> History:
         """Return the History with this schedule."""
@@ -48,7 +46,7 @@ class Placed:
         for cluster in history.clusters:
             own = [item for item in cluster.timeline if isinstance(item, Transaction)]
             clusters.append(attrs.evolve(cluster, timeline=timeline_of(own, self.applies[cluster.name])))
-        return attrs.evolve(history, clusters=tuple(clusters), assumed=self.assumed)
+        return attrs.evolve(history, clusters=tuple(clusters), assumed=self.schedule.assumed)
 
 
 def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Placed:
@@ -56,8 +54,8 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
     Place every epoch apply that has a `Window`.
 
     Args:
-        history: What happened, with all epoch applies that there may have been in `History.applies`. Of the row changes,
-            those of the rows that untraced epochs touch are enough.
+        history: What happened, with all epoch applies that there may have been in `History.applies`. Of the changes,
+            those of `touched_rows` are enough.
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
@@ -75,22 +73,31 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
             for apply, epoch in zip(applies, known[name], strict=True)
         ]
     slots = {
-        name: [_slot(apply, each) for apply, each in zip(applies, tried[name], strict=True)]
+        name: tuple(_slot(apply, each) for apply, each in zip(applies, tried[name], strict=True))
         for name, applies in history.applies.items()
     }
     places = choose_places(slots, history.ends)
-    found = Placed({}, (), {})
-    opened: list[OpenPlace] = []
+    placed = Placed({}, OpenSchedule(slots=slots, ends=history.ends))
+    found: list[OpenPlace] = []
     for name, applies in history.applies.items():
-        mine = _open_places(name, applies, tried[name], places[name])
-        opened += mine
-        found.applies[name] = tuple(_taken(applies, places[name], history.ends[name]))
-        contradicted = sum(
+        chosen = _up_to_stop(tried[name], places[name])
+        mine = _open_places(name, applies, tried[name], chosen)
+        found += mine
+        placed.applies[name] = tuple(_taken(applies, chosen, history.ends[name]))
+        placed.schedule.assumed[name] = len(mine) + sum(
             apply.window is not None and apply.window.certain and not place.possible
-            for apply, place in zip(applies, places[name], strict=True)
+            for apply, place in zip(applies, chosen, strict=True)
         )
-        found.assumed[name] = len(mine) + contradicted
-    return attrs.evolve(found, open=tuple(opened))
+    return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found)))
+
+
+def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
+    """Return the places with nothing applied after an epoch that stops the applier where it was placed."""
+    found, stopped = [], False
+    for each, place in zip(tried, places, strict=True):
+        found.append(Place(place.possible) if stopped else place)
+        stopped = stopped or (place.chosen is not None and each[place.chosen][1].stop is not None)
+    return found
 
 
 def _slot(apply: EpochApply, tried: Tried) -> Slot:
@@ -117,7 +124,8 @@ def _open_places(
 ) -> list[OpenPlace]:
     """Return the epoch applies of one applier whose possible places come to different things."""
     found, number = [], 0
-    for apply, each, place in zip(applies, tried, places, strict=True):
+    last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
+    for slot, (apply, each, place) in enumerate(zip(applies, tried, places, strict=True)):
         if apply.window is not None:
             effects = [effect for _, effect in each]
             possible = [effects[choice] for choice in place.possible] + [NOT_APPLIED] * (not apply.window.certain)
@@ -125,7 +133,8 @@ def _open_places(
                 chosen = NOT_APPLIED if place.chosen is None else effects[place.chosen]
                 alternatives = _alternatives(each, place.possible, certain=apply.window.certain)
                 at = [effect.signature for effect in alternatives].index(chosen.signature)
-                found.append(OpenPlace(name, apply.foreign_epoch, apply.period, number, alternatives, at))
+                led_on = slot < last_traces.get(apply.period, -1)
+                found.append(OpenPlace(name, apply.foreign_epoch, apply.period, number, slot, led_on, alternatives, at))
         number += place.position is not None
     return found
 
@@ -141,8 +150,13 @@ def _alternatives(tried: Tried, possible: Sequence[int], *, certain: bool) -> tu
     return tuple(found.values())
 
 
-def touched_rows(history: History, recorded: Recorded) -> frozenset[RowKey]:
-    """Return the rows on which the places of untraced epochs depend: those that these epochs touch."""
+def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozenset[RowKey]:
+    """
+    Return the rows on which the places of untraced epochs depend.
+
+    Those are the rows that these epochs touch, and all rows of the tables with unique keys.
+    """
+    with_unique = {name for each in setups.values() for name, setup in each.items() if setup.table.unique_keys}
     found = set[RowKey]()
     for name, applies in history.applies.items():
         peer = history.peer(name)
@@ -150,8 +164,9 @@ def touched_rows(history: History, recorded: Recorded) -> frozenset[RowKey]:
         found |= {
             (change.table, change.key)
             for item in peer.timeline
-            if isinstance(item, Transaction) and item.epoch in epochs
+            if isinstance(item, Transaction)
             for change in item.changes
+            if item.epoch in epochs or change.table in with_unique
         }
         found |= {row for (epoch, _), rows in recorded[peer.name].items() if epoch in epochs for row in rows}
     return frozenset(found)

@@ -7,7 +7,6 @@ reflection. A place where it stops the applier is possible too, if nothing was a
 
 from __future__ import annotations
 
-
 import attrs
 
 from conflict.history.model import END, EpochApply, Position
@@ -75,11 +74,14 @@ class Trials:
         last = apply.window is not None and apply.window.before == END
         try:
             current.run(entries)
+            if current.tracker.conflicting:
+                scratch.store.roll_back()
+                EpochPass(scratch, current.source, apply, current.tracker.in_conflict()).run(entries)
+                return None  # the rows of rejected transactions are refreshed
         except ApplierStopped as stopped:
             return Alternative(stop=stopped.stop) if last else None
-        effects = effects_of(current)
-        if effects or current.tracker.conflicting:
-            stop = self._duplicate(current, position) if last and not current.tracker.conflicting else None
+        if effects_of(current):
+            stop = self._duplicate(current, position) if last else None
             return Alternative(stop=stop) if stop is not None else None
         if any(exceptions.replicated for exceptions, _ in current.exceptions):
             return None

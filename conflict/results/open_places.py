@@ -11,13 +11,23 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import attrs
 
-from conflict.history.placing import Choice
+from conflict.history.model import Position
+from conflict.history.placing import Choice, Slot, choose_places
 from conflict.results.model import Stop, Undecided
 from conflict.rules.decision import Decision
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["Alternative", "Decided", "OpenPlace", "open_operations", "ranges_with_places", "undecided_at"]
+__all__ = [
+    "Alternative",
+    "Decided",
+    "OpenPlace",
+    "OpenSchedule",
+    "PossibleRestart",
+    "open_operations",
+    "ranges_with_places",
+    "undecided_at",
+]
 
 
 @attrs.frozen
@@ -73,6 +83,8 @@ class OpenPlace:
         foreign_epoch: The epoch.
         period: How often the replica had been set back before.
         number: How many epochs its applier applied before it, as the places are chosen.
+        slot: Its number among the slots of its applier (see `OpenSchedule`).
+        led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
         alternatives: What its places come to.
         chosen: Number of the alternative that was chosen.
     """
@@ -81,8 +93,64 @@ class OpenPlace:
     foreign_epoch: int
     period: int
     number: int
+    slot: int
+    led_on: bool
     alternatives: tuple[Alternative, ...]
     chosen: int
+
+
+@attrs.frozen
+class PossibleRestart:
+    """
+    An epoch that may have used up more numbers of exceptions tables, if the applier was restarted before it.
+
+    A restarted applier has forgotten that it was looking for transactions in conflict, so it goes over the epoch once
+    more. Nothing else shows that.
+
+    Attributes:
+        number: How many epochs the applier applied before it.
+        rows: Per exceptions table, how many numbers of ``NDB$count`` the further pass uses up.
+    """
+
+    number: int
+    rows: dict[str, int]
+
+
+@attrs.frozen
+class OpenSchedule:
+    """
+    What the schedule leaves open.
+
+    Attributes:
+        places: Epochs whose place is open, where another place decides otherwise; by applier, in order.
+        assumed: Per applier, how many epochs stand at one of several such places, or where they should have shown.
+        slots: Per applier, every epoch that it may have applied, in order.
+        ends: Per cluster, the last group of each own epoch.
+    """
+
+    places: tuple[OpenPlace, ...] = ()
+    assumed: dict[str, int] = attrs.field(factory=dict)
+    slots: dict[str, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
+    ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
+
+    def allows(self, selected: Mapping[OpenPlace, Alternative]) -> bool:
+        """Whether some answers for open places go together, on both clusters."""
+        answers = {(place.applier, place.slot): alternative for place, alternative in selected.items()}
+        slots: dict[str, list[Slot]] = {}
+        for name, own in self.slots.items():
+            slots[name] = []
+            for number, slot in enumerate(own):
+                answer = answers.get((name, number))
+                kept = slot
+                if answer is not None:
+                    kept = attrs.evolve(slot, choices=answer.choices, certain=bool(answer.choices), taken=False)
+                slots[name].append(kept)
+        places = choose_places(slots, self.ends)
+        return all(
+            place.possible or not slot.certain or slot.trace is not None or not self.slots[name][number].choices
+            for name, own in slots.items()
+            for number, (slot, place) in enumerate(zip(own, places[name], strict=True))
+        )
 
 
 def undecided_at(place: OpenPlace) -> list[Undecided]:

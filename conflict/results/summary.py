@@ -5,17 +5,17 @@ The figures of a run, added up over its buckets. Computes docs/run-file.md, "run
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import attrs
 
 from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
-from conflict.results.open_places import OpenPlace, open_operations, ranges_with_places
+from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
 from conflict.rules.counters import add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_places"]
+__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_schedule"]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -86,7 +86,8 @@ class RunSummary:
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
-        open_places: Epochs whose place in the other cluster's timeline is open, where another place decides otherwise.
+        schedule: What the schedule leaves open.
+        restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
             the resolve job alone.
@@ -102,7 +103,8 @@ class RunSummary:
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
-    open_places: tuple[OpenPlace, ...] = ()
+    schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
+    restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
 
@@ -111,6 +113,15 @@ class RunSummary:
         """Whether both clusters end with the same rows; None if this is not known."""
         differing = self.differing_rows.values()
         return False if any(differing) else None if None in differing else True
+
+    @property
+    def ndb_count_more(self) -> dict[str, dict[str, int]]:
+        """Per cluster and exceptions table, by how much its last ``NDB$count`` is higher after restarts."""
+        found: dict[str, Counter[str]] = {}
+        for name, restarts in self.restarts.items():
+            for restart in restarts:
+                found.setdefault(name, Counter()).update(restart.rows)
+        return {name: dict(sorted(each.items())) for name, each in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a document."""
@@ -124,6 +135,8 @@ class RunSummary:
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
             "counter_ranges": self.counter_ranges,
+            "open_places": dict(Counter(each.applier for each in self.schedule.places)),
+            "ndb_count_more": self.ndb_count_more,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
         }
 
@@ -164,9 +177,9 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
     return RunSummary(**total, stops=dict(stops))
 
 
-def with_open_places(summary: RunSummary, places: Sequence[OpenPlace]) -> RunSummary:
-    """Return the figures of a run with the epochs whose place is open: more open decisions, wider ranges."""
+def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummary:
+    """Return the figures of a run with what its schedule leaves open: more open decisions, wider ranges."""
     undecided = Counter(summary.undecided)
-    undecided.update(open_operations(places))
-    ranges = ranges_with_places(summary.counter_ranges, summary.counters, places)
-    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, open_places=tuple(places))
+    undecided.update(open_operations(schedule.places))
+    ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)
