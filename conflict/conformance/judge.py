@@ -12,20 +12,14 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
-from conflict.conformance.result_differences import result_differences
-from conflict.conformance.setup_differences import setup_differences
+from conflict.conformance.judged_run import Comparison, JudgedRun
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.steps import hints_of_steps
 from conflict.pipeline import ENGINES
-from conflict.results.files import read_rows
-from conflict.results.layout import exceptions_path
-from conflict.results.model import ClusterResult
-from conflict.results.run_document import Run
 from ndb_formats.errors import FormatError
 
 __all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
@@ -50,7 +44,8 @@ class CaseVerdict:
         engine: The engine.
         status: Passed, failed, or not judged yet.
         detail: The first difference, or why the case is not judged yet.
-        undecided: How many decisions its binlogs leave open; such a case is judged by what may have been decided.
+        undecided: How many decisions its binlogs leave open.
+        by_candidates: Whether it agrees only with other candidates of these than those that were chosen.
     """
 
     part: str
@@ -59,6 +54,7 @@ class CaseVerdict:
     status: CaseStatus
     detail: str
     undecided: int = 0
+    by_candidates: bool = False
 
 
 def judge_all(
@@ -77,30 +73,32 @@ def judge_all(
 
 def judge(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
     """Run an engine on a recording and compare; without the steps, the binlogs alone tell what was applied when."""
-    undecided = 0
+    found = Comparison([])
     try:
-        differences, undecided = _differences(recording, engine, use_steps=use_steps)
-        status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
+        found = _compare(recording, engine, use_steps=use_steps)
+        status, detail = CaseStatus.FAIL if found.differences else CaseStatus.PASS, _first(found.differences)
     except NotBuiltError as error:
         status, detail = CaseStatus.NOT_YET, str(error)
     except (ConflictError, FormatError) as error:
         status, detail = CaseStatus.FAIL, str(error)
-    return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
+    return CaseVerdict(
+        recording.part, recording.case, engine, status, detail, found.undecided, by_candidates=found.by_candidates
+    )
 
 
-def _differences(recording: Recording, engine: str, *, use_steps: bool) -> tuple[list[str], int]:
+def _compare(recording: Recording, engine: str, *, use_steps: bool) -> Comparison:
     """
-    Return all differences, and how many decisions the binlogs leave open.
+    Compare an engine with a recording.
 
     Raises:
         NotBuiltError: Recordings of this kind cannot be judged.
     """
     if recording.kind is RecordingKind.CONFLICT:
-        return _conflict_differences(ConflictCase.load(recording.path), engine, use_steps=use_steps)
+        return _compare_conflict(ConflictCase.load(recording.path), engine, use_steps=use_steps)
     if recording.kind is RecordingKind.FORMAT:
-        return list(format_differences(recording.path)), 0
+        return Comparison(list(format_differences(recording.path)))
     if recording.kind is RecordingKind.BINLOG:
-        return list(binlog_differences(recording.path)), 0
+        return Comparison(list(binlog_differences(recording.path)))
     message = "which statements are logged, and how large events are, is not modelled"
     raise NotBuiltError(message)
 
@@ -110,36 +108,13 @@ def _first(differences: Sequence[str]) -> str:
     return f"{differences[0]}{more}" if differences else ""
 
 
-def _conflict_differences(case: ConflictCase, engine: str, *, use_steps: bool) -> tuple[list[str], int]:
-    configuration, expected = case.configuration(), case.expected
+def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
-        out = Folder(folder)
         hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
-        run = ENGINES[engine](configuration, out, hints_of)
-        results = _read_results(configuration, out, run)
-    database, setups = case.scenario["database"], configuration.setups()
-    differences = [
-        *run.errors.values(),
-        *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
-        *result_differences(expected, database, results, setups, run.summary.counter_ranges),
-    ]
-    return differences, sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
-
-
-def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
-    results = {}
-    for name, setups in configuration.setups().items():
-        result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
-        for table, setup in setups.items():
-            if setup.refusal is None:
-                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
-        for definition in configuration.schema.tables:
-            # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
-            if definition.full_name not in setups:
-                path = exceptions_path(name, definition.full_name)
-                result.exceptions[definition.full_name] = read_rows(out, path, definition)
-        results[name] = result
-    return results
+        run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
+        judged = JudgedRun.read(case, Folder(folder), run)
+    undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
+    return judged.compare(case.expected, undecided)
 
 
 def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
@@ -147,5 +122,6 @@ def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
     counts = Counter(verdict.status for verdict in verdicts)
     return {
         "counts": {status.value: counts[status] for status in CaseStatus},
+        "by_candidates": sum(verdict.by_candidates for verdict in verdicts),
         "cases": [attrs.asdict(verdict) for verdict in verdicts],
     }

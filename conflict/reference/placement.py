@@ -124,6 +124,7 @@ def _open_places(
 ) -> list[OpenPlace]:
     """Return the epoch applies of one applier whose possible places come to different things."""
     found, number = [], 0
+    first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
     last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
     for slot, (apply, each, place) in enumerate(zip(applies, tried, places, strict=True)):
         if apply.window is not None:
@@ -133,8 +134,10 @@ def _open_places(
                 chosen = NOT_APPLIED if place.chosen is None else effects[place.chosen]
                 alternatives = _alternatives(each, place.possible, certain=apply.window.certain)
                 at = [effect.signature for effect in alternatives].index(chosen.signature)
+                begun = apply.period == 0 or slot > first_traces.get(apply.period, slot)
                 led_on = slot < last_traces.get(apply.period, -1)
-                found.append(OpenPlace(name, apply.foreign_epoch, apply.period, number, slot, led_on, alternatives, at))
+                epoch, period = apply.foreign_epoch, apply.period
+                found.append(OpenPlace(name, epoch, period, number, slot, begun, led_on, alternatives, at))
         number += place.position is not None
     return found
 

@@ -39,7 +39,9 @@ from ndb_formats.types.values import Value
 
 __all__ = [
     "Recorded",
+    "read_applied_epochs",
     "read_rows",
+    "read_tracked",
     "rejected_examples",
     "summarize_resolution",
     "write_open_places",
@@ -247,3 +249,20 @@ def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
     schema = row_schema(table)
     data = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
     return list(zip(*(column.to_pylist() for column in data.columns), strict=True))
+
+
+def read_applied_epochs(out: Folder, applier: str) -> list[int]:
+    """Return the foreign epochs that an applier applied, in order."""
+    epochs: list[int] = out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS).column("source_epoch").to_pylist()
+    return epochs
+
+
+def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
+    """Return the open decisions of an applier's pass TRACK, without those that hang on open places."""
+    path = f"undecided/applier={applier}"
+    if not out.exists(path):
+        return []
+    dataset = pads.dataset(f"{out.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
+    files = [file for file in dataset.files if not file.endswith(open_places_path(applier))]
+    kept = pads.dataset(files, schema=UNDECIDED, format="parquet", partitioning=None) if files else None
+    return [] if kept is None else kept.to_table().to_pylist()

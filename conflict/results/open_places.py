@@ -84,6 +84,7 @@ class OpenPlace:
         period: How often the replica had been set back before.
         number: How many epochs its applier applied before it, as the places are chosen.
         slot: Its number among the slots of its applier (see `OpenSchedule`).
+        begun: Whether it comes after a trace of the same period, or nothing had been set back.
         led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
         alternatives: What its places come to.
         chosen: Number of the alternative that was chosen.
@@ -94,6 +95,7 @@ class OpenPlace:
     period: int
     number: int
     slot: int
+    begun: bool
     led_on: bool
     alternatives: tuple[Alternative, ...]
     chosen: int

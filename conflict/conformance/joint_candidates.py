@@ -1,0 +1,365 @@
+"""
+Which answers to the questions that binlogs leave open agree with a recording, all taken together.
+
+An open question is the place of an epoch that left no trace, whether it was applied at all, or whether the applier was
+restarted. The answers are chosen so that counters, exceptions rows with their numbers, and the stop are those of the
+recording; and they must go with each other: in the order of one applier, and in the order of causes of both. If there
+are such answers, the result is what it would have been with them; whatever else differs is then a contradiction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import islice, product
+from typing import Any
+
+import attrs
+
+from conflict.conformance.recorded_values import plain_value, recorded_value
+from conflict.results.model import ClusterResult
+from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
+
+__all__ = ["OpenSide", "TrackedOperation", "agreeing_results"]
+
+_SERVER_ID, _SOURCE_EPOCH, _COUNT = 0, 2, 3
+# So many ways to agree with each side are tried for one that goes with the other side's.
+_MOST_WAYS = 64
+
+Row = tuple[object, ...]
+
+
+@attrs.frozen
+class TrackedOperation:
+    """
+    An operation on which pass TRACK may have decided otherwise than was decided here.
+
+    Attributes:
+        epoch: Its foreign epoch.
+        moves: What each candidate moves counters by, beyond what was counted.
+        exceptions: The exceptions table to which a rejected operation goes; None if there is none.
+        rows: How many more rows each candidate adds to that table in one pass.
+    """
+
+    epoch: int
+    moves: tuple[tuple[tuple[str, int], ...], ...]
+    exceptions: str | None
+    rows: tuple[int, ...]
+
+
+@attrs.frozen
+class OpenSide:
+    """
+    One side of a result, with what it leaves open.
+
+    Attributes:
+        name: The side.
+        server_id: Server id of the applying server, which its exceptions rows carry.
+        result: Its result as it was decided.
+        applied: The foreign epochs that its applier applied, in order.
+        places: Its open places, in order.
+        restarts: Where a restart would have used up numbers.
+        tracked: Operations on which pass TRACK may have decided otherwise.
+        expected: Its part of `expected.json`.
+        database: The case's database.
+    """
+
+    name: str
+    server_id: int
+    result: ClusterResult
+    applied: Sequence[int]
+    places: Sequence[OpenPlace]
+    restarts: Sequence[PossibleRestart]
+    tracked: Sequence[TrackedOperation]
+    expected: Mapping[str, Any] = attrs.field(repr=False)
+    database: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is open."""
+        return bool(self.places or self.restarts or self.tracked)
+
+
+@attrs.frozen
+class _Step:
+    """
+    What the applier did next: it applied an epoch, or may have.
+
+    Attributes:
+        rows: Per exceptions table, the rows of each way; without their numbers.
+        place: The open place; None if it surely applied the epoch.
+        gaps: Per exceptions table, the numbers that may have been used up before the first row.
+    """
+
+    rows: tuple[Mapping[str, tuple[Row, ...]], ...]
+    place: OpenPlace | None = None
+    gaps: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+
+
+class _Phase(Enum):
+    """Whether the epochs of a period are being applied; none between two that were can be left out."""
+
+    WAITING = 1
+    RUNNING = 2
+    ENDED = 3
+
+
+@attrs.frozen
+class _Run:
+    """The epochs of a period, before its last trace or after it (`OpenPlace.led_on`), and their phase."""
+
+    stretch: tuple[int, bool]
+    phase: _Phase
+
+
+@attrs.frozen
+class _State:
+    """
+    How far a recording is explained.
+
+    Attributes:
+        seen: Per exceptions table, how many rows.
+        moved: How far counters are from those that were decided, without zeros.
+        stopped: Whether a stop came.
+        run: How far the epochs of a period are applied.
+    """
+
+    seen: tuple[int, ...]
+    moved: frozenset[tuple[str, int]] = frozenset()
+    stopped: bool = False
+    run: _Run = _Run((0, False), _Phase.RUNNING)
+
+
+Way = dict[OpenPlace, Alternative]
+
+
+def agreeing_results(sides: Sequence[OpenSide], schedule: OpenSchedule) -> dict[str, ClusterResult] | None:
+    """
+    Return the results with answers that agree with a recording; None if no answers do.
+
+    Args:
+        sides: Both sides.
+        schedule: What the schedule leaves open; tells which answers go together.
+    """
+    ways = [list(islice(_ways(side), _MOST_WAYS)) for side in sides]
+    for chosen in product(*ways):
+        if schedule.allows({place: answer for way in chosen for place, answer in way.items()}):
+            return {side.name: _with_answers(side, way) for side, way in zip(sides, chosen, strict=True)}
+    return None
+
+
+def _ways(side: OpenSide) -> Iterator[Way]:
+    """Yield answers for the places of one side that agree with its recording."""
+    tables = sorted(_own_tables(side))
+    recorded = [_recorded_rows(side, table) for table in tables]
+    steps = list(_steps(side, tables))
+    # Paths are followed backwards over the states that were reached, so that each state is made once.
+    reached: list[dict[_State, list[tuple[_State, Alternative | None]]]] = [{_State((0,) * len(tables)): []}]
+    for step in steps:
+        following: dict[_State, list[tuple[_State, Alternative | None]]] = {}
+        for state in reached[-1]:
+            for after, answer in _advance(state, step, tables, recorded):
+                following.setdefault(after, []).append((state, answer))
+        reached.append(following)
+    wanted = side.expected["status_difference"]
+    moved = {name: wanted[name] - side.result.counters.get(name, 0) for name in wanted}
+    possible = _tracked_moves(side.tracked)
+    for state in reached[-1]:
+        explained = all(seen == len(rows) for seen, rows in zip(state.seen, recorded, strict=True))
+        left = Counter(moved)
+        left.subtract(dict(state.moved))
+        if explained and frozenset((name, by) for name, by in left.items() if by) in possible:
+            yield from _paths(steps, reached, len(steps), state)
+
+
+def _paths(
+    steps: Sequence[_Step],
+    reached: Sequence[Mapping[_State, Sequence[tuple[_State, Alternative | None]]]],
+    number: int,
+    state: _State,
+) -> Iterator[Way]:
+    """Yield the answers that lead to a state after some steps."""
+    first: Way = {}
+    branches = [(number, state, first)]
+    while branches:
+        number, state, way = branches.pop()
+        if number == 0:
+            yield way
+            continue
+        for before, answer in reached[number][state]:
+            place = steps[number - 1].place
+            known = way if place is None or answer is None else {**way, place: answer}
+            branches.append((number - 1, before, known))
+
+
+def _advance(
+    state: _State, step: _Step, tables: Sequence[str], recorded: Sequence[Sequence[tuple[int, Row]]]
+) -> Iterator[tuple[_State, Alternative | None]]:
+    """Yield the states after a step that agree with the recorded rows, each with the answer that leads to it."""
+    if step.place is None:
+        seen = _matched(state, step.rows[0], step.gaps, tables, recorded)
+        if seen is not None and not state.stopped:
+            yield attrs.evolve(state, seen=seen), None
+        return
+    place = step.place
+    decided = Counter(dict(place.alternatives[place.chosen].counters))
+    for rows, answer in zip(step.rows, place.alternatives, strict=True):
+        applied = bool(answer.choices)
+        run = _after(state.run, place, applied=applied)
+        seen = _matched(state, rows, {}, tables, recorded)
+        if run is None or seen is None or (state.stopped and applied):
+            continue
+        moved = Counter(dict(state.moved))
+        moved.update(dict(answer.counters))
+        moved.subtract(decided)
+        kept = frozenset((name, by) for name, by in moved.items() if by)
+        yield _State(seen, kept, state.stopped or answer.stop is not None, run), answer
+
+
+def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
+    """Return how far the epochs of a period are applied after a place; None if that would leave a hole."""
+    stretch = place.period, place.led_on
+    phase = run.phase if run.stretch == stretch else (_Phase.RUNNING if place.begun else _Phase.WAITING)
+    if applied:
+        return None if phase is _Phase.ENDED else _Run(stretch, _Phase.RUNNING)
+    if phase is _Phase.RUNNING:
+        return None if place.led_on else _Run(stretch, _Phase.ENDED)
+    return _Run(stretch, phase)
+
+
+def _matched(
+    state: _State,
+    rows: Mapping[str, tuple[Row, ...]],
+    gaps: Mapping[str, frozenset[int]],
+    tables: Sequence[str],
+    recorded: Sequence[Sequence[tuple[int, Row]]],
+) -> tuple[int, ...] | None:
+    """Return how many recorded rows are explained after some more; None if they are not the ones recorded."""
+    seen = []
+    for table, done, known in zip(tables, state.seen, recorded, strict=True):
+        mine = rows.get(table, ())
+        found = known[done : done + len(mine)]
+        if tuple(row for _, row in found) != mine:
+            return None
+        last = known[done - 1][0] if done else 0
+        for number, (count, _) in enumerate(found):
+            allowed = gaps.get(table, frozenset((0,))) if number == 0 else (0,)
+            if count - last - 1 not in allowed:
+                return None
+            last = count
+        seen.append(done + len(mine))
+    return tuple(seen)
+
+
+def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
+    """Yield what the applier did, in order: certain epochs with the rows that were decided, and open places."""
+    left = {table: _decided_rows(side, table) for table in tables}
+    last = dict.fromkeys(tables, 0)
+    further = {restart.number: restart.rows for restart in side.restarts}
+    waiting = list(side.places)
+    for number, epoch in enumerate([*side.applied, None]):
+        chosen = None
+        while waiting and waiting[0].number == number and chosen is None:
+            place = waiting.pop(0)
+            yield _Step(tuple(_alternative_rows(each, tables, side) for each in place.alternatives), place)
+            answer = place.alternatives[place.chosen]
+            chosen = place if answer.choices and answer.stop is None else None
+            if chosen is not None:
+                for table, rows in _alternative_rows(answer, tables, side).items():
+                    last[table] = left[table][len(rows) - 1][0] if rows else last[table]
+                    del left[table][: len(rows)]
+        if epoch is None or chosen is not None:
+            continue
+        rows, gaps = {}, {}
+        for table in tables:
+            count = next(
+                (place for place, (_, row) in enumerate(left[table]) if row[_SOURCE_EPOCH] != epoch), len(left[table])
+            )
+            mine = left[table][:count]
+            del left[table][:count]
+            if mine:
+                rows[table] = tuple(row for _, row in mine)
+                gap = mine[0][0] - last[table] - 1
+                gaps[table] = _gaps(side.tracked, epoch, table, gap, further.get(number, {}).get(table, 0))
+                last[table] = mine[-1][0]
+        yield _Step((rows,), None, gaps)
+
+
+def _gaps(tracked: Iterable[TrackedOperation], epoch: int, table: str, gap: int, further: int) -> frozenset[int]:
+    """Return how many numbers may have been used up before the rows of an epoch."""
+    mine = [each.rows for each in tracked if each.epoch == epoch and each.exceptions == table]
+    least, most = sum(min(each) for each in mine), sum(max(each) for each in mine)
+    # Two passes at most are rolled back, each with its own decisions.
+    found = set(range(max(0, gap + 2 * least), gap + 2 * most + 1))
+    return frozenset(
+        found | {each + by for each in found for by in range(further + least, further + most + 1) if further}
+    )
+
+
+def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[frozenset[tuple[str, int]]]:
+    """Return how far the decisions of pass TRACK can move the counters, all together."""
+    found: set[frozenset[tuple[str, int]]] = {frozenset()}
+    for moves in (each.moves for each in tracked):
+        found = {_sum(before, move) for before in found for move in moves}
+    return found
+
+
+def _sum(before: frozenset[tuple[str, int]], move: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+    total = Counter(dict(before))
+    total.update(dict(move))
+    return frozenset((name, by) for name, by in total.items() if by)
+
+
+def _own_tables(side: OpenSide) -> set[str]:
+    """Return the exceptions tables that the side itself writes to."""
+    return {table for table, rows in side.result.exceptions.items()} & {
+        f"{side.database}.{table}" for table in side.expected["exceptions"]
+    }
+
+
+def _plain(row: Iterable[object]) -> Row:
+    values = list(row)
+    return (*values[:_COUNT], None, *values[_COUNT + 1 :])
+
+
+def _decided_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
+    """Return the rows of an exceptions table as they were decided, each after its number, in that order."""
+    own = [row for row in side.result.exceptions[table] if row[_SERVER_ID] == side.server_id]
+    rows = [[plain_value(value) for value in row] for row in own]
+    return [(int(str(row[_COUNT])), _plain(row)) for row in sorted(rows, key=lambda row: int(str(row[_COUNT])))]
+
+
+def _recorded_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
+    """Return the recorded rows of an exceptions table, each after its number, in that order."""
+    own = [row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id]
+    return [(row[_COUNT], _plain(row)) for row in sorted(own, key=lambda row: row[_COUNT])]
+
+
+def _alternative_rows(answer: Alternative, tables: Sequence[str], side: OpenSide) -> dict[str, tuple[Row, ...]]:
+    found: dict[str, tuple[Row, ...]] = {}
+    for table, row in answer.exceptions:
+        if table in tables:
+            found[table] = (*found.get(table, ()), _plain(plain_value(value) for value in row))
+    return found
+
+
+def _with_answers(side: OpenSide, way: Way) -> ClusterResult:
+    """Return the result with answers that agree with the recording (see `_ways`): counters and exceptions are its."""
+    stop = next((answer.stop for answer in way.values() if answer.stop is not None), side.result.stop)
+    if any(place.alternatives[place.chosen].stop and not answer.stop for place, answer in way.items()):
+        stop = None
+    exceptions = dict(side.result.exceptions)
+    for table in _own_tables(side):
+        others = [row for row in exceptions[table] if row[_SERVER_ID] != side.server_id]
+        exceptions[table] = [*(row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id), *others]
+    counters = {**side.result.counters, **side.expected["status_difference"]}
+    return attrs.evolve(side.result, counters=counters, stop=stop, exceptions=exceptions)
+
+
+def _recorded(side: OpenSide, table: str) -> list[tuple[Any, ...]]:
+    contents = side.expected["exceptions"][table.removeprefix(f"{side.database}.")]
+    return [
+        tuple(recorded_value(value, kind) for value, kind in zip(row, contents["types"], strict=True))
+        for row in contents["rows"]
+    ]
