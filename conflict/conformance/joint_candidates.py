@@ -18,12 +18,12 @@ from typing import Any
 import attrs
 
 from conflict.conformance.recorded_values import plain_value, recorded_value
-from conflict.results.model import ClusterResult
+from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
 
-__all__ = ["OpenSide", "TrackedOperation", "agreeing_results"]
+__all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
 
-_SERVER_ID, _SOURCE_EPOCH, _COUNT = 0, 2, 3
+_SERVER_ID, _COUNT = 0, 3
 # So many ways to agree with each side are tried for one that goes with the other side's.
 _MOST_WAYS = 64
 
@@ -49,6 +49,14 @@ class TrackedOperation:
 
 
 @attrs.frozen
+class AppliedEpoch:
+    """A foreign epoch that an applier applied, and how many rows it added to each exceptions table."""
+
+    epoch: int
+    rows: Mapping[str, int]
+
+
+@attrs.frozen
 class OpenSide:
     """
     One side of a result, with what it leaves open.
@@ -57,7 +65,7 @@ class OpenSide:
         name: The side.
         server_id: Server id of the applying server, which its exceptions rows carry.
         result: Its result as it was decided.
-        applied: The foreign epochs that its applier applied, in order.
+        applied: The epochs that its applier applied, in order.
         places: Its open places, in order.
         restarts: Where a restart would have used up numbers.
         tracked: Operations on which pass TRACK may have decided otherwise.
@@ -68,7 +76,7 @@ class OpenSide:
     name: str
     server_id: int
     result: ClusterResult
-    applied: Sequence[int]
+    applied: Sequence[AppliedEpoch]
     places: Sequence[OpenPlace]
     restarts: Sequence[PossibleRestart]
     tracked: Sequence[TrackedOperation]
@@ -121,13 +129,13 @@ class _State:
     Attributes:
         seen: Per exceptions table, how many rows.
         moved: How far counters are from those that were decided, without zeros.
-        stopped: Whether a stop came.
+        stopped: Error of the stop; 0 for none.
         run: How far the epochs of a period are applied.
     """
 
     seen: tuple[int, ...]
     moved: frozenset[tuple[str, int]] = frozenset()
-    stopped: bool = False
+    stopped: int = 0
     run: _Run = _Run((0, False), _Phase.RUNNING)
 
 
@@ -165,12 +173,19 @@ def _ways(side: OpenSide) -> Iterator[Way]:
     wanted = side.expected["status_difference"]
     moved = {name: wanted[name] - side.result.counters.get(name, 0) for name in wanted}
     possible = _tracked_moves(side.tracked)
+    open_stop = any(place.alternatives[place.chosen].stop for place in side.places)
+    certain_stop = 0 if open_stop else _error(side.result.stop)
     for state in reached[-1]:
         explained = all(seen == len(rows) for seen, rows in zip(state.seen, recorded, strict=True))
         left = Counter(moved)
         left.subtract(dict(state.moved))
+        explained = explained and (state.stopped or certain_stop) == side.expected["applier"]["errno"]
         if explained and frozenset((name, by) for name, by in left.items() if by) in possible:
             yield from _paths(steps, reached, len(steps), state)
+
+
+def _error(stop: Stop | None) -> int:
+    return 0 if stop is None else int(stop.error)
 
 
 def _paths(
@@ -214,7 +229,7 @@ def _advance(
         moved.update(dict(answer.counters))
         moved.subtract(decided)
         kept = frozenset((name, by) for name, by in moved.items() if by)
-        yield _State(seen, kept, state.stopped or answer.stop is not None, run), answer
+        yield _State(seen, kept, state.stopped or _error(answer.stop), run), answer
 
 
 def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
@@ -258,32 +273,27 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
     last = dict.fromkeys(tables, 0)
     further = {restart.number: restart.rows for restart in side.restarts}
     waiting = list(side.places)
-    for number, epoch in enumerate([*side.applied, None]):
+    for number, applied in enumerate([*side.applied, None]):
         chosen = None
         while waiting and waiting[0].number == number and chosen is None:
             place = waiting.pop(0)
-            yield _Step(tuple(_alternative_rows(each, tables, side) for each in place.alternatives), place)
+            yield _Step(tuple(_alternative_rows(each, tables) for each in place.alternatives), place)
             answer = place.alternatives[place.chosen]
             chosen = place if answer.choices and answer.stop is None else None
-            if chosen is not None:
-                for table, rows in _alternative_rows(answer, tables, side).items():
-                    last[table] = left[table][len(rows) - 1][0] if rows else last[table]
-                    del left[table][: len(rows)]
-        if epoch is None or chosen is not None:
+        if applied is None:
             continue
-        rows, gaps = {}, {}
+        rows: dict[str, tuple[Row, ...]] = {}
+        gaps: dict[str, frozenset[int]] = {}
         for table in tables:
-            count = next(
-                (place for place, (_, row) in enumerate(left[table]) if row[_SOURCE_EPOCH] != epoch), len(left[table])
-            )
-            mine = left[table][:count]
-            del left[table][:count]
+            count = applied.rows.get(table, 0)
+            mine, left[table] = left[table][:count], left[table][count:]
             if mine:
-                rows[table] = tuple(row for _, row in mine)
                 gap = mine[0][0] - last[table] - 1
-                gaps[table] = _gaps(side.tracked, epoch, table, gap, further.get(number, {}).get(table, 0))
+                rows[table] = tuple(row for _, row in mine)
+                gaps[table] = _gaps(side.tracked, applied.epoch, table, gap, further.get(number, {}).get(table, 0))
                 last[table] = mine[-1][0]
-        yield _Step((rows,), None, gaps)
+        if chosen is None:
+            yield _Step((rows,), None, gaps)
 
 
 def _gaps(tracked: Iterable[TrackedOperation], epoch: int, table: str, gap: int, further: int) -> frozenset[int]:
@@ -292,9 +302,9 @@ def _gaps(tracked: Iterable[TrackedOperation], epoch: int, table: str, gap: int,
     least, most = sum(min(each) for each in mine), sum(max(each) for each in mine)
     # Two passes at most are rolled back, each with its own decisions.
     found = set(range(max(0, gap + 2 * least), gap + 2 * most + 1))
-    return frozenset(
-        found | {each + by for each in found for by in range(further + least, further + most + 1) if further}
-    )
+    if further:
+        found |= {each + by for each in found for by in range(further + least, further + most + 1)}
+    return frozenset(found)
 
 
 def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[frozenset[tuple[str, int]]]:
@@ -336,7 +346,7 @@ def _recorded_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
     return [(row[_COUNT], _plain(row)) for row in sorted(own, key=lambda row: row[_COUNT])]
 
 
-def _alternative_rows(answer: Alternative, tables: Sequence[str], side: OpenSide) -> dict[str, tuple[Row, ...]]:
+def _alternative_rows(answer: Alternative, tables: Sequence[str]) -> dict[str, tuple[Row, ...]]:
     found: dict[str, tuple[Row, ...]] = {}
     for table, row in answer.exceptions:
         if table in tables:

@@ -4,6 +4,7 @@ A run's result as the judge reads it back, and how it compares with a recording.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
@@ -11,11 +12,11 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.joint_candidates import OpenSide, TrackedOperation, agreeing_results
+from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, TrackedOperation, agreeing_results
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
-from conflict.results.files import read_applied_epochs, read_rows, read_tracked
+from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import Run
@@ -53,7 +54,7 @@ class JudgedRun:
         database: The case's database.
         run: What the run came to.
         results: The result per side.
-        applied: Per side, the foreign epochs that its applier applied, in order.
+        applied: Per side, the epochs that its applier applied, in order.
         tracked: Per side, the decisions of pass TRACK that are open.
     """
 
@@ -61,7 +62,7 @@ class JudgedRun:
     database: str
     run: Run = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
-    applied: dict[str, list[int]] = attrs.field(repr=False)
+    applied: dict[str, list[AppliedEpoch]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
 
     @classmethod
@@ -74,7 +75,7 @@ class JudgedRun:
             case.scenario["database"],
             run,
             _read_results(configuration, out, run),
-            {name: read_applied_epochs(out, name) for name in setups},
+            {name: list(_applied(out, name, own)) for name, own in setups.items()},
             {name: list(_tracked(out, name, own)) for name, own in setups.items()},
         )
 
@@ -127,6 +128,20 @@ def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[s
                 result.exceptions[definition.full_name] = read_rows(out, path, definition)
         results[name] = result
     return results
+
+
+def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[AppliedEpoch]:
+    """Yield the epochs that an applier applied, with the rows that each added to exceptions tables."""
+    rejected = count_rejected(out, name)
+    for apply in read_applied_epochs(out, name):
+        rows: Counter[str] = Counter()
+        for table, setup in setups.items():
+            if setup.exceptions is not None:
+                # Applied twice within an own epoch, the operations are those of the first time.
+                rows[setup.exceptions.table.full_name] += rejected.pop(
+                    (apply["source_epoch"], apply["epoch"], table), 0
+                )
+        yield AppliedEpoch(apply["source_epoch"], rows)
 
 
 def _tracked(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[TrackedOperation]:

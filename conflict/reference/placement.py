@@ -138,7 +138,8 @@ def _open_places(
                 led_on = slot < last_traces.get(apply.period, -1)
                 epoch, period = apply.foreign_epoch, apply.period
                 found.append(OpenPlace(name, epoch, period, number, slot, begun, led_on, alternatives, at))
-        number += place.position is not None
+        stops = place.chosen is not None and each[place.chosen][1].stop is not None
+        number += place.position is not None and not stops
     return found
 
 

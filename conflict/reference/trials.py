@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import attrs
 
-from conflict.history.model import END, EpochApply, Position
+from conflict.history.model import END, EpochApply, Position, Window
 from conflict.history.placing import Choice
 from conflict.reference.background import Background
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.row_store import RowKey
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import Stop
 from conflict.results.open_places import Alternative, Decided
@@ -52,13 +53,22 @@ class Trials:
         entries = self.here.cluster.arriving(self.source.cluster, apply.foreign_epoch)
         if any(isinstance(entry, ExceptionRow) for entry in self.source.cluster.log.get(apply.foreign_epoch, ())):
             return []
-        changed = self.here.changes_between((entry.row for entry in entries), apply.arrived, window.before)
+        changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
         found = []
         for start, stop in zip([apply.arrived, *changed], [*changed, window.before], strict=True):
             tried = self._try(apply, entries, known, start) if start < stop else None
             if tried is not None:
                 found.append((Choice(start, stop), tried))
         return found
+
+    def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
+        """Return the rows that decide on an epoch: its own; those with unique values if it may stop the applier."""
+        rows = {entry.row for entry in entries}
+        if window.before == END:
+            setups = self.here.cluster.setups
+            unique = {table for table, _ in rows if table in setups and setups[table].table.unique_keys}
+            rows |= {row for row in self.here.versions if row[0] in unique}
+        return rows
 
     def _try(
         self, apply: EpochApply, entries: list[LoggedChange], known: int, position: Position

@@ -39,6 +39,7 @@ from ndb_formats.types.values import Value
 
 __all__ = [
     "Recorded",
+    "count_rejected",
     "read_applied_epochs",
     "read_rows",
     "read_tracked",
@@ -251,10 +252,22 @@ def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
     return list(zip(*(column.to_pylist() for column in data.columns), strict=True))
 
 
-def read_applied_epochs(out: Folder, applier: str) -> list[int]:
-    """Return the foreign epochs that an applier applied, in order."""
-    epochs: list[int] = out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS).column("source_epoch").to_pylist()
-    return epochs
+def read_applied_epochs(out: Folder, applier: str) -> list[dict[str, Any]]:
+    """Return the foreign epochs that an applier applied, in order, as dictionaries."""
+    applied: list[dict[str, Any]] = out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS).to_pylist()
+    return applied
+
+
+def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
+    """Return how many operations an applier rejected, by foreign epoch, own epoch, and table."""
+    path = f"outcomes/applier={applier}"
+    if not out.exists(path):
+        return Counter()
+    dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+    rejected = dataset.to_table(
+        ["source_epoch", "epoch", "table"], filter=pads.field("verdict") == Verdict.REJECTED.name
+    )
+    return Counter(zip(*(column.to_pylist() for column in rejected.columns), strict=True))
 
 
 def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
