@@ -198,7 +198,6 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         group,
         np.ones(len(foreign), np.bool_),
         np.zeros(len(foreign), np.bool_),
-        np.zeros(len(foreign), np.bool_),
         np.where(some, own.epochs[news], np.uint64(0)),
         np.where(some, last[news], -1),
         np.zeros(len(foreign), np.uint64),

@@ -61,7 +61,7 @@ class ApplierEpochs:
         """Return the epoch applies of a cluster of a History in memory."""
         rows = [
             (
-                *(item.foreign_epoch, item.epoch, item.group, item.traced, bool(item.restarted), *item.arrived),
+                *(item.foreign_epoch, item.epoch, item.group, item.traced, item.restarted, *item.arrived),
                 *(item.judged is not None, *(item.judged or (0, -1))),
             )
             for item in cluster.timeline

@@ -28,6 +28,7 @@ _SERVER_ID, _COUNT = 0, 3
 _MOST_WAYS = 64
 
 Row = tuple[object, ...]
+_Moves = frozenset[tuple[str, int]]  # counters, and by how much they move
 
 
 @attrs.frozen
@@ -50,10 +51,18 @@ class TrackedOperation:
 
 @attrs.frozen
 class AppliedEpoch:
-    """A foreign epoch that an applier applied, and how many rows it added to each exceptions table."""
+    """
+    A foreign epoch that an applier applied.
+
+    Attributes:
+        epoch: The epoch.
+        rows: How many rows it added to each exceptions table.
+        disturbed: Whether the cluster itself changed anything since the epoch that was applied before.
+    """
 
     epoch: int
     rows: Mapping[str, int]
+    disturbed: bool = False
 
 
 @attrs.frozen
@@ -102,7 +111,7 @@ class _Step:
 
     rows: tuple[Mapping[str, tuple[Row, ...]], ...]
     place: OpenPlace | None = None
-    gaps: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+    gaps: Mapping[str, _Gap] = attrs.field(factory=dict)
 
 
 class _Phase(Enum):
@@ -246,7 +255,7 @@ def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
 def _matched(
     state: _State,
     rows: Mapping[str, tuple[Row, ...]],
-    gaps: Mapping[str, frozenset[int]],
+    gaps: Mapping[str, _Gap],
     tables: Sequence[str],
     recorded: Sequence[Sequence[tuple[int, Row]]],
 ) -> tuple[int, ...] | None:
@@ -259,8 +268,8 @@ def _matched(
             return None
         last = known[done - 1][0] if done else 0
         for number, (count, _) in enumerate(found):
-            allowed = gaps.get(table, frozenset((0,))) if number == 0 else (0,)
-            if count - last - 1 not in allowed:
+            gap = gaps.get(table, _NO_GAP) if number == 0 else _NO_GAP
+            if count - last - 1 not in gap:
                 return None
             last = count
         seen.append(done + len(mine))
@@ -283,39 +292,60 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
         if applied is None:
             continue
         rows: dict[str, tuple[Row, ...]] = {}
-        gaps: dict[str, frozenset[int]] = {}
+        gaps: dict[str, _Gap] = {}
         for table in tables:
             count = applied.rows.get(table, 0)
             mine, left[table] = left[table][:count], left[table][count:]
             if mine:
                 gap = mine[0][0] - last[table] - 1
                 rows[table] = tuple(row for _, row in mine)
-                gaps[table] = _gaps(side.tracked, applied.epoch, table, gap, further.get(number, {}).get(table, 0))
+                gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
                 last[table] = mine[-1][0]
         if chosen is None:
             yield _Step((rows,), None, gaps)
 
 
-def _gaps(tracked: Iterable[TrackedOperation], epoch: int, table: str, gap: int, further: int) -> frozenset[int]:
-    """Return how many numbers may have been used up before the rows of an epoch."""
-    mine = [each.rows for each in tracked if each.epoch == epoch and each.exceptions == table]
-    least, most = sum(min(each) for each in mine), sum(max(each) for each in mine)
-    # Two passes at most are rolled back, each with its own decisions.
-    found = set(range(max(0, gap + 2 * least), gap + 2 * most + 1))
-    if further:
-        found |= {each + by for each in found for by in range(further + least, further + most + 1)}
-    return frozenset(found)
+@attrs.frozen
+class _Gap:
+    """
+    Numbers that may have been used up before the rows of an epoch.
+
+    Attributes:
+        known: How many, as far as the passes are known.
+        or_more: Whether any more are possible. While other transactions change rows, an applier goes over an epoch with
+            transactions in conflict until one pass succeeds; how often, nothing shows.
+    """
+
+    known: frozenset[int]
+    or_more: bool = False
+
+    def __contains__(self, numbers: int) -> bool:
+        return numbers in self.known or (self.or_more and numbers >= min(self.known))
 
 
-def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[frozenset[tuple[str, int]]]:
+_NO_GAP = _Gap(frozenset((0,)))
+
+
+def _gap(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str, gap: int, further: int) -> _Gap:
+    """Return the numbers that may have been used up before the rows of an epoch that were `gap` here."""
+    mine = [each for each in tracked if each.epoch == applied.epoch]
+    # Two passes at most were rolled back here, each with its own decisions.
+    less = 2 * sum(min(each.rows) for each in mine if each.exceptions == table)
+    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or (gap > 0 and applied.disturbed))
+
+
+def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[_Moves]:
     """Return how far the decisions of pass TRACK can move the counters, all together."""
-    found: set[frozenset[tuple[str, int]]] = {frozenset()}
-    for moves in (each.moves for each in tracked):
-        found = {_sum(before, move) for before in found for move in moves}
+    found: set[_Moves] = {frozenset()}
+    for moves, times in Counter(each.moves for each in tracked).items():
+        together: set[_Moves] = {frozenset()}
+        for _ in range(times):
+            together = {_sum(before, move) for before in together for move in set(moves)}
+        found = {_sum(before, move) for before in found for move in together}
     return found
 
 
-def _sum(before: frozenset[tuple[str, int]], move: Iterable[tuple[str, int]]) -> frozenset[tuple[str, int]]:
+def _sum(before: _Moves, move: Iterable[tuple[str, int]]) -> _Moves:
     total = Counter(dict(before))
     total.update(dict(move))
     return frozenset((name, by) for name, by in total.items() if by)

@@ -4,8 +4,9 @@ A run's result as the judge reads it back, and how it compares with a recording.
 
 from __future__ import annotations
 
+import bisect
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Self
 
 import attrs
@@ -16,6 +17,8 @@ from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, Tracke
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
+from conflict.history.model import START, Position
+from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path
 from conflict.results.model import ClusterResult
@@ -54,7 +57,7 @@ class JudgedRun:
         database: The case's database.
         run: What the run came to.
         results: The result per side.
-        applied: Per side, the epochs that its applier applied, in order.
+        applied: Per side, the epochs that its applier applied, each after its own position, in order.
         tracked: Per side, the decisions of pass TRACK that are open.
     """
 
@@ -62,7 +65,7 @@ class JudgedRun:
     database: str
     run: Run = attrs.field(repr=False)
     results: dict[str, ClusterResult] = attrs.field(repr=False)
-    applied: dict[str, list[AppliedEpoch]] = attrs.field(repr=False)
+    applied: dict[str, list[tuple[Position, AppliedEpoch]]] = attrs.field(repr=False)
     tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
 
     @classmethod
@@ -97,12 +100,13 @@ class JudgedRun:
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
         summary = self.run.summary
+        applied = {name: self._with_disturbed(name, each) for name, each in self.applied.items()}
         sides = [
             OpenSide(
                 cluster.name,
                 cluster.server_id,
                 self.results[cluster.name],
-                self.applied[cluster.name],
+                applied[cluster.name],
                 [place for place in summary.schedule.places if place.applier == cluster.name],
                 summary.restarts.get(cluster.name, ()),
                 self.tracked[cluster.name],
@@ -112,6 +116,18 @@ class JudgedRun:
             for cluster in self.configuration.clusters
         ]
         return agreeing_results(sides, summary.schedule) if any(side.is_open for side in sides) else None
+
+    def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
+        """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
+        cluster = next(each for each in self.configuration.clusters if each.name == name)
+        epochs = read_cluster(cluster, self.configuration.data_schema).epochs
+        own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
+        found, before = [], START
+        for position, each in applied:
+            disturbed = bisect.bisect_right(own, before) < bisect.bisect_left(own, position)
+            found.append(attrs.evolve(each, disturbed=disturbed))
+            before = position
+        return found
 
 
 def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
@@ -130,7 +146,7 @@ def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[s
     return results
 
 
-def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[AppliedEpoch]:
+def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[tuple[Position, AppliedEpoch]]:
     """Yield the epochs that an applier applied, with the rows that each added to exceptions tables."""
     rejected = count_rejected(out, name)
     for apply in read_applied_epochs(out, name):
@@ -141,7 +157,7 @@ def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterat
                 rows[setup.exceptions.table.full_name] += rejected.pop(
                     (apply["source_epoch"], apply["epoch"], table), 0
                 )
-        yield AppliedEpoch(apply["source_epoch"], rows)
+        yield (apply["epoch"], apply["group"]), AppliedEpoch(apply["source_epoch"], rows)
 
 
 def _tracked(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[TrackedOperation]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from itertools import pairwise
 
-import attrs
 import pyarrow as pa
 
 from conflict.grid.folder import Folder
@@ -90,8 +89,7 @@ def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
                 apply.epoch,
                 apply.group,
                 apply.traced,
-                bool(apply.restarted),
-                apply.restarted is not None,
+                apply.restarted,
                 *apply.arrived,
                 *window.before,
                 window.certain,
@@ -106,9 +104,9 @@ def applies_of(schedule: pa.Table) -> dict[str, list[EpochApply]]:
     """Return the epoch applies of a table `SCHEDULE`, by applier; the inverse of `schedule_table`."""
     found: dict[str, list[EpochApply]] = {}
     for row in schedule.to_pylist():
-        applier, known = row.pop("applier"), row.pop("restart_known")
+        applier = row.pop("applier")
         arrived, before = ((row.pop(f"{name}_epoch"), row.pop(f"{name}_group")) for name in ("arrived", "before"))
         window = Window(before, row.pop("certain"))
         apply = EpochApply(**row, arrived=arrived, window=None if window == _GIVEN else window)
-        found.setdefault(applier, []).append(apply if known else attrs.evolve(apply, restarted=None))
+        found.setdefault(applier, []).append(apply)
     return found

@@ -83,7 +83,6 @@ SCHEDULE = pa.schema(
         ("group", pa.int32()),
         ("traced", pa.bool_()),
         ("restarted", pa.bool_()),
-        ("restart_known", pa.bool_()),
         ("arrived_epoch", pa.uint64()),
         ("arrived_group", pa.int32()),
         ("before_epoch", pa.uint64()),

@@ -117,8 +117,8 @@ class EpochApply:
         foreign_epoch: The foreign epoch.
         traced: Whether the applier's binlog shows it. An epoch that changed nothing but ``mysql.ndb_apply_status`` is
             not logged, and never comes back to the other cluster.
-        restarted: Whether the applier was restarted since the epoch apply before; None if not known. A restarted
-            applier has forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
+        restarted: Whether the applier is known to have been restarted since the epoch apply before. Then it has
+            forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
         judged: The own position (epoch, group) after which the applier looked for transactions in conflict, if other
             own transactions came between that and the commit; an applier needs time to go through an epoch again.
         arrived: An own position before which the applier cannot have begun to apply it.
@@ -132,7 +132,7 @@ class EpochApply:
     source: str
     foreign_epoch: int
     traced: bool = True
-    restarted: bool | None = False
+    restarted: bool = False
     judged: Position | None = None
     arrived: Position = START
     window: Window | None = None

@@ -281,8 +281,7 @@ class _Placement:
     def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
         arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
-        known = hint.run is not None
-        self.applies.append(attrs.evolve(apply, restarted=restarted if known else None, arrived=arrived))
+        self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
         if apply.taken:
             self._previous, self._run = position, hint.run
 

@@ -120,7 +120,10 @@ def resolve_history(
     }
     transactions = _count_transactions(run.clusters, found.applies, found.conflicts)
     summary = add_summaries([*summaries, transactions], stops)
-    restarts = _possible_restarts(job.further_rows, schedule)
+    restarts = {
+        name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
+        for name, each in job.further_rows.items()
+    }
     summary = attrs.evolve(summary, settled=tuple(answers), rounds=found.rounds, restarts=restarts)
     if placed is None:
         return summary
@@ -258,18 +261,6 @@ def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
         Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.taken))
         for name, server_id in manifest.clusters.items()
     ]
-
-
-def _possible_restarts(
-    further: Mapping[str, Mapping[int, dict[str, int]]], schedule: pa.Table
-) -> dict[str, tuple[PossibleRestart, ...]]:
-    """Return where a restart of an applier would show in ``NDB$count``, unless restarts are known."""
-    known = set(schedule.filter(schedule.column("restart_known")).column("applier").to_pylist())
-    return {
-        name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
-        for name, each in further.items()
-        if name not in known
-    }
 
 
 def _has_windows(schedule: pa.Table) -> bool:

@@ -71,10 +71,10 @@ class Applier:
         commit_pass(final, source)
 
     def _begin(self, apply: EpochApply) -> None:
-        """Forget pass TRACK if the applier was restarted; note whether it may have been."""
+        """Forget pass TRACK if the applier was restarted; note whether it may have been, though nothing says so."""
         if apply.restarted:
             self._tracking = False
-        self._may_have_forgotten = self._tracking and apply.restarted is None
+        self._may_have_forgotten = self._tracking
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""

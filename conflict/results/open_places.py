@@ -106,8 +106,8 @@ class PossibleRestart:
     """
     An epoch that may have used up more numbers of exceptions tables, if the applier was restarted before it.
 
-    A restarted applier has forgotten that it was looking for transactions in conflict, so it goes over the epoch once
-    more. Nothing else shows that.
+    An applier that is restarted, or tries again after a temporary error, has forgotten that it was looking for
+    transactions in conflict, and goes over the epoch once more. Nothing else shows that.
 
     Attributes:
         number: How many epochs the applier applied before it.
