@@ -167,29 +167,58 @@ def _forward(
         bounds: Per slot, the position after which it is.
         narrowed: The same, with the choices that were made on the other cluster.
     """
-    places = []
+    places: list[Place] = []
     earliest = chosen_after = START  # after all slots before, whatever is chosen; and as it is chosen
-    stopped = -1  # the period in which the applier is taken not to have gone on
+    run = _Run()
     for slot, before, bound, narrow in zip(slots, latest, bounds, narrowed, strict=True):
+        run.come_to(slot)
         if slot.trace is not None:
             earliest = chosen_after = slot.trace
             places.append(Place(position=slot.trace))
             continue
-        possible = tuple(_fitting(slot, max(bound, earliest), before))
+        possible = () if run.broken else tuple(_fitting(slot, max(bound, earliest), before))
         mine = [number for number in _fitting(slot, max(narrow, chosen_after), before) if number in possible]
-        if slot.certain or (slot.taken and mine and stopped < slot.period):
-            chosen = mine[0] if mine else None
-            position = max(chosen_after, narrow, START if chosen is None else slot.choices[chosen].start)
-            if chosen is None and slot.choices:
-                position = max(position, slot.choices[0].start)
-            chosen_after = min(position, max(chosen_after, _just_before(before)))
+        chosen = mine[0] if mine else None
+        if slot.certain or (slot.taken and chosen is not None and not run.ended):
+            start = START if chosen is None else slot.choices[chosen].start
+            chosen_after = max(chosen_after, min(max(narrow, start), _just_before(before)))
             if possible and slot.certain:
                 earliest = max(earliest, bound, slot.choices[possible[0]].start)
             places.append(Place(possible, chosen, chosen_after))
         else:
-            stopped = slot.period if slot.taken else stopped
+            run.leave_out(possible=bool(possible))
             places.append(Place(possible))
     return places
+
+
+@attrs.define
+class _Run:
+    """
+    Whether the applier goes on, from trace to trace: after an epoch that it did not apply, it applied no other.
+
+    Attributes:
+        period: How often the replica had been set back.
+        begun: Whether it surely applied the epochs before; else it may begin with any epoch.
+        ended: Whether an epoch was taken not to have been applied.
+        broken: Whether an epoch cannot have been applied.
+    """
+
+    period: int = 0
+    begun: bool = True
+    ended: bool = False
+    broken: bool = False
+
+    def come_to(self, slot: Slot) -> None:
+        """Note a slot; one that was surely applied begins anew."""
+        if slot.period != self.period:
+            self.period, self.begun, self.ended, self.broken = slot.period, False, False, False
+        if slot.certain or slot.trace is not None:
+            self.begun, self.ended, self.broken = True, False, False
+
+    def leave_out(self, *, possible: bool) -> None:
+        """Note that an epoch is taken not to have been applied."""
+        self.ended = self.ended or self.begun
+        self.broken = self.broken or (self.begun and not possible)
 
 
 def _fitting(slot: Slot, after: Position, before: Position) -> Iterator[int]:

@@ -64,13 +64,13 @@ class Hint:
         earliest: Not before this position.
         latest: Before the first transaction after this position; None if not known.
         applied: False if it was not applied at all.
-        run: Number of the applier's run, from its start to its stop, in which it was applied; None if not known.
+        run: Number of the applier's run, from its start to its stop, in which it was applied.
     """
 
     earliest: Position = START
     latest: Position | None = None
     applied: bool = True
-    run: int | None = None
+    run: int = 0
 
 
 # The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
@@ -261,19 +261,28 @@ class _Placement:
                 continue  # the epoch was made after the rewind, or never applied
             else:
                 between = epoch < last and (number == 0 or epoch > first)
-                window = Window(_bound(next_trace[epoch], hint), between or hint.latest is not None)
+                window = self._window(epoch, hint, next_trace[epoch], between=between)
                 taken = period.taken[0] <= epoch <= period.taken[1]
                 taken = taken and not (self.cut and next_trace[epoch] == END)
                 apply = EpochApply(
                     *START, self.source_name, epoch, traced=False, window=window, taken=taken, period=number
                 )
-                self._add_untraced(apply, hint, window)
+                self._add_untraced(apply, hint, next_trace[epoch])
 
-    def _add_untraced(self, apply: EpochApply, hint: Hint, window: Window) -> None:
+    def _window(self, epoch: int, hint: Hint, next_trace: Position, *, between: bool) -> Window:
+        """Return what bounds an untraced epoch; `between`: it lies between two traces. News outrank a hint."""
+        if hint.latest is not None:
+            place = bisect.bisect_right(self.transactions, hint.latest)
+            before = min([next_trace, *self.transactions[place : place + 1]])
+            if before > max(self.causal.get(epoch, START), hint.earliest):
+                return Window(before, certain=True)
+        return Window(next_trace, certain=between)
+
+    def _add_untraced(self, apply: EpochApply, hint: Hint, next_trace: Position) -> None:
         """Place an untraced epoch as early as it can have been applied."""
-        epoch = apply.foreign_epoch
-        earliest = max(self._previous, self.causal.get(epoch, START), hint.earliest)
-        earliest = min(earliest, _before(window.before))
+        window = apply.window or Window()
+        earliest = max(self._previous, self.causal.get(apply.foreign_epoch, START), hint.earliest)
+        earliest = min(earliest, _before(next_trace))
         self.assumed += apply.taken and _any_between(self.transactions, earliest, window.before)
         own_epoch, group = logged_at(earliest, self.ends)
         self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
@@ -284,10 +293,6 @@ class _Placement:
         self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
         if apply.taken:
             self._previous, self._run = position, hint.run
-
-
-def _bound(next_trace: Position, hint: Hint) -> Position:
-    return next_trace if hint.latest is None else min(next_trace, (hint.latest[0], hint.latest[1] + 1))
 
 
 def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Position]]:

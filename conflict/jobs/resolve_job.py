@@ -290,7 +290,7 @@ def _place_untraced(job: _Job, schedule: pa.Table, configuration: Configuration)
     parts = job.runner(read_touched, tasks, partial(job.progress, "placing epochs"))
     clusters, recorded = [], {}
     for cluster in configuration.clusters:
-        transactions, recorded[cluster.name] = touched_history(parts, cluster.name)
+        transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
         timeline = timeline_of(transactions, applies[cluster.name])
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
     ends = {

@@ -6,14 +6,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.bucket import Bucket, load_bucket
-from conflict.columnar.kernels.arrays import Bool, Int64, UInt64
-from conflict.grid.manifest import Manifest
+from conflict.columnar.kernels.arrays import Bool, UInt64
+from conflict.grid.schemas import IMAGES
 from conflict.history.effects import Effect
 from conflict.history.model import Origin, Position, RowChange, Transaction
 from conflict.jobs.bucket_tasks import ResolveRun
@@ -50,11 +52,11 @@ class TouchedRows:
     What a bucket holds of these rows.
 
     Attributes:
-        changes: Per cluster, its own changes, each with epoch, group and ordinal.
+        changes: Per cluster, its own changes: a row of `CHANGES` with the key's bytes and both images added.
         effects: Per cluster, what its binlog shows of its applier's work: epoch, group, table, key, effect.
     """
 
-    changes: dict[str, list[tuple[int, int, int, RowChange]]]
+    changes: dict[str, list[dict[str, Any]]]
     effects: dict[str, list[tuple[int, int, str, bytes, Effect]]]
 
 
@@ -66,7 +68,7 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     keys = _touched_keys(bucket, task)
     found = TouchedRows({}, {})
     for side, name in enumerate(bucket.clusters):
-        found.changes[name] = list(_changes(bucket, side, keys, run.manifest)) if keys.any() else []
+        found.changes[name] = _changes(bucket, side, keys) if keys.any() else []
         found.effects[name] = list(_effects(bucket, side, keys)) if keys.any() else []
     return found
 
@@ -83,47 +85,19 @@ def _touched_keys(bucket: Bucket, task: TouchedTask) -> Bool:
     return touched | with_unique[bucket.key_table] if with_unique.any() else touched
 
 
-def _changes(bucket: Bucket, side: int, keys: Bool, manifest: Manifest) -> Iterator[tuple[int, int, int, RowChange]]:
+def _changes(bucket: Bucket, side: int, keys: Bool) -> list[dict[str, Any]]:
     columns = bucket.changes[side]
     rows = np.flatnonzero(keys[columns.array("key")]) if len(columns) else np.zeros(0, np.int64)
     if not len(rows):
-        return
+        return []
+    assert bucket.images is not None
     columns.read(columns.schema.names)
     table = pa.table({name: columns.column(name) for name in columns.schema.names}).take(pa.array(rows))
-    images = [_images(bucket, side, which, rows) for which in ("before", "after")]
-    identities = bucket.keys.column("identity").take(pa.array(table.column("key"))).to_pylist()
-    files = manifest.files[bucket.clusters[side]]
-    for number, row in enumerate(table.to_pylist()):
-        layout = bucket.layouts[row["table"]]
-        assert layout is not None
-        before, after = (
-            _image(each[number], row[f"{which}_columns"], layout)
-            for each, which in zip(images, ("before", "after"), strict=True)
-        )
-        origin = Origin(files[row["file"]], row["position"], row["row"]) if 0 <= row["file"] < len(files) else None
-        change = RowChange(
-            bucket.numbers.tables[row["table"]].full_name,
-            identities[number][_IDENTITY_PREFIX:],
-            Operation(row["operation"]),
-            before,
-            after,
-            row["transaction_id"],
-            ConflictFlag(row["flags"]),
-            origin,
-        )
-        yield row["epoch"], row["group"], row["ordinal"], change
-
-
-def _images(bucket: Bucket, side: int, which: str, rows: Int64) -> list[bytes | None]:
-    assert bucket.images is not None
-    return bucket.images.column(side, which).take(pa.array(rows)).to_pylist()  # type: ignore[no-any-return]
-
-
-def _image(data: bytes | None, carried: bytes, layout: RowLayout) -> RowImage | None:
-    if not carried:
-        return None
-    present = tuple(place for place, here in enumerate(bits(carried, 8 * len(carried))) if here)
-    return take_image(Cursor(data or b""), layout, present)
+    identities = bucket.keys.column("identity").take(table.column("key"))
+    table = table.append_column("identity", identities)
+    for which in IMAGES.names:
+        table = table.append_column(which, bucket.images.column(side, which).take(pa.array(rows)))
+    return table.to_pylist()  # type: ignore[no-any-return]
 
 
 def _effects(bucket: Bucket, side: int, keys: Bool) -> Iterator[tuple[int, int, str, bytes, Effect]]:
@@ -137,16 +111,40 @@ def _effects(bucket: Bucket, side: int, keys: Bool) -> Iterator[tuple[int, int, 
 
 
 def touched_history(
-    parts: Sequence[TouchedRows], name: str
+    parts: Sequence[TouchedRows], name: str, run: ResolveRun
 ) -> tuple[list[Transaction], dict[Position, dict[tuple[str, bytes], Effect]]]:
     """Return a cluster's own transactions, of the touched rows alone, and the effects that its binlog shows on them."""
-    changes = sorted((item for each in parts for item in each.changes[name]), key=lambda item: item[:3])
+    layouts = run.manifest.layouts(run.numbers)
+    rows = sorted((row for each in parts for row in each.changes[name]), key=itemgetter("epoch", "group", "ordinal"))
     transactions = [
-        Transaction(epoch, group, tuple(item[3] for item in items))
-        for (epoch, group), items in groupby(changes, key=lambda item: item[:2])
+        Transaction(epoch, group, tuple(_change(row, layouts, run, name) for row in items))
+        for (epoch, group), items in groupby(rows, key=itemgetter("epoch", "group"))
     ]
     effects: dict[Position, dict[tuple[str, bytes], Effect]] = {}
     for each in parts:
         for epoch, group, table, key, effect in each.effects[name]:
             effects.setdefault((epoch, group), {})[table, key] = effect
     return transactions, effects
+
+
+def _change(row: dict[str, Any], layouts: Sequence[RowLayout | None], run: ResolveRun, name: str) -> RowChange:
+    layout, files = layouts[row["table"]], run.manifest.files[name]
+    assert layout is not None
+    before, after = (_image(row[which], row[f"{which}_columns"], layout) for which in IMAGES.names)
+    return RowChange(
+        layout.table,
+        row["identity"][_IDENTITY_PREFIX:],
+        Operation(row["operation"]),
+        before,
+        after,
+        row["transaction_id"],
+        ConflictFlag(row["flags"]),
+        Origin(files[row["file"]], row["position"], row["row"]) if 0 <= row["file"] < len(files) else None,
+    )
+
+
+def _image(data: bytes | None, carried: bytes, layout: RowLayout) -> RowImage | None:
+    if not carried:
+        return None
+    present = tuple(place for place, here in enumerate(bits(carried, 8 * len(carried))) if here)
+    return take_image(Cursor(data or b""), layout, present)
