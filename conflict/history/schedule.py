@@ -271,7 +271,7 @@ class _Placement:
 
     def _window(self, epoch: int, hint: Hint, next_trace: Position, *, between: bool) -> Window:
         """Return what bounds an untraced epoch; `between`: it lies between two traces. News outrank a hint."""
-        if hint.latest is not None:
+        if hint.latest is not None and not (self.cut and next_trace == END):
             place = bisect.bisect_right(self.transactions, hint.latest)
             before = min([next_trace, *self.transactions[place : place + 1]])
             if before > max(self.causal.get(epoch, START), hint.earliest):

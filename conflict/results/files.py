@@ -204,6 +204,7 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
         restarts={
             name: tuple(PossibleRestart(number, rows) for number, rows in sorted(result.further_rows.items()))
             for name, result in resolution.clusters.items()
+            if result.further_rows
         },
         counter_ranges={
             name: counter_ranges(result.undecided, result.counters, setups[name])
