@@ -5,7 +5,7 @@ import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import END, START, EpochApply, Transaction, Window
+from conflict.history.model import EpochApply, Transaction, Window
 from conflict.history.schedule import Hint, Summary, consistent_cut, place_applies, summarize, timeline_of
 from tests.conflict.histories import change
 
