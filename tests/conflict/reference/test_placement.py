@@ -119,7 +119,7 @@ def test_a_reflected_operation_is_discarded_where_it_is():
     assert where(found, "A")[-1][:2] == (2, 3)
 
 
-def truth_of(made: World, found: Setups, roles: dict[str, Role]) -> tuple[History, dict[str, dict[int, list[object]]]]:
+def truth_of(made: World, roles: dict[str, Role]) -> tuple[History, dict[str, dict[int, list[object]]]]:
     """Return the timelines of a world without hints, and the decisions on each untraced epoch, by applier."""
     clusters, decisions = [], {}
     for number, cluster in enumerate(made.replayed):
@@ -168,7 +168,7 @@ def answer_of(place: OpenPlace, decided: list[object] | None) -> Alternative | N
 
 def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
     """Compare what was found of a world's binlogs with what happened."""
-    known, decisions = truth_of(made, found, roles)
+    known, decisions = truth_of(made, roles)
     recorded = {
         cluster.name: {
             place: effects for place, effects in cluster.result.effects.items() if place[0] in made.closed[at]
