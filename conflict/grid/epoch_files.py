@@ -93,7 +93,7 @@ def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
                 *apply.arrived,
                 *window.before,
                 window.certain,
-                apply.taken,
+                apply.applied,
                 apply.period,
             )
         )

@@ -88,7 +88,7 @@ SCHEDULE = pa.schema(
         ("before_epoch", pa.uint64()),
         ("before_group", pa.int32()),
         ("certain", pa.bool_()),
-        ("taken", pa.bool_()),
+        ("applied", pa.bool_()),
         ("period", pa.int32()),
     ]
 )

@@ -123,7 +123,7 @@ class EpochApply:
             own transactions came between that and the commit; an applier needs time to go through an epoch again.
         arrived: An own position before which the applier cannot have begun to apply it.
         window: What else bounds its place, if it left no trace and its place is not given.
-        taken: Whether it is taken to have been applied; False for one that may have been, but need not.
+        applied: Whether it counts as applied; False for one that may have been.
         period: How often the replica had been set back before.
     """
 
@@ -136,7 +136,7 @@ class EpochApply:
     judged: Position | None = None
     arrived: Position = START
     window: Window | None = None
-    taken: bool = True
+    applied: bool = True
     period: int = 0
 
 

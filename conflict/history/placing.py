@@ -44,7 +44,7 @@ class Slot:
         trace: Its place in the binlog; None if it left no trace.
         period: How often the replica had been set back before.
         certain: Whether it was applied at all.
-        taken: Whether it is taken to have been applied, if a choice is left.
+        applied: Whether it counts as applied, if a choice is left.
     """
 
     foreign_epoch: int
@@ -52,7 +52,7 @@ class Slot:
     trace: Position | None = None
     period: int = 0
     certain: bool = True
-    taken: bool = True
+    applied: bool = True
 
 
 @attrs.frozen
@@ -62,8 +62,8 @@ class Place:
 
     Attributes:
         possible: Numbers of the choices that go with some choice of every other slot.
-        chosen: One of them; None if the epoch is taken not to have been applied, or has a trace.
-        position: The own position after which it stands; None if it is taken not to have been applied.
+        chosen: One of them; None if the epoch counts as not applied, or has a trace.
+        position: The own position after which it stands; None if it counts as not applied.
     """
 
     possible: tuple[int, ...] = ()
@@ -179,7 +179,7 @@ def _forward(
         possible = () if run.broken else tuple(_fitting(slot, max(bound, earliest), before))
         mine = [number for number in _fitting(slot, max(narrow, chosen_after), before) if number in possible]
         chosen = mine[0] if mine else None
-        if slot.certain or (slot.taken and chosen is not None and not run.ended):
+        if slot.certain or (slot.applied and chosen is not None and not run.ended):
             start = START if chosen is None else slot.choices[chosen].start
             chosen_after = max(chosen_after, min(max(narrow, start), _just_before(before)))
             if possible and slot.certain:
@@ -199,7 +199,7 @@ class _Run:
     Attributes:
         period: How often the replica had been set back.
         begun: Whether it surely applied the epochs before; else it may begin with any epoch.
-        ended: Whether an epoch was taken not to have been applied.
+        ended: Whether an epoch counted as not applied.
         broken: Whether an epoch cannot have been applied.
     """
 
@@ -216,7 +216,7 @@ class _Run:
             self.begun, self.ended, self.broken = True, False, False
 
     def leave_out(self, *, possible: bool) -> None:
-        """Note that an epoch is taken not to have been applied."""
+        """Note that an epoch counts as not applied."""
         self.ended = self.ended or self.begun
         self.broken = self.broken or (self.begun and not possible)
 

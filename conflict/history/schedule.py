@@ -160,7 +160,7 @@ def place_applies(
 
     Returns:
         The epoch applies, and how many of them stand at an assumed place. Those that may have been applied, but need
-        not, are not `taken`.
+        not, are not `applied`.
     """
     ends = epoch_ends(applier)
     placement = _Placement(
@@ -173,7 +173,7 @@ def place_applies(
     numbers = [summary.number for summary in source]
     periods = _periods(_traces(applier, source_id), hints)
     if again and not hints and any(period.traces for period in periods):
-        periods.append(_Period({}, {}, taken=(END[0], END[0])))
+        periods.append(_Period({}, {}, epochs=(END[0], END[0])))
     for place, period in enumerate(periods):
         next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
         placement.place(place, period, numbers, next_starts[0] if next_starts else END)
@@ -194,12 +194,12 @@ class _Period:
     Attributes:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
-        taken: First and last foreign epoch that are taken to be applied in it.
+        epochs: First and last foreign epoch that count as applied in it.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
-    taken: tuple[int, int] = (0, END[0])
+    epochs: tuple[int, int] = (0, END[0])
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -216,8 +216,8 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
             if not hints_left:
                 # Only the first trace tells from which epoch on the replica surely applied epochs again.
                 before = periods[place - 1]
-                before.taken = (before.taken[0], max(before.traces))
-                periods.append(_Period({}, {}, taken=(epoch, END[0])))
+                before.epochs = (before.epochs[0], max(before.traces))
+                periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
     return periods
 
@@ -262,10 +262,10 @@ class _Placement:
             else:
                 between = epoch < last and (number == 0 or epoch > first)
                 window = self._window(epoch, hint, next_trace[epoch], between=between)
-                taken = period.taken[0] <= epoch <= period.taken[1]
-                taken = taken and not (self.cut and next_trace[epoch] == END)
+                applied = period.epochs[0] <= epoch <= period.epochs[1]
+                applied = applied and not (self.cut and next_trace[epoch] == END)
                 apply = EpochApply(
-                    *START, self.source_name, epoch, traced=False, window=window, taken=taken, period=number
+                    *START, self.source_name, epoch, traced=False, window=window, applied=applied, period=number
                 )
                 self._add_untraced(apply, hint, next_trace[epoch])
 
@@ -283,7 +283,7 @@ class _Placement:
         window = apply.window or Window()
         earliest = max(self._previous, self.causal.get(apply.foreign_epoch, START), hint.earliest)
         earliest = min(earliest, _before(next_trace))
-        self.assumed += apply.taken and _any_between(self.transactions, earliest, window.before)
+        self.assumed += apply.applied and _any_between(self.transactions, earliest, window.before)
         own_epoch, group = logged_at(earliest, self.ends)
         self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
 
@@ -291,7 +291,7 @@ class _Placement:
         restarted = self._run is not None and hint.run != self._run
         arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
         self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
-        if apply.taken:
+        if apply.applied:
             self._previous, self._run = position, hint.run
 
 
@@ -362,6 +362,6 @@ def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochAppl
     items += [
         ((item.epoch, item.group, 0 if item.traced else 1, order), item)
         for order, item in enumerate(applies)
-        if item.taken
+        if item.applied
     ]
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))

@@ -54,7 +54,7 @@ from conflict.jobs.bucket_tasks import (
 )
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
-from conflict.jobs.touched_rows import TouchedTask, read_touched, touched_history
+from conflict.jobs.touched_rows import TouchedTask, Untraced, read_touched, touched_history
 from conflict.reference.placement import Placed, place_untraced
 from conflict.results.files import write_open_places
 from conflict.results.layout import BUCKET_PARTS, applied_epochs_path, applied_epochs_table
@@ -258,7 +258,7 @@ def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies = applies_of(schedule)
     return [
-        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.taken))
+        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied))
         for name, server_id in manifest.clusters.items()
     ]
 
@@ -281,12 +281,8 @@ def _place_untraced(job: _Job, schedule: pa.Table, configuration: Configuration)
     run, manifest = job.run, job.run.manifest
     applied = applies_of(schedule)
     applies = {name: tuple(applied.get(name, ())) for name in manifest.clusters}
-    names = list(manifest.clusters)
-    epochs = {
-        other: np.unique(np.array([each.foreign_epoch for each in applies[name] if each.window is not None], np.uint64))
-        for name, other in zip(names, reversed(names), strict=True)
-    }
-    tasks = [TouchedTask(run, bucket, epochs) for bucket in range(manifest.buckets)]
+    untraced = {name: Untraced.of_applies(own) for name, own in applies.items()}
+    tasks = [TouchedTask(run, bucket, untraced) for bucket in range(manifest.buckets)]
     parts = job.runner(read_touched, tasks, partial(job.progress, "placing epochs"))
     clusters, recorded = [], {}
     for cluster in configuration.clusters:

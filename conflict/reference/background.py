@@ -108,8 +108,10 @@ def _traced_only(cluster: Cluster) -> Cluster:
 
 def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
     """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
-    current = EpochPass(here.cluster, source.cluster, apply)
     entries = here.cluster.arriving(source, apply.foreign_epoch)
+    if not entries:
+        return
+    current = EpochPass(here.cluster, source.cluster, apply)
     for entry in entries:
         try:
             current.handle(entry)
@@ -132,8 +134,9 @@ def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect |
     before = changed.before if changed is not None else store.get(first.row)
     store.put(first.row, before)
     if effect in (Effect.REFRESHED, Effect.REFRESHED_ABSENT):
-        if effect is Effect.REFRESHED_ABSENT:
-            store.put(first.row, None)
+        # What was refreshed was there, also if the changes that made it are not.
+        kept = before or Row({}, local=True, epoch=current.apply.epoch)
+        store.put(first.row, kept if effect is Effect.REFRESHED else None)
         current.refreshes[first.row] = first.change
     elif effect is not None:
         row = current.changed[first.row] = changed or ChangedRow(before, first.change, first.server_id)
@@ -169,6 +172,6 @@ def epochs_known(applies: Mapping[str, Sequence[EpochApply]]) -> dict[str, list[
                 period, here = apply.period, surely
             found[name].append(here)
             here = max(here, news[name].get(apply.foreign_epoch, 0))
-            if apply.taken:
+            if apply.applied:
                 surely = here
     return found

@@ -83,7 +83,7 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
         chosen = _up_to_stop(tried[name], places[name])
         mine = _open_places(name, applies, tried[name], chosen)
         found += mine
-        placed.applies[name] = tuple(_taken(applies, chosen, history.ends[name]))
+        placed.applies[name] = tuple(_applied(applies, chosen, history.ends[name]))
         placed.schedule.assumed[name] = len(mine) + sum(
             apply.window is not None and apply.window.certain and not place.possible
             for apply, place in zip(applies, chosen, strict=True)
@@ -104,10 +104,10 @@ def _slot(apply: EpochApply, tried: Tried) -> Slot:
     if apply.window is None:
         return Slot(apply.foreign_epoch, trace=(apply.epoch, apply.group), period=apply.period)
     choices = tuple(choice for choice, _ in tried)
-    return Slot(apply.foreign_epoch, choices, None, apply.period, apply.window.certain, apply.taken)
+    return Slot(apply.foreign_epoch, choices, None, apply.period, apply.window.certain, apply.applied)
 
 
-def _taken(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position]) -> list[EpochApply]:
+def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position]) -> list[EpochApply]:
     """Return the epoch applies that are taken to have been, at the places that were chosen."""
     found = []
     for apply, place in zip(applies, places, strict=True):
@@ -115,7 +115,7 @@ def _taken(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequenc
             found.append(apply)
         elif place.position is not None:
             epoch, group = logged_at(place.position, ends)
-            found.append(attrs.evolve(apply, epoch=epoch, group=group, taken=True))
+            found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
     return found
 
 

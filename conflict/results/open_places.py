@@ -145,7 +145,7 @@ class OpenSchedule:
                 answer = answers.get((name, number))
                 kept = slot
                 if answer is not None:
-                    kept = attrs.evolve(slot, choices=answer.choices, certain=bool(answer.choices), taken=False)
+                    kept = attrs.evolve(slot, choices=answer.choices, certain=bool(answer.choices), applied=False)
                 slots[name].append(kept)
         places = choose_places(slots, self.ends)
         return all(

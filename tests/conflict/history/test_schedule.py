@@ -29,8 +29,8 @@ def placed(
     known = [] if hints is None else [hints]
     applies, assumed = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=known, cut=cut)
     assert all(apply.source == "B" for apply in applies)
-    taken = [apply for apply in applies if apply.taken]
-    return [(apply.foreign_epoch, apply.epoch, apply.group, apply.traced) for apply in taken], assumed
+    applied = [apply for apply in applies if apply.applied]
+    return [(apply.foreign_epoch, apply.epoch, apply.group, apply.traced) for apply in applied], assumed
 
 
 class TestTraced:
