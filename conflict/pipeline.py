@@ -29,13 +29,14 @@ from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.moments import find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
-from conflict.results.files import Recorded, summarize_resolution, write_open_places, write_resolution
+from conflict.results.files import Recorded, summarize_resolution, write_open_places, write_open_rows, write_resolution
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_schedule
+from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -126,6 +127,8 @@ def run_reference(
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
     placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
     history = placed.history(history)
+    moments = find_moments(history, setups, recorded, skip_missing=configuration.skip_missing)
+    history = moments.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,
@@ -137,14 +140,16 @@ def run_reference(
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
+    write_open_rows(out, moments.open_epochs, history.layouts, tables)
+    summary = with_open_schedule(summarize_resolution(resolution, setups, recorded), placed.schedule)
     return Run(
-        summary=with_open_schedule(summarize_resolution(resolution, setups, recorded), placed.schedule),
+        summary=with_open_rows(summary, moments.open_epochs),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
-        settled=tuple(settled),
+        settled=(*moments.inferences, *settled),
     )
 
 

@@ -17,9 +17,12 @@ from typing import Any
 
 import attrs
 
+from conflict.conformance.open_epochs import explanations
 from conflict.conformance.recorded_values import plain_value, recorded_value
+from conflict.history.model import START, Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
+from conflict.results.open_rows import OpenEpoch
 
 __all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
 
@@ -57,11 +60,13 @@ class AppliedEpoch:
     Attributes:
         epoch: The epoch.
         rows: How many rows it added to each exceptions table.
+        position: The own position at which it was committed.
         disturbed: Whether the cluster itself changed anything since the epoch that was applied before.
     """
 
     epoch: int
     rows: Mapping[str, int]
+    position: Position = START
     disturbed: bool = False
 
 
@@ -77,6 +82,7 @@ class OpenSide:
         applied: The epochs that its applier applied, in order.
         places: Its open places, in order.
         restarts: Where a restart would have used up numbers.
+        epochs: What moments leave open, by foreign epoch and own position.
         tracked: Operations on which pass TRACK may have decided otherwise.
         expected: Its part of `expected.json`.
         database: The case's database.
@@ -88,6 +94,7 @@ class OpenSide:
     applied: Sequence[AppliedEpoch]
     places: Sequence[OpenPlace]
     restarts: Sequence[PossibleRestart]
+    epochs: Mapping[tuple[int, Position], OpenEpoch]
     tracked: Sequence[TrackedOperation]
     expected: Mapping[str, Any] = attrs.field(repr=False)
     database: str
@@ -95,7 +102,8 @@ class OpenSide:
     @property
     def is_open(self) -> bool:
         """Whether anything is open."""
-        return bool(self.places or self.restarts or self.tracked)
+        repeated = any(each.disturbed for each in self.applied)
+        return bool(self.places or self.restarts or self.epochs or self.tracked or repeated)
 
 
 @attrs.frozen
@@ -107,11 +115,13 @@ class _Step:
         rows: Per exceptions table, the rows of each way; without their numbers.
         place: The open place; None if it surely applied the epoch.
         gaps: Per exceptions table, the numbers that may have been used up before the first row.
+        epoch: What the moments of its rows leave open; None if nothing.
     """
 
     rows: tuple[Mapping[str, tuple[Row, ...]], ...]
     place: OpenPlace | None = None
     gaps: Mapping[str, _Gap] = attrs.field(factory=dict)
+    epoch: OpenEpoch | None = None
 
 
 class _Phase(Enum):
@@ -221,6 +231,9 @@ def _advance(
     state: _State, step: _Step, tables: Sequence[str], recorded: Sequence[Sequence[tuple[int, Row]]]
 ) -> Iterator[tuple[_State, Alternative | None]]:
     """Yield the states after a step that agree with the recorded rows, each with the answer that leads to it."""
+    if step.epoch is not None and not state.stopped:
+        yield from ((after, None) for after in _advance_open(state, step.epoch, step.gaps, tables, recorded))
+        return
     if step.place is None:
         seen = _matched(state, step.rows[0], step.gaps, tables, recorded)
         if seen is not None and not state.stopped:
@@ -239,6 +252,32 @@ def _advance(
         moved.subtract(decided)
         kept = frozenset((name, by) for name, by in moved.items() if by)
         yield _State(seen, kept, state.stopped or _error(answer.stop), run), answer
+
+
+def _advance_open(
+    state: _State,
+    epoch: OpenEpoch,
+    gaps: Mapping[str, _Gap],
+    tables: Sequence[str],
+    recorded: Sequence[Sequence[tuple[int, Row]]],
+) -> Iterator[_State]:
+    """Yield the states after an epoch with open rows that agree with the recorded rows."""
+    known, before = dict(zip(tables, recorded, strict=True)), dict(zip(tables, state.seen, strict=True))
+
+    def matches(seen: Mapping[str, int], table: str, row: Row) -> bool:
+        place = seen[table]
+        if place >= len(known[table]):
+            return False
+        count, values = known[table][place]
+        last = known[table][place - 1][0] if place else 0
+        gap = gaps.get(table, _NO_GAP) if place == before[table] else _NO_GAP
+        return count - last - 1 in gap and values == _plain(plain_value(value) for value in row)
+
+    for explained in explanations(epoch, before, matches):
+        moved = Counter(dict(state.moved))
+        moved.update(dict(explained.moved))
+        kept = frozenset((name, by) for name, by in moved.items() if by)
+        yield attrs.evolve(state, seen=tuple(explained.seen[table] for table in tables), moved=kept)
 
 
 def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
@@ -296,13 +335,28 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
         for table in tables:
             count = applied.rows.get(table, 0)
             mine, left[table] = left[table][:count], left[table][count:]
+            gap = mine[0][0] - last[table] - 1 if mine else 0
+            gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
             if mine:
-                gap = mine[0][0] - last[table] - 1
                 rows[table] = tuple(row for _, row in mine)
-                gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
                 last[table] = mine[-1][0]
         if chosen is None:
-            yield _Step((rows,), None, gaps)
+            epoch = side.epochs.get((applied.epoch, applied.position))
+            agrees = epoch is not None and _chosen_rows(epoch, tables) == {
+                table: mine for table, mine in rows.items() if mine
+            }
+            yield _Step((rows,), None, gaps, epoch if agrees else None)
+
+
+def _chosen_rows(epoch: OpenEpoch, tables: Sequence[str]) -> dict[str, tuple[Row, ...]]:
+    """Return the exceptions rows of an epoch as its moments were chosen, per table."""
+    open_operations = (each for row in epoch.rows for each in row.answers[row.chosen].operations)
+    found: dict[str, tuple[Row, ...]] = {}
+    for each in sorted((*epoch.rejected, *open_operations), key=lambda each: (not each.with_transaction, each.number)):
+        if each.exceptions is not None and each.exceptions[0] in tables:
+            table, row = each.exceptions
+            found[table] = (*found.get(table, ()), _plain(plain_value(value) for value in row))
+    return found
 
 
 @attrs.frozen
@@ -312,8 +366,8 @@ class _Gap:
 
     Attributes:
         known: How many, as far as the passes are known.
-        or_more: Whether any more are possible. While other transactions change rows, an applier goes over an epoch with
-            transactions in conflict until one pass succeeds; how often, nothing shows.
+        or_more: Whether any more are possible. While other transactions change rows, an applier that waits too long for
+            a lock, or finds other transactions in conflict, goes over an epoch again; how often, nothing shows.
     """
 
     known: frozenset[int]
@@ -331,7 +385,7 @@ def _gap(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str,
     mine = [each for each in tracked if each.epoch == applied.epoch]
     # Two passes at most were rolled back here, each with its own decisions.
     less = 2 * sum(min(each.rows) for each in mine if each.exceptions == table)
-    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or (gap > 0 and applied.disturbed))
+    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or applied.disturbed)
 
 
 def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[_Moves]:

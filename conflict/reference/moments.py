@@ -1,0 +1,249 @@
+"""
+When an applier judged the rows of an epoch, as far as the binlogs show it.
+
+An applier judges a row some time before it commits the epoch. Until then a local transaction can change the row,
+unless the applier has changed it itself: that locks the row. So a row that came to nothing, or was refreshed, may have
+been judged as it stood before a change that the binlog lists in front of the epoch. An applier that goes over an epoch
+several times, because of transactions in conflict, has all the more time for that.
+
+Each epoch apply is looked at by itself, on the rows as the binlogs show them (see `conflict.reference.background`), so
+that no explanation hangs on another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.history.model import START, EpochApply, History, Position, RowMoment, Transaction
+from conflict.history.reconcile import Explanation, Inference
+from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.reference.cluster import OVERLAPPING
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.row_store import Row, RowKey
+from conflict.reference.trial_apply import TrialApply
+from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
+
+__all__ = ["MAX_TRIALS", "Moments", "find_moments"]
+
+# An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
+MAX_TRIALS = 5_000
+
+Effects = Mapping[RowKey, Effect]
+Assumed = dict[RowKey, Position]
+
+
+@attrs.frozen
+class Moments:
+    """
+    What was found.
+
+    Attributes:
+        found: By applying cluster and own position of an epoch apply, the rows that were judged earlier.
+        inferences: The same, as answers to report.
+        open_epochs: Epoch applies with rows whose moment is open.
+    """
+
+    found: dict[tuple[str, Position], tuple[RowMoment, ...]] = attrs.field(factory=dict)
+    inferences: list[Inference] = attrs.field(factory=list)
+    open_epochs: list[OpenEpoch] = attrs.field(factory=list)
+
+    def history(self, history: History) -> History:
+        """Return the History with these moments."""
+        clusters = []
+        for cluster in history.clusters:
+            timeline = tuple(
+                attrs.evolve(item, moments=self.found.get((cluster.name, (item.epoch, item.group)), ()))
+                if isinstance(item, EpochApply) and item.traced
+                else item
+                for item in cluster.timeline
+            )
+            clusters.append(attrs.evolve(cluster, timeline=timeline))
+        return attrs.evolve(history, clusters=tuple(clusters))
+
+
+def find_moments(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Moments:
+    """
+    Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
+
+    Args:
+        history: What happened, with every epoch apply at its place. Of the changes, those of rows are enough that were
+            changed by their own cluster shortly before an epoch apply, and all rows of the same epochs.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    moments = Moments()
+    applies = {
+        cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
+        for cluster in history.clusters
+    }
+    known = epochs_known(applies)
+    before = {name: _begun(own) for name, own in applies.items()}
+
+    def visit(here: Background, apply: EpochApply, source: Background) -> None:
+        name, place = here.cluster.name, (apply.epoch, apply.group)
+        entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
+        if not entries or not recorded[name]:
+            return
+        shown = recorded[name].get(place, {})
+        trial = TrialApply(here, source, apply, entries, skip_missing)
+        _Search(here, apply, entries, shown, trial, *before[name][place]).run(moments)
+
+    background_of(history, setups, recorded, known, visit)
+    return moments
+
+
+def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
+    """Return, per traced epoch apply, the positions before which one worker, and parallel ones, cannot have begun."""
+    found, places = {}, [START] * OVERLAPPING
+    for apply in applies:
+        if apply.traced:
+            found[apply.epoch, apply.group] = max(apply.arrived, places[-1]), max(apply.arrived, places[-OVERLAPPING])
+        places.append((apply.epoch, apply.group))
+    return found
+
+
+@attrs.define
+class _Search:
+    """
+    The search for the moments of one epoch apply.
+
+    Attributes:
+        here: The applying cluster, before the epoch is applied.
+        apply: The epoch apply.
+        entries: Its operations.
+        shown: Its effects in the binlog.
+        trial: Tries moments.
+        begun: The own position before which it cannot have begun.
+        overlapping: The same, if workers apply epochs in parallel.
+    """
+
+    here: Background
+    apply: EpochApply
+    entries: Sequence[LoggedChange]
+    shown: Effects
+    trial: TrialApply
+    begun: Position
+    overlapping: Position
+
+    def run(self, moments: Moments) -> None:
+        """Add what is found to `moments`."""
+        contested = self._contested(self.begun)
+        assumed: Assumed = {}
+        differing = self._differing(assumed)
+        if differing:
+            for after in dict.fromkeys((self.begun, self.overlapping)):
+                candidates = self._contested(after)
+                explained = self._explain(candidates, differing)
+                if explained is not None:
+                    assumed = explained
+                    self._note(moments, assumed, candidates, len(differing))
+                    break
+        open_rows = tuple(self._open_rows(contested, assumed)) if contested else ()
+        if open_rows:
+            open_keys = {(row.table, row.key) for row in open_rows}
+            others = tuple(each for key, each in self.trial.rejected(assumed) if key not in open_keys)
+            place = self.apply.epoch, self.apply.group
+            epoch = OpenEpoch(self.here.cluster.name, self.apply.foreign_epoch, place, open_rows, others)
+            moments.open_epochs.append(epoch)
+
+    def _contested(self, begun: Position) -> dict[RowKey, list[Position]]:
+        """Return the rows that were changed since `begun`, each with the moments before one of the changes."""
+        found = {}
+        place = self.apply.epoch, self.apply.group
+        for key in dict.fromkeys(entry.row for entry in self.entries):
+            changed = [at for at, _ in self.here.versions.get(key, ()) if begun < at < place]
+            if changed:
+                found[key] = [(epoch, group - 1) for epoch, group in reversed(changed)]
+        return found
+
+    def _differing(self, assumed: Assumed) -> set[RowKey]:
+        """Return the rows on which the epoch has another effect than the binlog shows."""
+        effects = self.trial.effects(assumed)
+        return {key for key in effects.keys() | self.shown.keys() if effects.get(key) is not self.shown.get(key)}
+
+    def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
+        """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
+        # Rows that differ themselves come first: those of a function that judges row by row hang on nothing else.
+        order = sorted(contested, key=lambda key: key not in differing)
+        trials = islice(self._assumptions(order, contested), MAX_TRIALS)
+        assumed, left = self._improve({}, differing, trials)
+        while left:
+            more = ({**assumed, key: after} for key in order if key not in assumed for after in contested[key])
+            better, remaining = self._improve(assumed, left, islice(more, MAX_TRIALS))
+            if len(remaining) >= len(left):
+                return None
+            assumed, left = better, remaining
+        return self._fewest(assumed)
+
+    def _assumptions(self, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]) -> Iterator[Assumed]:
+        """Yield one row judged earlier; then all rows judged at one moment, the last one first."""
+        for key in order:
+            for after in contested[key]:
+                yield {key: after}
+        for after in sorted({after for each in contested.values() for after in each}, reverse=True):
+            yield {key: after for key in order if after < contested[key][0] or after in contested[key]}
+
+    def _improve(
+        self, assumed: Assumed, differing: set[RowKey], trials: Iterator[Assumed]
+    ) -> tuple[Assumed, set[RowKey]]:
+        """Return the assumption that leaves the fewest differences, and these; the first of several."""
+        for trial in trials:
+            left = self._differing(trial)
+            if len(left) < len(differing):
+                assumed, differing = trial, left
+            if not differing:
+                break
+        return assumed, differing
+
+    def _fewest(self, assumed: Assumed) -> Assumed:
+        """Return the assumption without the rows that it does not need."""
+        for key in list(assumed):
+            fewer = {other: after for other, after in assumed.items() if other != key}
+            if not self._differing(fewer):
+                assumed = fewer
+        return assumed
+
+    def _note(
+        self, moments: Moments, assumed: Assumed, contested: Mapping[RowKey, list[Position]], differing: int
+    ) -> None:
+        place = self.apply.epoch, self.apply.group
+        moments.found[self.here.cluster.name, place] = tuple(
+            RowMoment(table, key, after) for (table, key), after in assumed.items()
+        )
+        candidates = 1
+        for row in assumed:
+            candidates *= len(contested[row]) + 1
+        moments.inferences.append(
+            Inference(
+                self.here.cluster.name, self.apply.foreign_epoch, Explanation.JUDGED_EARLIER, candidates, differing
+            )
+        )
+
+    def _open_rows(self, contested: Mapping[RowKey, list[Position]], assumed: Assumed) -> Iterator[OpenRow]:
+        """Yield the rows on which several moments have the effect that the binlog shows, but decide otherwise."""
+        with_transactions = {key for key, each in self.trial.rejected(assumed) if each.with_transaction}
+        for key, earlier in contested.items():
+            if key in with_transactions:
+                continue
+            chosen = self.trial.answer(key, assumed.get(key))
+            if chosen is None:
+                continue
+            answers: dict[object, RowAnswer] = {_outcomes(chosen[0]): chosen[0]}
+            for after in (None, *earlier):
+                tried = self.trial.answer(key, after)
+                if tried is not None and tried[1] is self.shown.get(key):
+                    answers.setdefault(_outcomes(tried[0]), tried[0])
+            if len(answers) > 1:
+                yield OpenRow(*key, tuple(answers.values()), 0)
+
+
+def _outcomes(answer: RowAnswer) -> object:
+    return tuple((each.decision.verdict, each.decision.cause) for each in answer.operations), answer.counters
