@@ -128,7 +128,7 @@ def run_reference(
     placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
     history = placed.history(history)
     moments = find_moments(history, setups, recorded, skip_missing=configuration.skip_missing)
-    history = moments.history(history)
+    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conflict.errors import HistoryError
-from conflict.history.model import Cluster, EpochApply, History, Timeline, Transaction
+from conflict.history.model import Cluster, EpochApply, History, Transaction
 
 __all__ = ["interleave"]
 

@@ -96,6 +96,7 @@ class EpochPass:
         exceptions: Rows for exceptions tables.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
+        locked: Rows of `early` on which an operation was applied.
     """
 
     cluster: ReplayedCluster
@@ -110,7 +111,7 @@ class EpochPass:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
-    _locked: set[RowKey] = attrs.field(factory=set)
+    locked: set[RowKey] = attrs.field(factory=set)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -175,11 +176,11 @@ class EpochPass:
 
     def _decide(self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
         key = entry.row
-        if key in self.early and key not in self._locked:
+        if key in self.early and key not in self.locked:
             decision = self._decide_on(self.early[key], entry.change, setup, function)
             if decision.verdict is not Verdict.APPLIED:
                 return decision
-            self._locked.add(key)
+            self.locked.add(key)
         return self._decide_on(self.cluster.store.get(key), entry.change, setup, function)
 
     def _decide_on(

@@ -12,18 +12,19 @@ that no explanation hangs on another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from itertools import islice
 
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import START, EpochApply, History, Position, RowMoment, Transaction
+from conflict.history.model import START, Cluster, EpochApply, History, Position, RowMoment, Transaction
 from conflict.history.reconcile import Explanation, Inference
 from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.reference.cluster import OVERLAPPING
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.row_store import Row, RowKey
+from conflict.reference.row_store import RowKey
 from conflict.reference.trial_apply import TrialApply
 from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
 
@@ -51,30 +52,37 @@ class Moments:
     inferences: list[Inference] = attrs.field(factory=list)
     open_epochs: list[OpenEpoch] = attrs.field(factory=list)
 
-    def history(self, history: History) -> History:
-        """Return the History with these moments."""
-        clusters = []
-        for cluster in history.clusters:
-            timeline = tuple(
-                attrs.evolve(item, moments=self.found.get((cluster.name, (item.epoch, item.group)), ()))
-                if isinstance(item, EpochApply) and item.traced
-                else item
-                for item in cluster.timeline
-            )
-            clusters.append(attrs.evolve(cluster, timeline=timeline))
-        return attrs.evolve(history, clusters=tuple(clusters))
+    def clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+        """Return clusters with these moments in their epoch applies."""
+        return tuple(
+            attrs.evolve(cluster, timeline=tuple(self._item(cluster.name, item) for item in cluster.timeline))
+            for cluster in clusters
+        )
+
+    def _item(self, name: str, item: Transaction | EpochApply) -> Transaction | EpochApply:
+        if isinstance(item, Transaction) or not item.traced:
+            return item
+        return attrs.evolve(item, moments=self.found.get((name, (item.epoch, item.group)), ()))
 
 
-def find_moments(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Moments:
+def find_moments(
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    *,
+    skip_missing: bool = False,
+    wanted: Mapping[str, AbstractSet[Position]] | None = None,
+) -> Moments:
     """
     Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
 
     Args:
-        history: What happened, with every epoch apply at its place. Of the changes, those of rows are enough that were
-            changed by their own cluster shortly before an epoch apply, and all rows of the same epochs.
+        history: What happened, with every epoch apply at its place. Of the changes, those of the rows that the wanted
+            epochs touch are enough.
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+        wanted: Per applying cluster, the own positions of the epoch applies to look at; None for all.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -90,7 +98,7 @@ def find_moments(history: History, setups: Setups, recorded: Recorded, *, skip_m
     def visit(here: Background, apply: EpochApply, source: Background) -> None:
         name, place = here.cluster.name, (apply.epoch, apply.group)
         entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
-        if not entries or not recorded[name]:
+        if not entries or not recorded[name] or not (wanted is None or place in wanted[name]):
             return
         shown = recorded[name].get(place, {})
         trial = TrialApply(here, source, apply, entries, skip_missing)

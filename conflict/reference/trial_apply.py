@@ -76,7 +76,10 @@ class TrialApply:
 
     def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
         """
-        Return what the operations on one row come to, and its effect; None if no function judges it row by row.
+        Return what the operations on one row come to, and its effect.
+
+        None if no function judges it row by row; if an operation stops the applier; and if one was applied although the
+        row was changed after its moment, which its lock would not have allowed.
 
         Args:
             key: The row.
@@ -91,8 +94,8 @@ class TrialApply:
         effect = effects_of(current).get(key)
         self._scratch.store.roll_back()
         operations = tuple(self._judged(current, numbers))
-        if len(operations) < len(numbers):
-            return None  # it stops the applier
+        if len(operations) < len(numbers) or current.locked:
+            return None
         counters = tuple(sorted((name, count) for name, count in current.counters.items() if count))
         return RowAnswer(operations, counters), effect
 

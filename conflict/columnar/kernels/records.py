@@ -26,6 +26,7 @@ from conflict.columnar.kernels.arrays import (
     Int32,
     Int64,
     Presence,
+    RowMoments,
     UInt64,
     each_read_only,
     holds_anything,
@@ -35,6 +36,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = [
     "Changes",
     "DecisionBuffers",
+    "Early",
     "Log",
     "PassDecisions",
     "Records",
@@ -54,10 +56,10 @@ PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 # `Schedule.by_epoch[received_start:received_stop]` are those of the other applier that receive what this one logs.
 EPOCH_APPLY = np.dtype(
     [
-        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
-        *[("arrived_epoch", "u8"), ("group", "i4"), ("judged_group", "i4"), ("arrived_group", "i4")],
+        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
+        *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
         *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
-        *[("applier", "i1"), ("traced", "?"), ("judged", "?")],
+        *[("applier", "i1"), ("traced", "?")],
     ],
     align=True,
 )
@@ -102,14 +104,18 @@ ENTRY = np.dtype(
 )
 # The operations that an epoch apply receives in this bucket, if it is `active`: own changes of the source from `first`
 # to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its `Log.queue`.
-# Own changes of the applier's cluster below `own_end` come before it.
+# Own changes of the applier's cluster below `own_end` come before it. `Early.moments[early_start:early_stop]` are the
+# rows that were judged earlier.
 ARRIVAL = np.dtype(
     [
         *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4"), ("own_end", "i4")],
-        ("active", "?"),
+        *[("early_start", "i4"), ("early_stop", "i4"), ("active", "?")],
     ],
     align=True,
 )
+# A row that an epoch apply judged some time before its commit: after that group of that own epoch. `locked` is the
+# pass that applied an operation to it, which locks the row; -1 is none.
+MOMENT = np.dtype([("epoch", "u8"), ("locked", "i8"), ("key", "i4"), ("group", "i4")], align=True)
 COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
 
 
@@ -260,6 +266,52 @@ class PassDecisions(NamedTuple):
         return cls(final, tracked, trial, np.empty(capacity, np.int64))
 
 
+class Early(NamedTuple):
+    """
+    Rows that appliers judged some time before the commit.
+
+    Attributes:
+        moments: By epoch apply. `MOMENT`, shape (moments,).
+        states: The rows as they were then, once the fold came by. `ROW_STATE`, shape (moments,).
+        order: The moments by own position, those of the first cluster before those of the second. Shape (moments,).
+        passed: Per cluster, the first of `order` that the fold did not come by yet. Shape (clusters,), int64.
+        stop: Per cluster, one past its last. Shape (clusters,), int64.
+        ignored: Whether rows are judged as they are all the same. Shape (1,), bool.
+    """
+
+    moments: Records
+    states: Records
+    order: Int64
+    passed: Int64
+    stop: Int64
+    ignored: Bool
+
+    @classmethod
+    def of(cls, moments: RowMoments, applier: Int8, arrivals: Records) -> Early:
+        """
+        Return the moments of a bucket, none passed; `arrivals` are told theirs.
+
+        Args:
+            moments: The moments.
+            applier: Applier of each epoch apply. Shape (applies,).
+            arrivals: `ARRIVAL`, shape (applies,).
+        """
+        moments = moments.chosen(np.argsort(moments.apply, kind="stable"))
+        records = np.zeros(len(moments), MOMENT)
+        for name in ("epoch", "key", "group"):
+            records[name] = getattr(moments, name)
+        records["locked"] = -1
+        if len(moments):
+            each = np.arange(len(arrivals))
+            arrivals["early_start"] = np.searchsorted(moments.apply, each, "left")
+            arrivals["early_stop"] = np.searchsorted(moments.apply, each, "right")
+        side = applier[moments.apply]
+        order = np.lexsort((moments.group, moments.epoch, side))
+        first = int((side == 0).sum())
+        bounds = (np.array(each, np.int64) for each in ([0, first], [first, len(moments)]))
+        return cls(records, np.zeros(len(moments), ROW_STATE), order, *bounds, np.zeros(1, np.bool_))
+
+
 class Work(NamedTuple):
     """
     What a fold reads and writes as it goes.
@@ -273,6 +325,7 @@ class Work(NamedTuple):
         saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
         earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if not kept.
         moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if not kept.
+        early: Rows that are judged as they stood some time ago.
     """
 
     state: State
@@ -283,30 +336,43 @@ class Work(NamedTuple):
     saved: Records
     earlier: Records
     moved: Records
+    early: Early
 
     @classmethod
-    def of(cls, key_table: Int16, changes: Changes, applies: int, capacity: int, *, keeping: bool) -> Work:
+    def of(
+        cls,
+        key_table: Int16,
+        changes: Changes,
+        applies: EpochApplies,
+        early: RowMoments,
+        capacity: int,
+        *,
+        keeping: bool,
+    ) -> Work:
         """
         Return everything empty.
 
         Args:
             key_table: Table number of each key. Shape (keys,).
             changes: The own changes of both clusters.
-            applies: Number of epoch applies.
+            applies: All epoch applies.
+            early: Rows of the bucket that were judged early.
             capacity: Largest number of log entries, and of decisions.
             keeping: Keep rows as they were before their cluster's own changes, to find what else pass TRACK may have
                 decided.
         """
         keys = len(key_table)
+        arrivals = np.zeros(len(applies), ARRIVAL)
         return cls(
             state=State.of(key_table, changes.begin),
-            arrivals=np.zeros(applies, ARRIVAL),
+            arrivals=arrivals,
             log=Log(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
             marks=np.zeros(keys, np.bool_),
             pending=np.empty(capacity, np.int64),
             saved=np.empty(keys, EARLIER),
             earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
             moved=np.empty(keys if keeping else 1, EARLIER),
+            early=Early.of(early, applies.applier, arrivals),
         )
 
 
