@@ -20,16 +20,15 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
 from conflict.history.hints import hints_of_run_file
-from conflict.history.model import Cluster, History
+from conflict.history.model import History
 from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
-from conflict.reference.moments import find_moments
+from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_open_places, write_open_rows, write_resolution
@@ -127,10 +126,8 @@ def run_reference(
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
     placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
     history = placed.history(history)
-    moments = find_moments(history, setups, recorded, skip_missing=configuration.skip_missing)
-    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
     items = sum(len(cluster.timeline) for cluster in history.clusters)
-    history, resolution, settled = resolve_settled(
+    history, resolution, moments = resolve_settled(
         history,
         setups,
         recorded,
@@ -149,7 +146,7 @@ def run_reference(
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
-        settled=(*moments.inferences, *settled),
+        settled=tuple(moments.inferences),
     )
 
 
@@ -168,7 +165,7 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Inference]]:
+) -> tuple[History, Resolution, Moments]:
     """
     Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
@@ -180,22 +177,11 @@ def resolve_settled(
         skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
 
     Returns:
-        The History with its takes as they were, the result, and what was chosen.
+        The History with its rows judged when they were, the result, and what was found of these moments.
     """
-    kept: list[tuple[Sequence[Cluster], Resolution]] = []
-
-    def run(clusters: Sequence[Cluster]) -> Resolution:
-        if not kept or kept[-1][0] is not clusters:
-            changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing))]
-        return kept[-1][1]
-
-    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
-        effects = {name: result.effects for name, result in run(clusters).clusters.items()}
-        return contradictions(clusters, effects, recorded)
-
-    clusters, settled = infer(history.clusters, find)
-    return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
+    moments = find_moments(history, setups, recorded, skip_missing=skip_missing)
+    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+    return history, replay(history, setups, progress, skip_missing=skip_missing), moments
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:

@@ -52,7 +52,7 @@ class ApplierEpochs:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
-    moments: RowMoments = attrs.field(factory=RowMoments.none)
+    moments: RowMoments
 
     def __len__(self) -> int:
         return len(self.epoch)
@@ -65,26 +65,26 @@ class ApplierEpochs:
             (each.foreign_epoch, each.epoch, each.group, each.traced, each.restarted, *each.arrived) for each in applies
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
-        arrays = (np.array(column, kind) for column, kind in zip(columns, _TYPES.values(), strict=True))
+        known = {name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)}
         moments = [
             (number, *(located or {})[each.table, each.key], *each.after)
             for number, apply in enumerate(applies)
             for each in apply.moments
         ]
-        return cls(*arrays, RowMoments.of_rows(moments))
+        return cls(**known, moments=RowMoments.of_rows(moments))
 
     @classmethod
     def of_table(cls, table: pa.Table, applier: str) -> Self:
         """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
         mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
         known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
-        return cls(**{name: np.asarray(column, _TYPES[name]) for name, column in known.items()})
+        return cls(**{name: np.asarray(each, _TYPES[name]) for name, each in known.items()}, moments=RowMoments.none())
 
     def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` epoch applies, or all if it is None."""
         count = len(self) if kept is None else kept
         moments = self.moments.chosen(self.moments.apply < count)
-        return ApplierEpochs(*(getattr(self, name)[:kept] for name in _TYPES), moments)
+        return ApplierEpochs(**{name: getattr(self, name)[:kept] for name in _TYPES}, moments=moments)
 
 
 def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:

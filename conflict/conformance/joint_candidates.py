@@ -23,6 +23,7 @@ from conflict.history.model import START, Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
 from conflict.results.open_rows import OpenEpoch
+from ndb_formats.types.values import Value
 
 __all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
 
@@ -264,7 +265,7 @@ def _advance_open(
     """Yield the states after an epoch with open rows that agree with the recorded rows."""
     known, before = dict(zip(tables, recorded, strict=True)), dict(zip(tables, state.seen, strict=True))
 
-    def matches(seen: Mapping[str, int], table: str, row: Row) -> bool:
+    def matches(seen: Mapping[str, int], table: str, row: tuple[Value, ...]) -> bool:
         place = seen[table]
         if place >= len(known[table]):
             return False

@@ -11,10 +11,11 @@ from itertools import product
 import attrs
 
 from conflict.results.open_rows import JudgedOperation, OpenEpoch, RowAnswer
+from ndb_formats.types.values import Value
 
 __all__ = ["Explained", "explanations"]
 
-ExceptionsRow = tuple[object, ...]
+ExceptionsRow = tuple[Value, ...]
 # How many rows of each exceptions table are explained.
 Seen = Mapping[str, int]
 Matches = Callable[[Seen, str, ExceptionsRow], bool]

@@ -34,7 +34,6 @@ __all__ = [
     "ResolveRun",
     "ResolvedBucket",
     "compare_bucket",
-    "find_stops",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
@@ -130,11 +129,6 @@ class ResolvedBucket:
     tracked: TrackedRows
     stopping: dict[str, StoppingOperation]
     contested: Int64
-
-
-def find_stops(task: BucketTask) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation of the bucket that stops its applier."""
-    return first_stopping(task.load(images=False), task.run.clusters, task.applies.load())
 
 
 def run_round(task: BucketTask) -> Findings:

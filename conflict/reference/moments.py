@@ -15,12 +15,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import islice
+from math import prod
 
 import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, EpochApply, History, Position, RowMoment, Transaction
-from conflict.history.reconcile import Explanation, Inference
+from conflict.history.reconcile import Inference
 from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.reference.cluster import OVERLAPPING
 from conflict.reference.epoch_log import LoggedChange
@@ -104,7 +105,7 @@ def find_moments(
         trial = TrialApply(here, source, apply, entries, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name][place]).run(moments)
 
-    background_of(history, setups, recorded, known, visit)
+    background_of(attrs.evolve(history, applies=applies), setups, recorded, known, visit)
     return moments
 
 
@@ -173,9 +174,10 @@ class _Search:
         return found
 
     def _differing(self, assumed: Assumed) -> set[RowKey]:
-        """Return the rows on which the epoch has another effect than the binlog shows."""
-        effects = self.trial.effects(assumed)
-        return {key for key in effects.keys() | self.shown.keys() if effects.get(key) is not self.shown.get(key)}
+        """Return the rows on which the epoch has another effect than the binlog shows, or an impossible moment."""
+        effects, impossible = self.trial.effects(assumed)
+        rows = effects.keys() | self.shown.keys()
+        return impossible | {key for key in rows if effects.get(key) is not self.shown.get(key)}
 
     def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
         """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
@@ -197,7 +199,9 @@ class _Search:
             for after in contested[key]:
                 yield {key: after}
         for after in sorted({after for each in contested.values() for after in each}, reverse=True):
-            yield {key: after for key in order if after < contested[key][0] or after in contested[key]}
+            together = {key: after for key in order if after <= contested[key][0]}
+            _, impossible = self.trial.effects(together)
+            yield {key: after for key in together if key not in impossible}
 
     def _improve(
         self, assumed: Assumed, differing: set[RowKey], trials: Iterator[Assumed]
@@ -222,18 +226,12 @@ class _Search:
     def _note(
         self, moments: Moments, assumed: Assumed, contested: Mapping[RowKey, list[Position]], differing: int
     ) -> None:
-        place = self.apply.epoch, self.apply.group
-        moments.found[self.here.cluster.name, place] = tuple(
-            RowMoment(table, key, after) for (table, key), after in assumed.items()
-        )
-        candidates = 1
-        for row in assumed:
-            candidates *= len(contested[row]) + 1
-        moments.inferences.append(
-            Inference(
-                self.here.cluster.name, self.apply.foreign_epoch, Explanation.JUDGED_EARLIER, candidates, differing
-            )
-        )
+        """Add an explanation of some differing rows."""
+        name, place = self.here.cluster.name, (self.apply.epoch, self.apply.group)
+        moments.found[name, place] = tuple(RowMoment(*key, after) for key, after in assumed.items())
+        # Each row may also have been judged at the commit.
+        candidates = prod(len(contested[key]) + 1 for key in assumed)
+        moments.inferences.append(Inference(name, self.apply.foreign_epoch, len(assumed), candidates, differing))
 
     def _open_rows(self, contested: Mapping[RowKey, list[Position]], assumed: Assumed) -> Iterator[OpenRow]:
         """Yield the rows on which several moments have the effect that the binlog shows, but decide otherwise."""

@@ -51,11 +51,19 @@ class TrialApply:
         scratch.store.commit()
         self._scratch = scratch
 
-    def effects(self, moments: Mapping[RowKey, Position]) -> dict[RowKey, Effect]:
-        """Return the effects on rows; `moments` are the own positions after which some rows were judged."""
-        effects = effects_of(self._final_pass(moments))
+    def effects(self, moments: Mapping[RowKey, Position]) -> tuple[dict[RowKey, Effect], set[RowKey]]:
+        """
+        Return the effects on rows, and the rows of `moments` that cannot have been judged then.
+
+        Those were applied, and so locked: a later change of them by their own cluster would have come after the epoch.
+
+        Args:
+            moments: The own positions after which some rows were judged.
+        """
+        final = self._final_pass(moments)
+        effects = effects_of(final)
         self._scratch.store.roll_back()
-        return effects
+        return effects, final.locked
 
     def rejected(self, moments: Mapping[RowKey, Position]) -> list[tuple[RowKey, JudgedOperation]]:
         """Return the operations that are rejected, each with its row, in the order of their exceptions rows."""

@@ -308,8 +308,8 @@ class Early(NamedTuple):
         side = applier[moments.apply]
         order = np.lexsort((moments.group, moments.epoch, side))
         first = int((side == 0).sum())
-        bounds = (np.array(each, np.int64) for each in ([0, first], [first, len(moments)]))
-        return cls(records, np.zeros(len(moments), ROW_STATE), order, *bounds, np.zeros(1, np.bool_))
+        passed, stop = np.array([0, first], np.int64), np.array([first, len(moments)], np.int64)
+        return cls(records, np.zeros(len(moments), ROW_STATE), order, passed, stop, np.zeros(1, np.bool_))
 
 
 class Work(NamedTuple):
