@@ -8,7 +8,7 @@ The max replicated epoch follows from this order alone: before an epoch apply it
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Self
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -65,7 +65,9 @@ class ApplierEpochs:
             (each.foreign_epoch, each.epoch, each.group, each.traced, each.restarted, *each.arrived) for each in applies
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
-        known = {name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)}
+        known: dict[str, Any] = {
+            name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)
+        }
         moments = [
             (number, *(located or {})[each.table, each.key], *each.after)
             for number, apply in enumerate(applies)

@@ -17,15 +17,16 @@ from typing import Any
 
 import attrs
 
+from conflict.conformance.number_gaps import NO_GAP, AppliedEpoch, Gap, TrackedOperation, gap_before
 from conflict.conformance.open_epochs import explanations
 from conflict.conformance.recorded_values import plain_value, recorded_value
-from conflict.history.model import START, Position
+from conflict.history.model import Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
 from conflict.results.open_rows import OpenEpoch
 from ndb_formats.types.values import Value
 
-__all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
+__all__ = ["OpenSide", "agreeing_results"]
 
 _SERVER_ID, _COUNT = 0, 3
 # So many ways to agree with each side are tried for one that goes with the other side's.
@@ -33,42 +34,6 @@ _MOST_WAYS = 64
 
 Row = tuple[object, ...]
 _Moves = frozenset[tuple[str, int]]  # counters, and by how much they move
-
-
-@attrs.frozen
-class TrackedOperation:
-    """
-    An operation on which pass TRACK may have decided otherwise than was decided here.
-
-    Attributes:
-        epoch: Its foreign epoch.
-        moves: What each candidate moves counters by, beyond what was counted.
-        exceptions: The exceptions table to which a rejected operation goes; None if there is none.
-        rows: How many more rows each candidate adds to that table in one pass.
-    """
-
-    epoch: int
-    moves: tuple[tuple[tuple[str, int], ...], ...]
-    exceptions: str | None
-    rows: tuple[int, ...]
-
-
-@attrs.frozen
-class AppliedEpoch:
-    """
-    A foreign epoch that an applier applied.
-
-    Attributes:
-        epoch: The epoch.
-        rows: How many rows it added to each exceptions table.
-        position: The own position at which it was committed.
-        disturbed: Whether the cluster itself changed anything since the epoch that was applied before.
-    """
-
-    epoch: int
-    rows: Mapping[str, int]
-    position: Position = START
-    disturbed: bool = False
 
 
 @attrs.frozen
@@ -121,7 +86,7 @@ class _Step:
 
     rows: tuple[Mapping[str, tuple[Row, ...]], ...]
     place: OpenPlace | None = None
-    gaps: Mapping[str, _Gap] = attrs.field(factory=dict)
+    gaps: Mapping[str, Gap] = attrs.field(factory=dict)
     epoch: OpenEpoch | None = None
 
 
@@ -258,7 +223,7 @@ def _advance(
 def _advance_open(
     state: _State,
     epoch: OpenEpoch,
-    gaps: Mapping[str, _Gap],
+    gaps: Mapping[str, Gap],
     tables: Sequence[str],
     recorded: Sequence[Sequence[tuple[int, Row]]],
 ) -> Iterator[_State]:
@@ -271,7 +236,7 @@ def _advance_open(
             return False
         count, values = known[table][place]
         last = known[table][place - 1][0] if place else 0
-        gap = gaps.get(table, _NO_GAP) if place == before[table] else _NO_GAP
+        gap = gaps.get(table, NO_GAP) if place == before[table] else NO_GAP
         return count - last - 1 in gap and values == _plain(plain_value(value) for value in row)
 
     for explained in explanations(epoch, before, matches):
@@ -295,7 +260,7 @@ def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
 def _matched(
     state: _State,
     rows: Mapping[str, tuple[Row, ...]],
-    gaps: Mapping[str, _Gap],
+    gaps: Mapping[str, Gap],
     tables: Sequence[str],
     recorded: Sequence[Sequence[tuple[int, Row]]],
 ) -> tuple[int, ...] | None:
@@ -308,7 +273,7 @@ def _matched(
             return None
         last = known[done - 1][0] if done else 0
         for number, (count, _) in enumerate(found):
-            gap = gaps.get(table, _NO_GAP) if number == 0 else _NO_GAP
+            gap = gaps.get(table, NO_GAP) if number == 0 else NO_GAP
             if count - last - 1 not in gap:
                 return None
             last = count
@@ -332,12 +297,12 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
         if applied is None:
             continue
         rows: dict[str, tuple[Row, ...]] = {}
-        gaps: dict[str, _Gap] = {}
+        gaps: dict[str, Gap] = {}
         for table in tables:
             count = applied.rows.get(table, 0)
             mine, left[table] = left[table][:count], left[table][count:]
             gap = mine[0][0] - last[table] - 1 if mine else 0
-            gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
+            gaps[table] = gap_before(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
             if mine:
                 rows[table] = tuple(row for _, row in mine)
                 last[table] = mine[-1][0]
@@ -358,35 +323,6 @@ def _chosen_rows(epoch: OpenEpoch, tables: Sequence[str]) -> dict[str, tuple[Row
             table, row = each.exceptions
             found[table] = (*found.get(table, ()), _plain(plain_value(value) for value in row))
     return found
-
-
-@attrs.frozen
-class _Gap:
-    """
-    Numbers that may have been used up before the rows of an epoch.
-
-    Attributes:
-        known: How many, as far as the passes are known.
-        or_more: Whether any more are possible. While other transactions change rows, an applier that waits too long for
-            a lock, or finds other transactions in conflict, goes over an epoch again; how often, nothing shows.
-    """
-
-    known: frozenset[int]
-    or_more: bool = False
-
-    def __contains__(self, numbers: int) -> bool:
-        return numbers in self.known or (self.or_more and numbers >= min(self.known))
-
-
-_NO_GAP = _Gap(frozenset((0,)))
-
-
-def _gap(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str, gap: int, further: int) -> _Gap:
-    """Return the numbers that may have been used up before the rows of an epoch that were `gap` here."""
-    mine = [each for each in tracked if each.epoch == applied.epoch]
-    # Two passes at most were rolled back here, each with its own decisions.
-    less = 2 * sum(min(each.rows) for each in mine if each.exceptions == table)
-    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or applied.disturbed)
 
 
 def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[_Moves]:

@@ -13,7 +13,8 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, TrackedOperation, agreeing_results
+from conflict.conformance.joint_candidates import OpenSide, agreeing_results
+from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder

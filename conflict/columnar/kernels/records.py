@@ -31,12 +31,12 @@ from conflict.columnar.kernels.arrays import (
     each_read_only,
     holds_anything,
 )
+from conflict.columnar.kernels.early_rows import Early
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
     "Changes",
     "DecisionBuffers",
-    "Early",
     "Log",
     "PassDecisions",
     "Records",
@@ -113,9 +113,6 @@ ARRIVAL = np.dtype(
     ],
     align=True,
 )
-# A row that an epoch apply judged some time before its commit: after that group of that own epoch. `locked` is the
-# pass that applied an operation to it, which locks the row; -1 is none.
-MOMENT = np.dtype([("epoch", "u8"), ("locked", "i8"), ("key", "i4"), ("group", "i4")], align=True)
 COMPARED = np.dtype([("incoming", "u8"), ("stored", "u8")])
 
 
@@ -266,52 +263,6 @@ class PassDecisions(NamedTuple):
         return cls(final, tracked, trial, np.empty(capacity, np.int64))
 
 
-class Early(NamedTuple):
-    """
-    Rows that appliers judged some time before the commit.
-
-    Attributes:
-        moments: By epoch apply. `MOMENT`, shape (moments,).
-        states: The rows as they were then, once the fold came by. `ROW_STATE`, shape (moments,).
-        order: The moments by own position, those of the first cluster before those of the second. Shape (moments,).
-        passed: Per cluster, the first of `order` that the fold did not come by yet. Shape (clusters,), int64.
-        stop: Per cluster, one past its last. Shape (clusters,), int64.
-        ignored: Whether rows are judged as they are all the same. Shape (1,), bool.
-    """
-
-    moments: Records
-    states: Records
-    order: Int64
-    passed: Int64
-    stop: Int64
-    ignored: Bool
-
-    @classmethod
-    def of(cls, moments: RowMoments, applier: Int8, arrivals: Records) -> Early:
-        """
-        Return the moments of a bucket, none passed; `arrivals` are told theirs.
-
-        Args:
-            moments: The moments.
-            applier: Applier of each epoch apply. Shape (applies,).
-            arrivals: `ARRIVAL`, shape (applies,).
-        """
-        moments = moments.chosen(np.argsort(moments.apply, kind="stable"))
-        records = np.zeros(len(moments), MOMENT)
-        for name in ("epoch", "key", "group"):
-            records[name] = getattr(moments, name)
-        records["locked"] = -1
-        if len(moments):
-            each = np.arange(len(arrivals))
-            arrivals["early_start"] = np.searchsorted(moments.apply, each, "left")
-            arrivals["early_stop"] = np.searchsorted(moments.apply, each, "right")
-        side = applier[moments.apply]
-        order = np.lexsort((moments.group, moments.epoch, side))
-        first = int((side == 0).sum())
-        passed, stop = np.array([0, first], np.int64), np.array([first, len(moments)], np.int64)
-        return cls(records, np.zeros(len(moments), ROW_STATE), order, passed, stop, np.zeros(1, np.bool_))
-
-
 class Work(NamedTuple):
     """
     What a fold reads and writes as it goes.
@@ -372,7 +323,7 @@ class Work(NamedTuple):
             saved=np.empty(keys, EARLIER),
             earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
             moved=np.empty(keys if keeping else 1, EARLIER),
-            early=Early.of(early, applies.applier, arrivals),
+            early=Early.of(early, applies.applier, arrivals, np.zeros(len(early), ROW_STATE)),
         )
 
 
