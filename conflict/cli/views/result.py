@@ -222,6 +222,19 @@ def _print_agreement(console: Console, run: Run) -> None:
     summary = run.summary
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    for applier, tables in summary.contradictions.items():
+        for table, kinds in tables.items():
+            counts = "; ".join(f"{rows:,} {kind}" for kind, rows in kinds.items())
+            console.print(f"[red]{table} on {applier}:[/red] {counts}.")
+    if summary.contradicted:
+        console.print(
+            "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
+            "contradictions/ lists them."
+        )
+    for cause in run.likely_causes:
+        concerned = f" ({', '.join(cause.tables)})" if cause.tables else ""
+        label = "Likely cause" if summary.contradicted else "Note"
+        console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
     for name, epochs in run.epochs_left_out.items():
         if epochs:
             console.print(
