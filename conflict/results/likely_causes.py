@@ -16,7 +16,6 @@ from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
 from conflict.results.contradictions import OTHER_VALUES, kind_text
-from conflict.rules.functions import FunctionSpec
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.logged_images import fitting_types, may_log
@@ -119,7 +118,7 @@ def likely_causes(
     for cause in causes:
         merged.setdefault((cause.cluster, cause.kind, cause.sentence), []).extend(cause.tables)
     found = [LikelyCause(name, kind, tuple(tables), text) for (name, kind, text), tables in merged.items()]
-    return (*found, *(_files(name) for name in contradictions))
+    return tuple(found) or tuple(_files(name) for name in contradictions)
 
 
 def declared_types(
@@ -188,31 +187,28 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
 
 def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterator[LikelyCause]:
     """Yield what the contradictions of one table point to."""
-    spec = None if setup.function is None else setup.function.spec
-    declared = f"{setup.function}" if setup.function is not None else "no conflict function"
+    tables = (setup.table.full_name,)
 
     def count(derived: tuple[str | None, ...], shown: tuple[str | None, ...]) -> int:
         return sum(kinds.get(kind_text(first, second), 0) for first in derived for second in shown if first != second)
 
-    refreshed = sum(
-        number for kind, number in kinds.items() if any(kind.endswith(f"shown {each}") for each in _REFRESHES)
-    )
-    not_refreshed = count(_REFRESHES, (None, *_CHANGES))
+    refreshed, not_refreshed = count((None, *_CHANGES), _REFRESHES), count(_REFRESHES, (None, *_CHANGES))
     more, less = count((None,), _CHANGES), count(_CHANGES, (None,))
-    tables = (setup.table.full_name,)
-    kind = CauseKind.ROLE if spec is not None and spec.uses_role else CauseKind.FUNCTION
-    other = "another role" if kind is CauseKind.ROLE else "another function"
-    sentences = {
-        f"{name} refreshed rows after conflicts, which {declared} does not do: a function by epoch was in force.": (
-            refreshed if not _refreshes(spec) else 0
-        ),
-        f"{name} rejected what {declared} applies: {other} was in force.": (
-            less + (refreshed if _refreshes(spec) else 0)
-        ),
-        f"{name} applied what {declared} rejects: {other}, or none, was in force.": more + not_refreshed,
-    }
-    for sentence, rows in sentences.items():
-        if rows:
+    if setup.function is None:
+        sentence = f"{name} refreshed rows after conflicts: a function by epoch was in force, and none is declared."
+        if refreshed:
+            yield LikelyCause(name, CauseKind.FUNCTION, tables, sentence)
+    else:
+        spec, declared = setup.function.spec, str(setup.function)
+        kind = CauseKind.ROLE if spec.uses_role else CauseKind.FUNCTION
+        other = "another role" if spec.uses_role else "another function"
+        if refreshed and not spec.refreshes:
+            sentence = f"{name} refreshed rows after conflicts, which {declared} does not do: {other} was in force."
+            yield LikelyCause(name, kind, tables, sentence)
+        elif refreshed or less:
+            yield LikelyCause(name, kind, tables, f"{name} rejected what {declared} applies: {other} was in force.")
+        if more or not_refreshed:
+            sentence = f"{name} applied what {declared} rejects: {other}, or none, was in force."
             yield LikelyCause(name, kind, tables, sentence)
     if any(OTHER_VALUES in each for each in kinds):
         yield LikelyCause(
@@ -224,10 +220,6 @@ def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterato
         )
 
 
-def _refreshes(spec: FunctionSpec | None) -> bool:
-    return spec is not None and spec.refreshes
-
-
 def _files(name: str) -> LikelyCause:
-    sentence = f"A binlog file or an epoch may be missing, on {name} or on the other cluster."
+    sentence = f"{name} did what the binlogs do not explain: a file, or some events, may be missing."
     return LikelyCause(name, CauseKind.FILES, (), sentence)
