@@ -107,7 +107,7 @@ def likely_causes(
         setups: Per cluster, its setup of each table.
     """
     options = [cause for name, own in facts.items() for cause in (*_options(name, own, facts), *_slices(name, setups))]
-    if options or not contradictions:
+    if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
         return tuple(options)
     causes = [
         cause
@@ -119,7 +119,7 @@ def likely_causes(
     for cause in causes:
         merged.setdefault((cause.cluster, cause.kind, cause.sentence), []).extend(cause.tables)
     found = [LikelyCause(name, kind, tuple(tables), text) for (name, kind, text), tables in merged.items()]
-    return tuple(found) or tuple(_files(name) for name in contradictions)
+    return (*options, *found) or tuple(_files(name) for name in contradictions)
 
 
 def declared_types(
