@@ -33,12 +33,14 @@ __all__ = ["MAX_TRIALS", "Moments", "find_moments"]
 
 # An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
 MAX_TRIALS = 5_000
+# More epoch applies than this without an explanation do not come from moments; another function was in force.
+MAX_UNEXPLAINED = 50
 
 Effects = Mapping[RowKey, Effect]
 Assumed = dict[RowKey, Position]
 
 
-@attrs.frozen
+@attrs.define
 class Moments:
     """
     What was found.
@@ -47,11 +49,13 @@ class Moments:
         found: By applying cluster and own position of an epoch apply, the rows that were judged earlier.
         inferences: The same, as answers to report.
         open_epochs: Epoch applies with rows whose moment is open.
+        unexplained: How many epoch applies were not explained.
     """
 
     found: dict[tuple[str, Position], tuple[RowMoment, ...]] = attrs.field(factory=dict)
     inferences: list[Inference] = attrs.field(factory=list)
     open_epochs: list[OpenEpoch] = attrs.field(factory=list)
+    unexplained: int = 0
 
     def clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
         """Return clusters with these moments in their epoch applies."""
@@ -147,7 +151,7 @@ class _Search:
         contested = self._contested(self.begun)
         assumed: Assumed = {}
         differing = self._differing(assumed)
-        if differing:
+        if differing and moments.unexplained < MAX_UNEXPLAINED:
             for after in dict.fromkeys((self.begun, self.overlapping)):
                 candidates = self._contested(after)
                 explained = self._explain(candidates, differing)
@@ -155,6 +159,8 @@ class _Search:
                     assumed = explained
                     self._note(moments, assumed, candidates, len(differing))
                     break
+            else:
+                moments.unexplained += 1
         open_rows = tuple(self._open_rows(contested, assumed)) if contested else ()
         if open_rows:
             open_keys = {(row.table, row.key) for row in open_rows}

@@ -11,6 +11,7 @@ from conflict.history.reconcile import Inference
 from conflict.pipeline import resolve_settled
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import place_untraced, restricted, touched_rows
+from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import summarize_resolution
 from conflict.results.open_rows import OpenEpoch, OpenRow
 from conflict.results.summary import with_open_rows, with_open_schedule
@@ -103,7 +104,7 @@ class TestNotExplained:
     def test_no_moment_explains_it(self):
         """Row 2 was not deleted by any operation."""
         moments = found(self.TEXT, {(5, 0): {SECOND: DELETED}}, BOTH_ON_B, TRANS)
-        assert (moments.found, moments.inferences) == ({}, [])
+        assert (moments.found, moments.inferences, moments.unexplained) == ({}, [], 1)
 
     def test_a_locked_row(self):
         """B's update would have been applied before A's, and its lock held A's change back: it cannot explain."""
@@ -161,7 +162,11 @@ def check(made: World, tables: Setups, roles: dict[str, Role]) -> None:
     }
     placed = place_untraced(restricted(known, touched_rows(known, tables, recorded)), tables, recorded)
     placed_history, resolution, moments = resolve_settled(placed.history(known), tables, recorded)
-    summary = with_open_schedule(summarize_resolution(resolution, tables, recorded), placed.schedule)
+    compared = {
+        name: contradicted_rows((result.effects, {}), (recorded[name], {}))
+        for name, result in resolution.clusters.items()
+    }
+    summary = with_open_schedule(summarize_resolution(resolution, tables, compared), placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
     assert summary.contradicted == 0
     traced = {
