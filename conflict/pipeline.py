@@ -21,7 +21,7 @@ from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
 from conflict.history.hints import hints_of_run_file
 from conflict.history.model import Cluster, History
-from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
+from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
@@ -117,8 +117,10 @@ def run_reference(
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
+    hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
+    readings = cut_readings(configuration, readings)
     summaries = usable_epochs(configuration, readings)
-    history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
+    history = history_of(configuration, readings, hints)
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
@@ -168,7 +170,7 @@ def resolve_settled(
     def run(clusters: Sequence[Cluster]) -> Resolution:
         if not kept or kept[-1][0] is not clusters:
             changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing))]
+            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing, shown=recorded))]
         return kept[-1][1]
 
     def find(clusters: Sequence[Cluster]) -> list[Contradiction]:

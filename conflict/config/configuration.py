@@ -4,6 +4,7 @@ The model of a run: two clusters, their binlogs and tables, and the rows of mysq
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -15,7 +16,7 @@ from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration"]
+__all__ = ["ClusterConfiguration", "Configuration", "Span"]
 
 
 @attrs.frozen
@@ -41,6 +42,22 @@ class ClusterConfiguration:
 
 
 @attrs.frozen
+class Span:
+    """
+    Which part of the logs a run reads, and what was before it.
+
+    Attributes:
+        empty: Whether all tables were empty before the logs; None if the logs have to show it.
+        first: By cluster, the first own epoch to read. Tables were not empty before it.
+        last: By cluster, the last own epoch to read.
+    """
+
+    empty: bool | None = True
+    first: Mapping[str, int] = attrs.field(factory=dict)
+    last: Mapping[str, int] = attrs.field(factory=dict)
+
+
+@attrs.frozen
 class Configuration:
     """
     A run: one use of the program on the binlogs of two clusters.
@@ -51,6 +68,7 @@ class Configuration:
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
+        span: Which part of the logs it reads, and what was before it.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -58,6 +76,7 @@ class Configuration:
     replication: tuple[ReplicationRow, ...]
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
     skip_missing: bool = False
+    span: Span = Span()
 
     @property
     def data_schema(self) -> Schema:

@@ -7,7 +7,7 @@ refreshed is derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -16,7 +16,7 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Cluster", "EpochApply", "History", "Origin", "RowChange", "Timeline", "Transaction"]
+__all__ = ["Cluster", "EpochApply", "History", "Origin", "RowChange", "Start", "Timeline", "Transaction"]
 
 NO_FLAGS = ConflictFlag(0)
 
@@ -44,6 +44,8 @@ class RowChange:
         transaction_id: Unsigned 64-bit id of its transaction; None if not logged.
         flags: Conflict flags; only READ occurs in what a cluster did itself.
         origin: Where it is logged; None if it comes from no binlog.
+        unknown: Columns that it writes with values that are not known. Only an applier's changes of a row that is older
+            than the log have any.
     """
 
     table: str
@@ -54,6 +56,7 @@ class RowChange:
     transaction_id: int | None = None
     flags: ConflictFlag = NO_FLAGS
     origin: Origin | None = None
+    unknown: frozenset[int] = frozenset()
 
 
 @attrs.frozen
@@ -105,6 +108,21 @@ Timeline = tuple[Transaction | EpochApply, ...]
 
 
 @attrs.frozen
+class Start:
+    """
+    The start of a log whose tables were not empty before.
+
+    Attributes:
+        epoch: First own epoch of the log. Rows that are older were last changed before it.
+        rows: Rows as they were then, by table and key, as bytes per column position; None is NULL. What other rows were
+            is not known.
+    """
+
+    epoch: int
+    rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
+
+
+@attrs.frozen
 class Cluster:
     """
     One cluster of a History.
@@ -114,12 +132,14 @@ class Cluster:
         server_id: Server id of its logging and applying server.
         timeline: Transactions and epoch applies in the order in which they happened; epochs never fall.
         role: Its role, for the functions that have roles.
+        start: Where its log starts in the middle; None if its tables were empty before.
     """
 
     name: str
     server_id: int
     timeline: Timeline = attrs.field(repr=False)
     role: Role = Role.NONE
+    start: Start | None = None
 
 
 @attrs.frozen

@@ -10,13 +10,14 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
 from conflict.history.schedule import Hints, Summary, consistent_cut, place_applies, summarize, timeline_of
+from conflict.history.start import bounds_of, certain_applies, starts_in_the_middle
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = ["ClusterHints", "ClusterReading", "cut_readings", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -58,20 +59,37 @@ def history_of(
 ) -> History:
     """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
+    middle = starts_in_the_middle(configuration, summaries)
     clusters, assumed = [], {}
     layouts: dict[str, RowLayout] = {}
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
+        cut |= bool(configuration.span.last)
         applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        start = Start(summaries[cluster.name][0].number if summaries[cluster.name] else 0) if middle else None
+        if start is not None:
+            applies = certain_applies(applies, start.epoch)
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applies), cluster.role))
+        timeline = timeline_of(transactions, applies)
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         layouts.update(readings[cluster.name].layouts)
     return History(tuple(clusters), layouts, assumed)
+
+
+def cut_readings(
+    configuration: Configuration, readings: Mapping[str, ClusterReading]
+) -> dict[str, ClusterReading]:
+    """Leave out the epochs that a run is not to read; see `bounds_of`."""
+    bounds = bounds_of(configuration, usable_epochs(configuration, readings))
+    return {
+        name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
+        for name, reading in readings.items()
+    }
 
 
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:

@@ -21,6 +21,7 @@ from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.not_known import Settled, is_before_start, settle, take_shown, take_untold
 from conflict.reference.open_decisions import open_decisions
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.stop_messages import StopError, duplicate_value
@@ -40,6 +41,7 @@ class Applier:
     cluster: ReplayedCluster
     _tracking: bool = False
     _judged: EpochPass | None = None
+    _settled: Settled = attrs.field(factory=Settled)
 
     def judge(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Find the transactions in conflict of an epoch that commits only some own changes later."""
@@ -47,11 +49,13 @@ class Applier:
             return
         if apply.restarted:
             self._tracking = False
+        self._settled = settle(self.cluster, source, apply)
         try:
             self._judged = self._find_conflicts(apply, source)
         except ApplierStopped as stopped:
             self.cluster.result.stop = stopped.stop
         self.cluster.store.roll_back()
+        self._settled.forget(self.cluster)
 
     def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
@@ -59,14 +63,22 @@ class Applier:
             return
         if apply.restarted and self._judged is None:
             self._tracking = False
+        if is_before_start(apply, source):
+            take_shown(self.cluster, apply)
+            self.cluster.applied(apply, source)
+            return
+        self._settled = settle(self.cluster, source, apply)
         try:
             final = self._final_pass(apply, source)
             self._check_unique_keys(final)
         except ApplierStopped as stopped:
             self.cluster.store.roll_back()
+            self._settled.forget(self.cluster)
             self.cluster.result.stop = stopped.stop
             return
         commit_pass(final, source)
+        self._settled.forget(self.cluster, (*final.changed, *final.refreshes))
+        take_untold(self.cluster, source, apply)
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
@@ -107,7 +119,7 @@ class Applier:
         return final
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:
-        current = EpochPass(self.cluster, source.cluster, apply, rejected)
+        current = EpochPass(self.cluster, source.cluster, apply, rejected, open=self._settled.open)
         current.run(self.cluster.arriving(source, apply.foreign_epoch))
         return current
 

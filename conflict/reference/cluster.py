@@ -5,9 +5,11 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
+from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
@@ -19,6 +21,10 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["ReplayedCluster"]
+
+
+# (own epoch, group) -> row -> effect
+Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
 
 
 @attrs.define
@@ -41,6 +47,10 @@ class ReplayedCluster:
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
+        shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
+            were that are older than the log, and nothing else.
+        untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
+        met: Rows that were not known when an operation on them arrived.
         result: What it ends with.
         outcomes: What became of every operation that its applier received.
     """
@@ -50,18 +60,25 @@ class ReplayedCluster:
     layouts: dict[str, RowLayout]
     relays: bool = False
     skip_missing: bool = False
-    store: RowStore = attrs.field(factory=RowStore)
+    shown: Effects = attrs.field(factory=dict)
+    store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
     max_replicated_epoch: int = 0
     earlier: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     unique_keys: UniqueKeys = attrs.field(init=False)
     exceptions_count: Counter[str] = attrs.field(factory=Counter)
+    untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
+    met: set[RowKey] = attrs.field(factory=set)
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _own_changes: Counter[int] = attrs.field(factory=Counter)
 
     def __attrs_post_init__(self) -> None:
+        start = self.cluster.start
+        rows = {} if start is None else start.rows
+        given = {key: Row(dict(payloads), local=False, epoch=0, dated=False) for key, payloads in rows.items()}
+        self.store = RowStore(given, older=start is not None)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
     @property

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 
 import attrs
 
-from conflict.history.effects import Effect
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
-from conflict.reference.row_store import RowKey
+from conflict.reference.open_decisions import decisions_not_told
 from conflict.results.model import Outcome
+from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 
 __all__ = ["commit_pass"]
@@ -29,7 +29,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     """
     cluster, apply, result = final.cluster, final.apply, final.cluster.result
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
-    result.effects.setdefault((apply.epoch, apply.group), {}).update(_effects(final))
+    result.effects.setdefault((apply.epoch, apply.group), {}).update(final.effects())
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
@@ -43,7 +43,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
             result.exceptions.setdefault(entry.table, []).append(entry.row)
     for counter, value in final.counters.items():
         result.counters[counter] += value
-    result.undecided += final.undecided
+    result.undecided += [*final.undecided, *decisions_not_told(final)]
     cluster.outcomes += [_outcome(each, final) for each in final.decided]
     cluster.store.commit()
     cluster.applied(apply, source)
@@ -77,25 +77,15 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
         yield LoggedChange(event, final.apply.group, -1, cluster.server_id)
         if row is not None:
-            cluster.store.put(key, attrs.evolve(row, local=True, epoch=final.apply.epoch))
+            refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
+            cluster.store.put(key, refreshed)
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
-
-
-def _effects(final: EpochPass) -> dict[RowKey, Effect]:
-    """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
-    store, effects = final.cluster.store, {}
-    for key, changed in final.changed.items():
-        if store.get(key) is not None:
-            effects[key] = Effect.CHANGED
-        elif changed.before is not None:
-            effects[key] = Effect.DELETED
-    for key in final.refreshes:
-        effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
-    return effects
 
 
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
+    if len(final.open.get(id(entry), ())) > 1 and decision.cause is not Cause.TRANS_IN_CONFLICT:
+        decision = Decision(Verdict.CANNOT_TELL)
     return Outcome(
         applier=final.cluster.name,
         source=final.source.name,

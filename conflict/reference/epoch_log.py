@@ -9,6 +9,8 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
 from conflict.history.model import NO_FLAGS, RowChange
@@ -100,7 +102,13 @@ def merged_change(
         _image(layout, after, columns.after),
         FROM_AN_APPLIER,
         flags,
+        unknown=_unknown(after, columns.after or ()),
     )
+
+
+def _unknown(row: Row | None, columns: Iterable[int]) -> frozenset[int]:
+    """Return the columns that an event carries, but of which the values are not known."""
+    return frozenset(columns) - row.payloads.keys() if row is not None and row.partial else frozenset()
 
 
 def _image(layout: RowLayout, row: Row | None, columns: tuple[int, ...] | None) -> RowImage | None:
@@ -125,7 +133,9 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
         operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
     else:
         operation, before, after = Operation.WRITE_ROW, None, _image(layout, row, tuple(sorted(row.payloads)))
-    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, ConflictFlag.REFRESH)
+    unknown = _unknown(row, range(len(setup.table.columns)))
+    flags = ConflictFlag.REFRESH
+    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, flags, unknown=unknown)
 
 
 def _key_image(setup: TableSetup, change: RowChange) -> RowImage:

@@ -8,10 +8,11 @@ left them. The caller commits the pass or rolls it back (see `conflict.reference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
+from conflict.history.effects import Effect
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
@@ -95,6 +96,7 @@ class EpochPass:
         exceptions: Rows for exceptions tables.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
+        open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
 
     cluster: ReplayedCluster
@@ -108,6 +110,7 @@ class EpochPass:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+    open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -138,7 +141,7 @@ class EpochPass:
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
-        function = self._active_function(setup, change)
+        function = self.active_function(setup, change)
         self.tracker.touch(entry.row, entry.group)
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
@@ -152,7 +155,19 @@ class EpochPass:
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
-    def _active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
+    def effects(self) -> dict[RowKey, Effect]:
+        """Return what the pass did to each row: nothing if it came and went; a refresh replaces the rest."""
+        store, effects = self.cluster.store, dict[RowKey, Effect]()
+        for key, changed in self.changed.items():
+            if store.get(key) is not None:
+                effects[key] = Effect.CHANGED
+            elif changed.before is not None:
+                effects[key] = Effect.DELETED
+        for key in self.refreshes:
+            effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
+        return effects
+
+    def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""
         function, cluster = setup.function, self.cluster
         if function is not None and function.spec.uses_role:

@@ -13,7 +13,7 @@ from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["ClusterResult", "Outcome", "Resolution", "Stop", "Undecided"]
+__all__ = ["ClusterResult", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
 
 
 @attrs.frozen
@@ -83,7 +83,9 @@ class Outcome:
 @attrs.frozen
 class Undecided:
     """
-    A decision that the binlogs leave open, on an operation of a transaction that was rejected in any case.
+    A decision that the binlogs leave open.
+
+    The operation belongs to a transaction that was rejected in any case, or its row is older than the log.
 
     Attributes:
         applier: Cluster that made it.
@@ -107,6 +109,22 @@ class Undecided:
 
 
 @attrs.define
+class NotKnown:
+    """
+    What was never known of the rows of a table, because they are older than the log.
+
+    Attributes:
+        rows: Rows of which it is not known whether they exist.
+        rows_in_part: Rows that exist, of which not all columns are known.
+        columns: How many columns of these are not known.
+    """
+
+    rows: int = 0
+    rows_in_part: int = 0
+    columns: int = 0
+
+
+@attrs.define
 class ClusterResult:
     """
     The result on one cluster.
@@ -123,6 +141,7 @@ class ClusterResult:
         applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
+        not_known: Per table, what was never known of its rows; tables of which all is known are left out.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -135,6 +154,11 @@ class ClusterResult:
     applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
+    not_known: dict[str, NotKnown] = attrs.field(factory=dict)
+
+    def unknown_of(self, table: str) -> NotKnown:
+        """Return what was never known of the rows of a table, to be added to."""
+        return self.not_known.setdefault(table, NotKnown())
 
 
 @attrs.define
