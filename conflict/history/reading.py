@@ -17,7 +17,15 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "ClusterReading", "cut_readings", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = [
+    "ClusterHints",
+    "ClusterReading",
+    "cut_readings",
+    "history_of",
+    "read_cluster",
+    "schedule_of",
+    "usable_epochs",
+]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -81,9 +89,7 @@ def history_of(
     return History(tuple(clusters), layouts, assumed)
 
 
-def cut_readings(
-    configuration: Configuration, readings: Mapping[str, ClusterReading]
-) -> dict[str, ClusterReading]:
+def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
     """Leave out the epochs that a run is not to read; see `bounds_of`."""
     bounds = bounds_of(configuration, usable_epochs(configuration, readings))
     return {

@@ -55,7 +55,7 @@ class Applier:
         except ApplierStopped as stopped:
             self.cluster.result.stop = stopped.stop
         self.cluster.store.roll_back()
-        self._settled.forget(self.cluster)
+        self._settled.forget(self.cluster, apply)
 
     def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
@@ -73,11 +73,11 @@ class Applier:
             self._check_unique_keys(final)
         except ApplierStopped as stopped:
             self.cluster.store.roll_back()
-            self._settled.forget(self.cluster)
+            self._settled.forget(self.cluster, apply)
             self.cluster.result.stop = stopped.stop
             return
         commit_pass(final, source)
-        self._settled.forget(self.cluster, (*final.changed, *final.refreshes))
+        self._settled.forget(self.cluster, apply, (*final.changed, *final.refreshes))
         take_untold(self.cluster, source, apply)
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:

@@ -11,9 +11,9 @@ import attrs
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
-from conflict.reference.open_decisions import decisions_not_told
+from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.results.model import Outcome
-from conflict.rules.decision import Cause, Decision, Verdict
+from conflict.rules.decision import Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 
 __all__ = ["commit_pass"]
@@ -84,7 +84,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
 
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
-    if len(final.open.get(id(entry), ())) > 1 and decision.cause is not Cause.TRANS_IN_CONFLICT:
+    if is_open(final, decided):
         decision = Decision(Verdict.CANNOT_TELL)
     return Outcome(
         applier=final.cluster.name,

@@ -11,7 +11,7 @@ from the applier's binlog.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import attrs
 
@@ -20,8 +20,10 @@ from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import compared_value
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.results.undecided import moved_counters
+from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
 from conflict.rules.decision import Decision, stored_precision
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role
@@ -35,11 +37,12 @@ REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 
 @attrs.frozen
 class _Tried:
-    """A state that a row may have, the decisions on its operations that follow, and their effect on it."""
+    """A state that a row may have, the decisions on its operations, their effect on it, and whether it exists then."""
 
     state: Row | None
-    decisions: list[Decision]
+    decisions: tuple[Decision, ...]
     effect: Effect | None
+    state_after: bool
 
 
 @attrs.define
@@ -48,24 +51,40 @@ class Settled:
     The rows of an epoch apply that are not known, each in the first of its possible states.
 
     Attributes:
-        rows: By row, what was known of it, and the states that remain possible.
-        open: By the identity of an entry, the decisions that follow from these states.
+        rows: By row, what was known of it, and the trials that remain possible.
+        open: By the identity of an entry, the decisions that follow from these.
+        doubtful: Rows that a transaction touched of which it is not known whether it was rejected.
     """
 
-    rows: dict[RowKey, tuple[Row | None, list[Row | None]]] = attrs.field(factory=dict)
+    rows: dict[RowKey, tuple[Row | None, Sequence[_Tried]]] = attrs.field(factory=dict)
     open: dict[int, frozenset[Decision]] = attrs.field(factory=dict)
+    doubtful: set[RowKey] = attrs.field(factory=set)
 
-    def forget(self, cluster: ReplayedCluster, written: Iterable[RowKey] = ()) -> None:
-        """Put what is known in place of the states that were assumed, except in rows that were written since."""
-        for key in self.rows.keys() - set(written):
-            before, states = self.rows[key]
-            there = {state is not None for state in states}
-            if there == {False}:
+    def forget(self, cluster: ReplayedCluster, apply: EpochApply, written: Container[RowKey] = ()) -> None:
+        """Put what is known in place of the states that were assumed, and of what follows from these alone."""
+        for key, (before, tried) in self.rows.items():
+            if key in written:
+                if len({each.effect for each in tried}) > 1:
+                    self._put_unknown(cluster, apply, key, {each.state_after for each in tried})
+            elif all(each.state is None for each in tried):
                 cluster.store.put(key, None)
+            elif before is NOT_KNOWN and all(each.state is not None for each in tried):
+                cluster.store.put(key, attrs.evolve(NOT_KNOWN))
             else:
-                older = Row({}, local=False, epoch=0, partial=True, dated=False)
-                cluster.store.put(key, older if before is NOT_KNOWN and there == {True} else before)
+                cluster.store.put(key, before)
+        for key in self.doubtful:
+            row = cluster.store.get(key)
+            if row is not None and row is not NOT_KNOWN:
+                cluster.store.put(key, attrs.evolve(row, payloads={}, partial=True))
+            cluster.untold.setdefault(apply.epoch, set()).add(key)
         cluster.store.commit()
+
+    @staticmethod
+    def _put_unknown(cluster: ReplayedCluster, apply: EpochApply, key: RowKey, exists: set[bool]) -> None:
+        """Put a row of which it is not known what the epoch did to it; it may exist after that, or not."""
+        cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
+        cluster.untold.setdefault(apply.epoch, set()).add(key)
+        _replace_effect(cluster, apply, key)
 
 
 def is_before_start(apply: EpochApply, source: ReplayedCluster) -> bool:
@@ -79,38 +98,105 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     if cluster.cluster.start is None:
         return settled
     untold = source.untold.get(apply.foreign_epoch, set())
-    entries: dict[RowKey, list[LoggedChange]] = {}
-    for entry in cluster.arriving(source, apply.foreign_epoch):
-        after = entry.change.after
-        if entry.change.operation is not Operation.UPDATE_ROW or (after and after.present):
-            entries.setdefault(entry.row, []).append(entry)
+    entries = _entries_by_row(cluster, source, apply)
+    passed = _passed_groups(cluster, apply, entries)
+    doubtful = _doubtful_groups(cluster, entries, passed)
     for key, mine in entries.items():
+        in_doubt = any(entry.group in doubtful for entry in mine)
         before = NOT_KNOWN if key in untold else cluster.store.get(key)
         states = _possible_states(cluster, before, mine)
-        if len(states) < 2:
+        if len(states) < 2 and not in_doubt:
             continue
         if before is NOT_KNOWN:
             cluster.met.add(key)
-        tried = [_try(cluster, source, apply, mine, state) for state in states]
-        kept = tried if key in untold else _agreeing(cluster, apply, key, tried)
-        settled.rows[key] = before, [each.state for each in kept]
+        tried: Sequence[_Tried] = [_try(cluster, source, apply, mine, state) for state in states]
+        kept = tried if key in untold else _agreeing(cluster, apply, mine, tried, passed or frozenset())
+        settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
+            if entry.group in doubtful:
+                found.add(REJECTED_WITH_TRANSACTION)
             settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)
-    for key, (_, states) in settled.rows.items():
-        cluster.store.put(key, states[0])
+        if in_doubt:
+            settled.doubtful.add(key)
+    for key, (_, tried) in settled.rows.items():
+        cluster.store.put(key, tried[0].state)
     cluster.store.commit()
     return settled
 
 
-def _possible_states(
-    cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange]
-) -> list[Row | None]:
+def _entries_by_row(
+    cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply
+) -> dict[RowKey, list[LoggedChange]]:
+    """Return the operations of an epoch that have an effect, by row."""
+    found: dict[RowKey, list[LoggedChange]] = {}
+    for entry in cluster.arriving(source, apply.foreign_epoch):
+        after = entry.change.after
+        if entry.change.operation is not Operation.UPDATE_ROW or (after and after.present):
+            found.setdefault(entry.row, []).append(entry)
+    return found
+
+
+def _passed_groups(
+    cluster: ReplayedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
+) -> frozenset[int] | None:
+    """
+    Return the transactions that were not rejected; None if no transaction can be, or the binlog does not tell.
+
+    Every row of a rejected transaction is refreshed.
+    """
+    if not _judges_transactions(cluster) or not cluster.shown or not apply.traced:
+        return None
+    shown = cluster.shown.get((apply.epoch, apply.group), {})
+    return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
+
+
+def _judges_transactions(cluster: ReplayedCluster) -> bool:
+    """Whether a table has a function that rejects whole transactions."""
+    return any(setup.function and setup.function.spec.transactional for setup in cluster.setups.values())
+
+
+def _doubtful_groups(
+    cluster: ReplayedCluster, entries: Mapping[RowKey, Sequence[LoggedChange]], passed: frozenset[int] | None
+) -> set[int]:
+    """
+    Return the transactions of which the binlog does not tell whether they were rejected.
+
+    The last transaction that touched a refreshed row was rejected. One before it was or was not, if it is not known
+    what the row was.
+    """
+    if passed is None:
+        return set()
+    refreshed = {
+        key: groups
+        for key, mine in entries.items()
+        if (groups := [group for group in dict.fromkeys(entry.group for entry in mine) if group not in passed])
+    }
+    rejected = {groups[-1] for groups in refreshed.values()}
+    doubtful: set[int] = set()
+    for key, groups in refreshed.items():
+        if len(_possible_states(cluster, cluster.store.get(key), entries[key])) > 1:
+            doubtful.update(group for group in groups if group not in rejected)
+    while True:
+        after = {
+            group
+            for groups in refreshed.values()
+            for place, group in enumerate(groups)
+            if group not in rejected and doubtful.intersection(groups[:place])
+        }
+        if after <= doubtful:
+            return doubtful
+        doubtful |= after
+
+
+def _possible_states(cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange]) -> list[Row | None]:
     """Return the states that a row may have and that decisions can depend on; those in which it exists come first."""
     setup, start = cluster.setups.get(entries[0].change.table), cluster.cluster.start
     if row is None or setup is None or setup.refusal is not None or start is None:
         return [row]
-    function = None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
+    function = (
+        None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
+    )
     states: list[Row | None] = []
     if not row.dated and function is not None and _epoch_matters(cluster, function, start.epoch - 1):
         states.append(attrs.evolve(row, local=True, epoch=start.epoch - 1))
@@ -155,27 +241,56 @@ def _try(
             trial.handle(entry)
     except ApplierStopped:
         pass  # the pass stops there too
-    effect = trial.effects().get(key)
+    effect, exists = trial.effects().get(key), cluster.store.get(key) is not None
     cluster.store.roll_back()
-    return _Tried(state, [each.decision for each in trial.decided], effect)
+    return _Tried(state, tuple(each.decision for each in trial.decided), effect, exists)
 
 
 def _agreeing(
-    cluster: ReplayedCluster, apply: EpochApply, key: RowKey, tried: Sequence[_Tried]
+    cluster: ReplayedCluster,
+    apply: EpochApply,
+    entries: Sequence[LoggedChange],
+    tried: Sequence[_Tried],
+    passed: frozenset[int],
 ) -> Sequence[_Tried]:
-    """Return the trials whose effect on the row the binlog shows; all, if it shows no effects or none agrees."""
-    if not cluster.shown:
+    """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
+    table, key = entries[0].row
+    setup = cluster.setups[table]
+    # An epoch without a trace may have stopped the applier, where it is not known which rows have which unique value.
+    if not cluster.shown or (not apply.traced and setup.table.unique_keys):
         return tried
-    shown = cluster.shown.get((apply.epoch, apply.group), {}).get(key) if apply.traced else None
-    transactions = any(setup.function and setup.function.spec.transactional for setup in cluster.setups.values())
-    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
-    kept = [
-        each
-        for each in tried
-        if each.effect == shown
-        or (transactions and shown in REFRESHES and (each.state is None) == (shown is Effect.REFRESHED_ABSENT))
-    ]
+    shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
+    kept = [each for each in tried if _agrees(cluster, each, shown)]
+    if setup.function is not None and passed:
+        spec = setup.function.spec
+        kept = [
+            each
+            for each in kept
+            if not any(
+                entry.group in passed
+                and moved_counters(spec, entry.change.operation, decision)[TRANSACTION_ROW_CONFLICTS]
+                for entry, decision in zip(entries, each.decisions, strict=False)
+            )
+        ]
     return kept or tried
+
+
+def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bool:
+    """Whether a trial has the effect that the binlog shows."""
+    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
+    if shown in REFRESHES and _judges_transactions(cluster):
+        return (tried.state is None) == (shown is Effect.REFRESHED_ABSENT)
+    return tried.effect == shown
+
+
+def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
+    place = apply.epoch, apply.group
+    effects = cluster.result.effects.setdefault(place, {})
+    effects.pop(key, None)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if shown is not None:
+        effects[key] = shown
 
 
 def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
@@ -190,8 +305,10 @@ def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochA
         return
     shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
     arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
-    for key in untold & arrived - shown.keys():
-        cluster.store.put(key, NOT_KNOWN)
+    for key in untold & arrived:
+        _replace_effect(cluster, apply, key)
+        if key not in shown:
+            cluster.store.put(key, NOT_KNOWN)
     _take(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
 
 

@@ -1,6 +1,8 @@
 """
-Decisions that no binlog shows: on rows that the applying cluster changed while its applier worked on an epoch, and on
-rows that are older than the log (see `conflict.reference.not_known`).
+Decisions that no binlog shows.
+
+They are decisions on rows that the applying cluster changed while its applier worked on an epoch, and on rows that are
+older than the log (see `conflict.reference.not_known`).
 
 Pass TRACK can have run at any time between the applier's last commit and this one. The binlog shows which transactions
 the applier rejected. It does not show which of their operations were in conflict themselves, and counted, where the
@@ -12,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, DecidedOperation, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.model import Undecided
 from conflict.results.undecided import counts_differ
 from conflict.rules.decision import Cause, Decision
 
-__all__ = ["decisions_not_told", "open_decisions"]
+__all__ = ["decisions_not_told", "is_open", "open_decisions"]
 
 
 def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]) -> list[Undecided]:
@@ -47,6 +49,8 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
             now = decided.get(id(entry))
             candidates = {each[number] for each in tried if number < len(each)} | ({now} if now else set())
             candidates |= tracked.open.get(id(entry), frozenset())
+            if REJECTED_WITH_TRANSACTION in candidates:
+                continue  # see `decisions_not_told`
             function = tracked.cluster.setups[entry.change.table].function
             if function is None or entry.group not in rejected:
                 continue
@@ -56,12 +60,19 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
 
 
 def decisions_not_told(final: EpochPass) -> list[Undecided]:
-    """Return the operations that were not rejected with their transaction and that depend on what is not known."""
+    """Return the operations whose outcome depends on what is not known."""
     return [
         _undecided(final, each.entry, each.decision, set(final.open[id(each.entry)]))
         for each in final.decided
-        if len(final.open.get(id(each.entry), ())) > 1 and each.decision.cause is not Cause.TRANS_IN_CONFLICT
+        if is_open(final, each)
     ]
+
+
+def is_open(final: EpochPass, decided: DecidedOperation) -> bool:
+    """Whether the decision on an operation depends on what is not known; not if its transaction was rejected anyway."""
+    candidates = final.open.get(id(decided.entry), frozenset())
+    rejected = decided.decision.cause is Cause.TRANS_IN_CONFLICT
+    return len(candidates) > 1 and (not rejected or REJECTED_WITH_TRANSACTION in candidates)
 
 
 def _earlier_states(tracked: EpochPass, changes: Sequence[LoggedChange]) -> dict[RowKey, list[Row | None]]:
