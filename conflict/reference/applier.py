@@ -21,7 +21,15 @@ from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
-from conflict.reference.not_known import Settled, is_before_start, settle, take_shown, take_untold
+from conflict.reference.not_known import (
+    Settled,
+    doubt_contradicted,
+    is_before_start,
+    settle,
+    take_contradicted,
+    take_shown,
+    take_untold,
+)
 from conflict.reference.open_decisions import open_decisions
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.stop_messages import StopError, duplicate_value
@@ -76,9 +84,11 @@ class Applier:
             self._settled.forget(self.cluster, apply)
             self.cluster.result.stop = stopped.stop
             return
+        wrong = doubt_contradicted(final, self._settled, source)
         commit_pass(final, source)
         self._settled.forget(self.cluster, apply, (*final.changed, *final.refreshes))
         take_untold(self.cluster, source, apply)
+        take_contradicted(self.cluster, apply, wrong)
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""

@@ -24,14 +24,23 @@ from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStop
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
-from conflict.rules.decision import Decision, stored_precision
+from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Settled", "is_before_start", "settle", "take_shown", "take_untold"]
+__all__ = [
+    "Settled",
+    "doubt_contradicted",
+    "is_before_start",
+    "settle",
+    "take_contradicted",
+    "take_shown",
+    "take_untold",
+]
 
 HIGHEST = 2**64 - 1
+IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
 REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 
 
@@ -110,6 +119,9 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         if before is NOT_KNOWN:
             cluster.met.add(key)
         tried: Sequence[_Tried] = [_try(cluster, source, apply, mine, state) for state in states]
+        if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
+            # A write of which not all columns are known may lack one that a new row must be given.
+            tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, False)]
         kept = tried if key in untold else _agreeing(cluster, apply, mine, tried, passed or frozenset())
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
@@ -123,6 +135,12 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         cluster.store.put(key, tried[0].state)
     cluster.store.commit()
     return settled
+
+
+def _may_lack_columns(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+    """Whether an operation may lack a column that a new row must be given, because not all it writes is known."""
+    columns = cluster.setups[entry.change.table].table.columns
+    return any(columns[ordinal].must_be_given for ordinal in entry.change.unknown)
 
 
 def _entries_by_row(
@@ -291,6 +309,44 @@ def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) ->
     shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
     if shown is not None:
         effects[key] = shown
+
+
+def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedCluster) -> dict[RowKey, Effect | None]:
+    """
+    Leave decisions open that the binlog contradicts, where the log starts in the middle.
+
+    Args:
+        final: The pass to commit.
+        settled: Its rows that are not known; what its operations may be decided as is added.
+        source: The cluster whose epoch it is.
+
+    Returns:
+        The rows with another effect in the binlog, and that effect.
+    """
+    cluster, apply = final.cluster, final.apply
+    if cluster.cluster.start is None or not cluster.shown or not apply.traced:
+        return {}
+    derived, shown = final.effects(), cluster.shown.get((apply.epoch, apply.group), {})
+    arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
+    wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
+    groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
+    for each in final.decided:
+        if each.entry.row in wrong or (_judges_transactions(cluster) and each.entry.group in groups):
+            decision = attrs.evolve(each.decision, incoming=None, stored=None)
+            others = {APPLIED, REJECTED_WITH_TRANSACTION if _judges_transactions(cluster) else IN_CONFLICT}
+            settled.open[id(each.entry)] = frozenset({decision} | others)
+    return wrong
+
+
+def take_contradicted(cluster: ReplayedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None]) -> None:
+    """Go on with what the binlog shows of rows on which the decisions contradict it."""
+    derived = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
+    for key in wrong:
+        cluster.store.put(key, NOT_KNOWN)
+        cluster.untold.setdefault(apply.epoch, set()).add(key)
+    _take(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
+    if wrong:
+        cluster.result.effects[apply.epoch, apply.group] = derived
 
 
 def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
