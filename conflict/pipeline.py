@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+from conflict.columnar.older_rows import applies_older_epochs
+from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -24,6 +26,7 @@ from conflict.history.model import Cluster, History
 from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
+from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
@@ -31,6 +34,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.replay import resolve as replay
 from conflict.results.files import Recorded, summarize_resolution, write_resolution
+from conflict.results.layout import BUCKET_PARTS
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
@@ -120,18 +124,26 @@ def run_reference(
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
     summaries = usable_epochs(configuration, readings)
-    history = history_of(configuration, readings, hints)
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
-    items = sum(len(cluster.timeline) for cluster in history.clusters)
-    history, resolution, settled = resolve_settled(
-        history,
-        setups,
-        recorded,
-        lambda done: progress("resolving", done, items),
-        skip_missing=configuration.skip_missing,
-    )
+
+    def run() -> tuple[History, Resolution, list[Inference]]:
+        history = history_of(configuration, readings, hints)
+        items = sum(len(cluster.timeline) for cluster in history.clusters)
+        return resolve_settled(
+            history,
+            setups,
+            recorded,
+            lambda done: progress("resolving", done, items),
+            skip_missing=configuration.skip_missing,
+        )
+
+    history, resolution, settled = run()
+    unexplained = any(result.unexplained for result in resolution.clusters.values())
+    if configuration.span.empty is None and unexplained and any(map(changes_older_rows, epochs.values())):
+        configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        history, resolution, settled = run()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     return Run(
         summary=summarize_resolution(resolution, setups, recorded),
@@ -141,6 +153,8 @@ def run_reference(
         assumed=history.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
+        starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
+        engine="reference",
     )
 
 
@@ -261,7 +275,11 @@ def run_spark(
     progress: StageProgress = no_progress,
     options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the columnar engine on Spark, and write the result."""
+    """
+    Resolve with the columnar engine on Spark, and write the result.
+
+    A log that starts in the middle is resolved by the reference engine.
+    """
     refuse_python_rules(configuration)
     return _run_columnar(_spark(out, progress), configuration, out, hints_of, progress, options)
 
@@ -273,7 +291,11 @@ def run_local(
     progress: StageProgress = no_progress,
     options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the columnar engine in this process, without Spark or Java, and write the result."""
+    """
+    Resolve with the columnar engine in this process, without Spark or Java, and write the result.
+
+    A log that starts in the middle is resolved by the reference engine.
+    """
     refuse_python_rules(configuration)
     return _run_columnar(in_threads, configuration, out, hints_of, progress, options)
 
@@ -287,6 +309,9 @@ def _run_columnar(
     options: ResolveOptions,
 ) -> Run:
     check_built(configuration)
+    span, by_reference = configuration.span, attrs.evolve(options, history=None)
+    if span.cuts or span.empty is False:
+        return run_reference(configuration, out, hints_of, progress, by_reference)
     history = options.history
     if history is None:
         history = out.below("history")
@@ -294,7 +319,13 @@ def _run_columnar(
     else:
         manifest = finished_history(history, configuration)
     kept = ResultOptions(options.final_rows, options.all_outcomes)
+    if span.empty is None and applies_older_epochs(history, manifest):
+        return run_reference(configuration, out, hints_of, progress, by_reference)
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    if span.empty is None and any(summary.unexplained.values()) and columnar_changes_older_rows(history, manifest):
+        for part in (*BUCKET_PARTS, "applied_epochs"):
+            out.delete(part)
+        return run_reference(configuration, out, hints_of, progress, by_reference)
     return Run(
         summary,
         manifest.changes,

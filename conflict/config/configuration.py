@@ -31,6 +31,8 @@ class ClusterConfiguration:
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
+        rows: Files with the rows that its tables held when its log starts.
+        rows_of: The other cluster, if its rows stand for this one's as well.
     """
 
     name: str
@@ -39,6 +41,8 @@ class ClusterConfiguration:
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
     transaction_ids: bool | None = None
+    rows: tuple[Path, ...] = ()
+    rows_of: str | None = None
 
 
 @attrs.frozen
@@ -50,11 +54,20 @@ class Span:
         empty: Whether all tables were empty before the logs; None if the logs have to show it.
         first: By cluster, the first own epoch to read. Tables were not empty before it.
         last: By cluster, the last own epoch to read.
+        first_time: The first cluster is read from its first epoch of this second since 1970 on.
+        stop_time: Both clusters are read up to the last epoch before this second since 1970.
     """
 
     empty: bool | None = True
     first: Mapping[str, int] = attrs.field(factory=dict)
     last: Mapping[str, int] = attrs.field(factory=dict)
+    first_time: int | None = None
+    stop_time: int | None = None
+
+    @property
+    def cuts(self) -> bool:
+        """Whether epochs that the logs hold are not to be read."""
+        return bool(self.first or self.last) or self.first_time is not None or self.stop_time is not None
 
 
 @attrs.frozen

@@ -114,12 +114,13 @@ class Start:
 
     Attributes:
         epoch: First own epoch of the log. Rows that are older were last changed before it.
-        rows: Rows as they were then, by table and key, as bytes per column position; None is NULL. What other rows were
-            is not known.
+        rows: Rows as they were then, by table and key, as bytes per column position; None is NULL.
+        tables: Tables of which these are all rows. What other rows of other tables were is not known.
     """
 
     epoch: int
     rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
+    tables: frozenset[str] = frozenset()
 
 
 @attrs.frozen

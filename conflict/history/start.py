@@ -14,10 +14,12 @@ import attrs
 
 from conflict.config.configuration import Configuration, Span
 from conflict.errors import ConfigurationError
+from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply
 from conflict.history.schedule import Summary
+from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Bounds", "bounds_of", "certain_applies", "starts_in_the_middle"]
+__all__ = ["Bounds", "bounds_of", "certain_applies", "changes_older_rows", "span_of_times", "starts_in_the_middle"]
 
 LAST = 2**64 - 1
 
@@ -61,11 +63,30 @@ def bounds_of(configuration: Configuration, summaries: Mapping[str, Sequence[Sum
         if name in {*span.first, *span.last} and not any(each.number in bounds[name] for each in own):
             held = f"{own[0].number} to {own[-1].number}" if own else "none"
             message = (
-                f"cluster {name} has no epoch from {first} to {bounds[name].last}; its binlogs hold epochs {held}. "
-                "Give a start and a stop between these"
+                f"cluster {name} has no epoch between the start and the stop that are asked for; its binlogs hold "
+                f"epochs {held}"
             )
             raise ConfigurationError(message)
     return bounds
+
+
+def span_of_times(span: Span, times: Mapping[str, Sequence[tuple[int, int]]]) -> Span:
+    """
+    Return a span with epochs in place of its moments; an epoch that is given as well counts instead of a moment.
+
+    Args:
+        span: The span.
+        times: Per cluster, second since 1970 and number of each own epoch, in order.
+    """
+    first, last = dict(span.first), dict(span.last)
+    for place, (name, epochs) in enumerate(times.items()):
+        if place == 0 and span.first_time is not None:
+            later = (number for time, number in epochs if time >= (span.first_time or 0))
+            first.setdefault(name, next(later, LAST))
+        if span.stop_time is not None:
+            before = [number for time, number in epochs if time < span.stop_time]
+            last.setdefault(name, before[-1] if before else 0)
+    return attrs.evolve(span, first=first, last=last)
 
 
 def _last_applied(own: Sequence[Summary], server_id: int) -> int:
@@ -86,9 +107,10 @@ def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, S
         summaries: Per cluster, the own epochs that the run reads.
     """
     span: Span = configuration.span
-    if span.empty is not None and not span.first:
+    cut = bool(span.first) or span.first_time is not None
+    if span.empty is not None and not cut:
         return not span.empty
-    return bool(span.first) or any(
+    return cut or any(
         item.server_id == configuration.server_ids[peer] and item.epoch < summaries[peer][0].number
         for name, own in summaries.items()
         for peer in [configuration.peer(name).name]
@@ -96,6 +118,20 @@ def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, S
         for item in summary.applied
         if summaries[peer]
     )
+
+
+def changes_older_rows(epochs: Sequence[BinlogEpoch]) -> bool:
+    """Whether a cluster's first change of a row in its log is an update or a delete: the row was there before."""
+    seen: set[tuple[str, bytes]] = set()
+    for epoch in epochs:
+        groups = [(each.group, True, change) for each in epoch.transactions for change in each.changes]
+        groups += [(group, False, change) for group, change in epoch.consequences]
+        for _, own, change in sorted(groups, key=lambda each: each[0]):
+            key = change.table, change.key
+            if own and change.operation is not Operation.WRITE_ROW and key not in seen:
+                return True
+            seen.add(key)
+    return False
 
 
 def certain_applies(applies: Sequence[EpochApply], start: int) -> list[EpochApply]:

@@ -77,8 +77,10 @@ class ReplayedCluster:
     def __attrs_post_init__(self) -> None:
         start = self.cluster.start
         rows = {} if start is None else start.rows
-        given = {key: Row(dict(payloads), local=False, epoch=0, dated=False) for key, payloads in rows.items()}
-        self.store = RowStore(given, older=start is not None)
+        given = {
+            key: Row(dict(payloads), local=False, epoch=0, partial=True, dated=False) for key, payloads in rows.items()
+        }
+        self.store = RowStore(given, older=start is not None, given=frozenset() if start is None else start.tables)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
     @property

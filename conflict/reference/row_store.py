@@ -63,17 +63,23 @@ class RowStore:
     Attributes:
         rows: The rows that exist.
         older: Whether there may be rows that are older than the log: a row is `NOT_KNOWN` until something tells.
+        given: Tables of which all older rows are there from the start.
     """
 
     rows: dict[RowKey, Row] = attrs.field(factory=dict)
     older: bool = False
+    given: frozenset[str] = frozenset()
     _gone: set[RowKey] = attrs.field(factory=set)
+    _lost: set[RowKey] = attrs.field(factory=set)
     _undo: dict[RowKey, Row | None] = attrs.field(factory=dict)
 
     def get(self, key: RowKey) -> Row | None:
         """Return a row, None if it does not exist, or `NOT_KNOWN`."""
         row = self.rows.get(key)
-        return NOT_KNOWN if row is None and self.older and key not in self._gone else row
+        if row is not None or not self.older:
+            return row
+        known = key in self._gone or (key[0] in self.given and key not in self._lost)
+        return None if known else NOT_KNOWN
 
     def put(self, key: RowKey, row: Row | None) -> None:
         """Set a row, or remove it."""
@@ -87,6 +93,7 @@ class RowStore:
             self.rows[key] = row
         if self.older:
             (self._gone.add if row is None else self._gone.discard)(key)
+            (self._lost.add if row is NOT_KNOWN else self._lost.discard)(key)
 
     def write(self, change: RowChange, *, local: bool, epoch: int) -> None:
         """

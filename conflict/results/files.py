@@ -8,6 +8,7 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
@@ -168,6 +169,11 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
         undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
+        not_known={
+            name: {table: attrs.asdict(each) for table, each in sorted(result.not_known.items())}
+            for name, result in resolution.clusters.items()
+            if result.not_known
+        },
         counter_ranges={
             name: counter_ranges(result.undecided, result.counters, setups[name])
             for name, result in resolution.clusters.items()

@@ -32,6 +32,8 @@ class Run:
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+        starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
+        engine: The engine that resolved the run, if another one than was asked for.
     """
 
     summary: RunSummary
@@ -41,12 +43,14 @@ class Run:
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
+    starts: dict[str, int] = attrs.field(factory=dict)
+    engine: str = ""
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
         return {
             "readme": outcomes_note(all_outcomes=all_outcomes),
-            "engine": engine,
+            "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
             "versions": {
                 "python": platform.python_version(),
@@ -57,6 +61,7 @@ class Run:
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
+            "starts_in_the_middle": self.starts,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.to_json(),

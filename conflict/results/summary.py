@@ -83,6 +83,7 @@ class RunSummary:
         unexplained: Per cluster, updates and deletes of its own that found no row.
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
+        not_known: Per cluster and table, what was never known of its rows (see `conflict.results.model.NotKnown`).
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
@@ -98,6 +99,7 @@ class RunSummary:
     unexplained: dict[str, int]
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
+    not_known: Counts = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
@@ -106,7 +108,8 @@ class RunSummary:
     def converged(self) -> bool | None:
         """Whether both clusters end with the same rows; None if this is not known."""
         differing = self.differing_rows.values()
-        return False if any(differing) else None if None in differing else True
+        not_known = None in differing or any(self.not_known.values())
+        return False if any(differing) else None if not_known else True
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a document."""
@@ -119,6 +122,7 @@ class RunSummary:
             "contradicted_by_binlogs": self.contradicted,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
+            "not_known": self.not_known,
             "counter_ranges": self.counter_ranges,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
         }

@@ -149,10 +149,10 @@ def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False)
     if decision.cause is not Cause.ROW_IN_CONFLICT:
         return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
     if by_epoch:
+        changed = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
         return (
-            f"the {what} was rejected: the row was changed here in epoch {decision.stored}, and only epochs "
-            f"up to {decision.incoming} had come back"
+            f"the {what} was rejected: the row was changed here {changed}, and only epochs up to {decision.incoming} "
+            "had come back"
         )
-    return (
-        f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {decision.stored}"
-    )
+    stored = "value, which is older than the log" if decision.stored is None else decision.stored
+    return f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {stored}"

@@ -55,6 +55,7 @@ def print_run(
     console.print(_final_rows(configuration, run.summary))
     _print_convergence(console, configuration, run)
     _print_appliers(console, run)
+    _print_start(console, run)
     _print_open_questions(console, run)
     _print_agreement(console, run)
     console.print(f"Results are in [bold]{escape(where)}[/bold].")
@@ -90,9 +91,13 @@ def _operations(tally: Mapping[str, int]) -> int:
 
 def _outcomes(tallies: Tallies) -> Table:
     """One row per applier and table that had operations; rare verdicts have a column only where they occur."""
-    rare = [name for name in ("discarded", "skipped") if any(tally.get(name) for _, _, tally in tallies)]
+    rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
     verdicts = ["applied", "ignored", *rare]
-    table = _table("What the appliers did", ["applier", "table"], ["changes", *verdicts, "conflicts", "refreshed"])
+    table = _table(
+        "What the appliers did",
+        ["applier", "table"],
+        ["changes", *(name.replace("_", " ") for name in verdicts), "conflicts", "refreshed"],
+    )
     for cluster, name, tally in tallies:
         figures = [_operations(tally), *(tally.get(each, 0) for each in (*verdicts, "rejected", "refreshes"))]
         table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
@@ -183,14 +188,38 @@ def _stop_text(stop: Stop) -> str:
     return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
 
 
+def _print_start(console: Console, run: Run) -> None:
+    """Print what is not known, because rows are older than the log."""
+    if not run.starts:
+        return
+    places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run.starts.items())
+    console.print(f"The logs start in the middle, {places}. What older rows were is known once something tells.")
+    for name, tables in run.summary.not_known.items():
+        rows, part, columns = (
+            sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
+        )
+        console.print(
+            f"[yellow]Not known on {name}:[/yellow] whether {rows:,} rows exist; {columns:,} columns of {part:,} more "
+            "rows, which are not among the final rows."
+        )
+
+
 def _print_open_questions(console: Console, run: Run) -> None:
     """Print the questions that the binlogs leave open."""
     for each in run.settled:
         console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
     for name, undecided in run.summary.undecided.items():
-        if undecided:
+        tallies = run.summary.tables[name].values()
+        open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
+        if open_outcomes:
             console.print(
-                f"[yellow]The binlogs leave open[/yellow] whether {undecided:,} operations that {name} rejected with "
+                f"[yellow]Cannot tell:[/yellow] {open_outcomes:,} decisions of {name} depend on what is not known of "
+                f"older rows; their candidates are in undecided/applier={name}."
+            )
+        if undecided > open_outcomes:
+            console.print(
+                f"[yellow]The binlogs leave open[/yellow] whether {undecided - open_outcomes:,} operations that {name} "
+                "rejected with "
                 f"their transactions were in conflict themselves, because {name} changed their rows in between. No row "
                 f"depends on it; {_ranges(run.summary.counter_ranges.get(name, {}))}."
             )
