@@ -12,7 +12,16 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
-from conflict.history.schedule import Hints, Summary, consistent_cut, place_applies, summarize, timeline_of
+from conflict.history.schedule import (
+    Hints,
+    Summary,
+    consistent_cut,
+    epoch_ends,
+    place_applies,
+    set_back,
+    summarize,
+    timeline_of,
+)
 from conflict.history.start import bounds_of, certain_applies, span_of_times, starts_in_the_middle
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
@@ -69,7 +78,7 @@ def history_of(
     """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
     middle = starts_in_the_middle(configuration, summaries)
-    clusters, assumed = [], {}
+    clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
@@ -82,6 +91,7 @@ def history_of(
             given = _given_rows(configuration, cluster, readings)
             start = Start(first, given.rows, given.tables)
             applies = certain_applies(applies, start.epoch)
+        applied[cluster.name] = applies
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
@@ -90,7 +100,8 @@ def history_of(
         timeline = timeline_of(transactions, applies)
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         layouts.update(readings[cluster.name].layouts)
-    return History(tuple(clusters), layouts, assumed)
+    ends = {name: epoch_ends(own) for name, own in summaries.items()}
+    return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
 
 
 def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
@@ -136,6 +147,10 @@ def schedule_of(
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
+    # Who set back one replica may have set back the other one too.
+    again = any(
+        set_back(summaries[each.name], configuration.peer(each.name).server_id) for each in configuration.clusters
+    )
     return place_applies(
         summaries[cluster.name],
         summaries[peer.name],
@@ -144,4 +159,5 @@ def schedule_of(
         applier_id=cluster.server_id,
         hints=(hints or {}).get(cluster.name, ()),
         cut=cut,
+        again=again,
     )

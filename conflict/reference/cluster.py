@@ -20,11 +20,23 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ReplayedCluster"]
+__all__ = ["ReplayedCluster", "rows_at_start"]
 
 
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
+
+
+def rows_at_start(cluster: Cluster) -> RowStore:
+    """Return the rows of a cluster at the start of its log: none, or those that are given."""
+    start = cluster.start
+    if start is None:
+        return RowStore()
+    given = {
+        key: Row(dict(payloads), local=False, epoch=0, partial=True, dated=False)
+        for key, payloads in start.rows.items()
+    }
+    return RowStore(given, older=True, given=start.tables)
 
 
 @attrs.define
@@ -75,12 +87,7 @@ class ReplayedCluster:
     _own_changes: Counter[int] = attrs.field(factory=Counter)
 
     def __attrs_post_init__(self) -> None:
-        start = self.cluster.start
-        rows = {} if start is None else start.rows
-        given = {
-            key: Row(dict(payloads), local=False, epoch=0, partial=True, dated=False) for key, payloads in rows.items()
-        }
-        self.store = RowStore(given, older=start is not None, given=frozenset() if start is None else start.tables)
+        self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
     @property

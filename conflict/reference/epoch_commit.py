@@ -8,15 +8,17 @@ from collections.abc import Iterator
 
 import attrs
 
+from conflict.history.effects import Effect
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.open_decisions import decisions_not_told, is_open
+from conflict.reference.row_store import RowKey
 from conflict.results.model import Outcome
 from conflict.rules.decision import Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 
-__all__ = ["commit_pass"]
+__all__ = ["commit_pass", "effects_of"]
 
 
 def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
@@ -29,7 +31,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     """
     cluster, apply, result = final.cluster, final.apply, final.cluster.result
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
-    result.effects.setdefault((apply.epoch, apply.group), {}).update(final.effects())
+    result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
@@ -80,6 +82,19 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
             refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
             cluster.store.put(key, refreshed)
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
+
+
+def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
+    """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
+    store, effects = final.cluster.store, {}
+    for key, changed in final.changed.items():
+        if store.get(key) is not None:
+            effects[key] = Effect.CHANGED
+        elif changed.before is not None:
+            effects[key] = Effect.DELETED
+    for key in final.refreshes:
+        effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
+    return effects
 
 
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:

@@ -12,7 +12,6 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
-from conflict.history.effects import Effect
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
@@ -154,18 +153,6 @@ class EpochPass:
             assert function is not None
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
-
-    def effects(self) -> dict[RowKey, Effect]:
-        """Return what the pass did to each row: nothing if it came and went; a refresh replaces the rest."""
-        store, effects = self.cluster.store, dict[RowKey, Effect]()
-        for key, changed in self.changed.items():
-            if store.get(key) is not None:
-                effects[key] = Effect.CHANGED
-            elif changed.before is not None:
-                effects[key] = Effect.DELETED
-        for key in self.refreshes:
-            effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
-        return effects
 
     def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""

@@ -19,6 +19,7 @@ from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import compared_value
+from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
@@ -259,7 +260,7 @@ def _try(
             trial.handle(entry)
     except ApplierStopped:
         pass  # the pass stops there too
-    effect, exists = trial.effects().get(key), cluster.store.get(key) is not None
+    effect, exists = effects_of(trial).get(key), cluster.store.get(key) is not None
     cluster.store.roll_back()
     return _Tried(state, tuple(each.decision for each in trial.decided), effect, exists)
 
@@ -274,8 +275,7 @@ def _agreeing(
     """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
     table, key = entries[0].row
     setup = cluster.setups[table]
-    # An epoch without a trace may have stopped the applier, where it is not known which rows have which unique value.
-    if not cluster.shown or (not apply.traced and setup.table.unique_keys):
+    if not cluster.shown:
         return tried
     shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
     kept = [each for each in tried if _agrees(cluster, each, shown)]
@@ -290,6 +290,9 @@ def _agreeing(
                 for entry, decision in zip(entries, each.decisions, strict=False)
             )
         ]
+    if not apply.traced and setup.table.unique_keys:
+        # It may have stopped the applier: it is not known which older rows have which unique value.
+        return [*kept, *(each for each in tried if each not in kept)]
     return kept or tried
 
 
@@ -326,7 +329,7 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     cluster, apply = final.cluster, final.apply
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
         return {}
-    derived, shown = final.effects(), cluster.shown.get((apply.epoch, apply.group), {})
+    derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
     arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     groups = {each.entry.group for each in final.decided if each.entry.row in wrong}

@@ -142,6 +142,8 @@ class ClusterResult:
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
         not_known: Per table, what was never known of its rows; tables of which all is known are left out.
+        further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
+            exceptions rows that a pass makes; by its number among the epoch applies.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -155,6 +157,7 @@ class ClusterResult:
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
     not_known: dict[str, NotKnown] = attrs.field(factory=dict)
+    further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
 
     def unknown_of(self, table: str) -> NotKnown:
         """Return what was never known of the rows of a table, to be added to."""

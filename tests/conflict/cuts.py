@@ -14,9 +14,11 @@ from conflict.conformance.case import ConflictCase
 from conflict.history.effects import recorded_effects
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import resolve_settled
+from conflict.pipeline import place_in_memory, resolve_settled
+from conflict.reference.placement import Placed
 from conflict.results.files import summarize_resolution
 from conflict.results.model import Outcome, Resolution
+from conflict.results.open_places import undecided_at
 from conflict.rules.decision import Verdict
 
 __all__ = ["CutRecording", "Figures"]
@@ -47,6 +49,31 @@ class Figures:
         return self
 
 
+# Applier, source epoch, table, key
+Operation = tuple[str, int, str, bytes]
+
+
+@attrs.frozen
+class Resolved:
+    """
+    The result of a part of a recording.
+
+    Attributes:
+        resolution: The result.
+        contradicted: How many rows its binlogs contradict.
+        unplaced: Operations that hang on the place of an epoch that left no trace.
+    """
+
+    resolution: Resolution
+    contradicted: int
+    unplaced: frozenset[Operation]
+
+    def leaves_open(self, outcome: Outcome) -> bool:
+        """Whether it does not decide on an operation."""
+        operation = outcome.applier, outcome.source_epoch, outcome.table, outcome.key
+        return outcome.verdict is Verdict.CANNOT_TELL or operation in self.unplaced
+
+
 @attrs.define
 class CutRecording:
     """
@@ -56,60 +83,70 @@ class CutRecording:
         case: The recording.
         readings: What its binlogs hold.
         whole: The result of all of it.
-        agrees: Whether its binlogs agree with that result.
+        steps: Whether its steps narrow the schedule.
     """
 
     case: ConflictCase
     readings: Mapping[str, ClusterReading]
-    whole: Resolution = attrs.field(init=False)
-    agrees: bool = attrs.field(init=False)
+    steps: bool = True
+    whole: Resolved = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.whole, contradicted = self.resolve(self.case.configuration())
-        self.agrees = contradicted == 0
+        self.whole = self.resolve(self.case.configuration())
 
     @classmethod
-    def load(cls, path: Path) -> CutRecording:
+    def load(cls, path: Path, *, steps: bool = True) -> CutRecording:
         """Read a recording and resolve all of it."""
         case = ConflictCase.load(path)
         configuration = case.configuration()
-        return cls(case, {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters})
+        readings = {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters}
+        return cls(case, readings, steps)
+
+    @property
+    def agrees(self) -> bool:
+        """Whether its binlogs agree with its result."""
+        return self.whole.contradicted == 0
 
     @property
     def places(self) -> list[tuple[str, int]]:
         """Cluster and epoch of every place where it can be cut."""
         return [(name, epoch.number) for name, reading in self.readings.items() for epoch in reading.epochs[1:]]
 
-    def resolve(self, configuration: Configuration) -> tuple[Resolution, int]:
-        """Resolve a part of it; return the result, and how many rows its binlogs contradict."""
-        hints = hints_of_steps(self.case.steps, usable_epochs(configuration, self.readings))
+    def resolve(self, configuration: Configuration) -> Resolved:
+        """Resolve a part of it."""
+        hints = hints_of_steps(self.case.steps, usable_epochs(configuration, self.readings)) if self.steps else None
         readings = cut_readings(configuration, self.readings)
         summaries = usable_epochs(configuration, readings)
         recorded = {name: recorded_effects(each.epochs[: len(summaries[name])]) for name, each in readings.items()}
         history = history_of(configuration, readings, hints)
         setups = configuration.setups()
-        _, resolution, _ = resolve_settled(history, setups, recorded)
-        return resolution, summarize_resolution(resolution, setups, recorded).contradicted
+        placed = place_in_memory(history, setups, recorded)
+        _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
+        contradicted = summarize_resolution(resolution, setups, recorded).contradicted
+        return Resolved(resolution, contradicted, _open_operations(placed))
 
     def compare(self, cluster: str, epoch: int) -> Figures:
         """Cut it before an epoch of a cluster, and compare the result of the rest with that of the whole."""
         cut = attrs.evolve(self.case.configuration(), span=Span(first={cluster: epoch}))
-        rest, _ = self.resolve(cut)
+        rest = self.resolve(cut)
         figures = Figures(cuts=1)
-        whole = _by_operation(self.whole)
-        for operation, outcomes in _by_operation(rest).items():
+        name = f"{self.case.path.name} from {cluster} {epoch}"
+        whole = _by_operation(self.whole.resolution)
+        for operation, outcomes in _by_operation(rest.resolution).items():
             # An epoch that was applied again after the replica was set back counts from the last time.
             for mine, other in zip(reversed(outcomes), reversed(whole.get(operation, [])), strict=False):
+                if self.whole.leaves_open(other):
+                    continue
                 figures.compared += 1
-                figures.cannot_tell += mine.verdict is Verdict.CANNOT_TELL
-                if mine.verdict is not Verdict.CANNOT_TELL and not _same(mine, other):
-                    figures.wrong.append(f"{self.case.path.name} from {cluster} {epoch}: {mine} is {other}")
-        for name, result in rest.clusters.items():
+                left_open = rest.leaves_open(mine)
+                figures.cannot_tell += left_open
+                if not left_open and not _same(mine, other):
+                    figures.wrong.append(f"{name}: {mine} is {other}")
+        for each, result in rest.resolution.clusters.items():
             for table, rows in result.rows.items():
-                unlike = Counter(map(repr, rows)) - Counter(map(repr, self.whole.clusters[name].rows[table]))
-                figures.wrong += [f"{self.case.path.name} from {cluster} {epoch}: {table} on {name}: {unlike}"] * bool(
-                    unlike
-                )
+                held = Counter(map(repr, self.whole.resolution.clusters[each].rows[table]))
+                unlike = Counter(map(repr, rows)) - held
+                figures.wrong += [f"{name}: {table} on {each}: {unlike}"] if unlike else []
         return figures
 
 
@@ -117,6 +154,14 @@ def _same(mine: Outcome, other: Outcome) -> bool:
     """Whether two outcomes are the same; a compared value can be older than the rest."""
     stored = mine.stored is None or mine.stored == other.stored
     return (mine.verdict, mine.cause) == (other.verdict, other.cause) and stored
+
+
+def _open_operations(placed: Placed) -> frozenset[Operation]:
+    return frozenset(
+        (each.applier, each.source_epoch, each.table, each.key)
+        for place in placed.schedule.places
+        for each in undecided_at(place)
+    )
 
 
 def _by_operation(resolution: Resolution) -> dict[tuple[object, ...], list[Outcome]]:

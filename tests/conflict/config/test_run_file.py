@@ -23,7 +23,7 @@ server_id = 2
 binlogs = ["b.000001"]
 role = "SECONDARY"
 """
-LAST_GROUP = 2**31
+LAST_GROUP = 2**31 - 1
 
 
 @pytest.fixture
@@ -185,7 +185,7 @@ class TestRefusals:
                 "rolle =",
                 (
                     "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, rows, rows_epoch, rows_of, server_id"
                 ),
             ),
             (
