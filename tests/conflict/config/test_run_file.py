@@ -185,7 +185,8 @@ class TestRefusals:
                 "rolle =",
                 (
                     "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, rows, rows_epoch, rows_of, server_id"
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, "
+                    "rows, rows_epoch, rows_of, server_id"
                 ),
             ),
             (
