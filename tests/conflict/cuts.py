@@ -125,12 +125,17 @@ class CutRecording:
         contradicted = summarize_resolution(resolution, setups, recorded).contradicted
         return Resolved(resolution, contradicted, _open_operations(placed))
 
-    def compare(self, cluster: str, epoch: int) -> Figures:
-        """Cut it before an epoch of a cluster, and compare the result of the rest with that of the whole."""
-        cut = attrs.evolve(self.case.configuration(), span=Span(first={cluster: epoch}))
+    def compare(self, **first: int) -> Figures:
+        """
+        Cut it, and compare the result of the rest with that of the whole.
+
+        Args:
+            first: First own epoch of the rest, of one cluster, which the other one follows, or of both.
+        """
+        cut = attrs.evolve(self.case.configuration(), span=Span(first=first))
         rest = self.resolve(cut)
         figures = Figures(cuts=1)
-        name = f"{self.case.path.name} from {cluster} {epoch}"
+        name = f"{self.case.path.name} from {first}"
         whole = _by_operation(self.whole.resolution)
         for operation, outcomes in _by_operation(rest.resolution).items():
             # An epoch that was applied again after the replica was set back counts from the last time.

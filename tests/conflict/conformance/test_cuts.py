@@ -34,7 +34,7 @@ def test_the_rest_of_a_recording_agrees_with_the_whole(path: Path, place: int) -
     """Outcomes and final rows are those of the whole, or left open."""
     whole = recording(path)
     if whole is not None:
-        figures = whole.compare(*whole.places[place % len(whole.places)])
+        figures = whole.compare(**dict([whole.places[place % len(whole.places)]]))
         assert (figures.cuts, figures.wrong) == (1, [])
 
 
@@ -45,7 +45,7 @@ def test_nearly_all_is_decided_with_whole_before_images() -> None:
         whole = recording(path)
         if whole is not None:
             for part in (3, 2):
-                figures += whole.compare(*whole.places[len(whole.places) // part])
+                figures += whole.compare(**dict([whole.places[len(whole.places) // part]]))
     assert figures.wrong == []
     assert figures.compared > 200
     assert figures.cannot_tell < figures.compared / 10
@@ -61,7 +61,7 @@ def test_all_recordings_of_the_corpus_from_the_middle(record_property: Callable[
         if whole is None:
             continue
         for place in Random(found.case).sample(whole.places, min(CUTS, len(whole.places))):
-            mine = whole.compare(*place)
+            mine = whole.compare(**dict([place]))
             figures += mine
             if found.case.endswith("_type7"):
                 of_type_7 += mine
