@@ -161,7 +161,6 @@ def run_reference(
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
-        engine="reference",
     )
 
 
@@ -296,7 +295,7 @@ def run_spark(
     A log that starts in the middle is resolved by the reference engine.
     """
     refuse_python_rules(configuration)
-    return _run_columnar(_spark(out, progress), configuration, out, hints_of, progress, options)
+    return _run_columnar(partial(_spark, out, progress), configuration, out, hints_of, progress, options)
 
 
 def run_local(
@@ -312,11 +311,11 @@ def run_local(
     A log that starts in the middle is resolved by the reference engine.
     """
     refuse_python_rules(configuration)
-    return _run_columnar(in_threads, configuration, out, hints_of, progress, options)
+    return _run_columnar(lambda: in_threads, configuration, out, hints_of, progress, options)
 
 
 def _run_columnar(
-    runner: Runner,
+    runner_of: Callable[[], Runner],
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None,
@@ -324,23 +323,24 @@ def _run_columnar(
     options: ResolveOptions,
 ) -> Run:
     check_built(configuration)
-    span, by_reference = configuration.span, attrs.evolve(options, history=None)
+    span = configuration.span
+    by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
     if span.cuts or span.empty is False:
-        return run_reference(configuration, out, hints_of, progress, by_reference)
-    history = options.history
+        return by_reference()
+    history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
         manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
-    kept = ResultOptions(options.final_rows, options.all_outcomes)
     if span.empty is None and applies_older_epochs(history, manifest):
-        return run_reference(configuration, out, hints_of, progress, by_reference)
+        return by_reference()
+    kept = ResultOptions(options.final_rows, options.all_outcomes)
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
     if span.empty is None and any(summary.unexplained.values()) and columnar_changes_older_rows(history, manifest):
         for part in (*BUCKET_PARTS, "applied_epochs"):
             out.delete(part)
-        return run_reference(configuration, out, hints_of, progress, by_reference)
+        return by_reference()
     return Run(
         summary,
         manifest.changes,
@@ -350,6 +350,18 @@ def _run_columnar(
         manifest.epochs_left_out,
         summary.settled,
     )
+
+
+def _by_reference(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
+    """Resolve a log that starts in the middle, or a part of it, which the columnar engine cannot do yet."""
+    run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
+    return attrs.evolve(run, engine="reference")
 
 
 def refuse_python_rules(configuration: Configuration) -> None:

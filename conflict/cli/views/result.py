@@ -55,6 +55,7 @@ def print_run(
     console.print(_final_rows(configuration, run.summary))
     _print_convergence(console, configuration, run)
     _print_appliers(console, run)
+    _print_engine(console, run)
     _print_start(console, run)
     _print_open_questions(console, run)
     _print_agreement(console, run)
@@ -147,7 +148,10 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         False: "[red]did not converge[/red]",
         None: "[yellow]may or may not have converged[/yellow]",
     }
-    console.print(f"The clusters {answers[run.summary.converged]}, after {run.changes:,} row changes of their own.")
+    which = ", on the rows that the logs touch" if run.starts else ""
+    console.print(
+        f"The clusters {answers[run.summary.converged]}{which}, after {run.changes:,} row changes of their own."
+    )
     for table, differing in run.summary.differing_rows.items():
         functions = [
             str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
@@ -189,20 +193,32 @@ def _stop_text(stop: Stop) -> str:
     return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
 
 
+def _print_engine(console: Console, run: Run) -> None:
+    """Print which engine resolved the run, if it is not the one that was asked for."""
+    if run.engine:
+        console.print(
+            f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
+            "engine does not resolve a part of a log yet, nor a log that starts in the middle."
+        )
+
+
 def _print_start(console: Console, run: Run) -> None:
     """Print what is not known, because rows are older than the log."""
     if not run.starts:
         return
     places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run.starts.items())
-    console.print(f"The logs start in the middle, {places}. What older rows were is known once something tells.")
+    console.print(
+        f"The logs start in the middle, {places}. What older rows were is known once something tells. Final rows are "
+        "those of which all columns are known; counters start with the logs."
+    )
     for name, tables in run.summary.not_known.items():
         rows, part, columns = (
             sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
         )
-        console.print(
-            f"[yellow]Not known on {name}:[/yellow] whether {rows:,} rows exist; {columns:,} columns of {part:,} more "
-            "rows, which are not among the final rows."
-        )
+        if rows:
+            console.print(f"[yellow]Not known on {name}:[/yellow] whether the row exists, for {rows:,} keys.")
+        if part:
+            console.print(f"[yellow]Not known on {name}:[/yellow] {columns:,} columns of {part:,} rows that exist.")
 
 
 def _print_open_questions(console: Console, run: Run) -> None:

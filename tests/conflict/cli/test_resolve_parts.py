@@ -8,6 +8,8 @@ import pyarrow.csv as pc
 import pyarrow.parquet as pq
 import pytest
 
+from ndb_formats.binlog_reader import read_headers
+from ndb_formats.constants import EventType
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -28,6 +30,17 @@ def rows(out: Path, cluster: str, table: str) -> list[dict[str, object]]:
     return sorted(pq.read_table(folder).to_pylist(), key=str) if folder.exists() else []
 
 
+def inserts(table: str, found: list[dict[str, object]]) -> str:
+    """Return the statement of a dump that makes some rows."""
+    rows = ", ".join(f"({', '.join(map(literal, row.values()))})" for row in found)
+    return f"INSERT INTO `{table}` VALUES {rows};\n"
+
+
+def literal(value: object) -> str:
+    """Return a value in SQL; texts of the demo hold no quotes."""
+    return "NULL" if value is None else f"'{value}'" if isinstance(value, str) else str(value)
+
+
 @pytest.mark.parametrize("form", ["parquet", "csv", "sql"])
 def test_rows_at_the_start_complete_the_rest(form: str, tmp_path: Path) -> None:
     """What A held after an epoch, given as files, and the rest of the logs make the final rows of the whole."""
@@ -42,14 +55,7 @@ def test_rows_at_the_start_complete_the_rest(form: str, tmp_path: Path) -> None:
             pq.write_table(found, demo / f"cft.{table}.parquet")
         elif form == "csv":
             pc.write_csv(found, demo / f"cft.{table}.csv", pc.WriteOptions(quoting_style="none"))
-    values = {
-        table: ", ".join(
-            "(" + ", ".join("NULL" if each is None else repr(each) for each in row.values()) + ")" for row in found
-        )
-        for table, found in held.items()
-    }
-    dump = "".join(f"INSERT INTO `{table}` VALUES {text};\n" for table, text in values.items())
-    (demo / "rows.sql").write_text(dump)
+    (demo / "rows.sql").write_text("".join(map(inserts, held, held.values())))
     pattern = "rows.sql" if form == "sql" else f"cft.*.{form}"
     text = (demo / "run.toml").read_text()
     given = f'binlogs = ["A.binlog.*"]\nrows = "{pattern}"\nrows_epoch = {LAST}'
@@ -88,9 +94,33 @@ def test_a_part_that_does_not_exist_is_refused(options: list[str], complaint: st
     assert (code, complaint in " ".join(output.split())) == (2, True), output
 
 
-def test_a_log_of_which_the_first_files_are_purged_starts_in_the_middle(tmp_path: Path) -> None:
-    """Without `start`, the logs show it: A's applier applied epochs of B that are not in B's log."""
-    run, _ = resolve(DEMO / "run.toml", tmp_path / "whole")
-    assert run["starts_in_the_middle"] == {}
-    run, _ = resolve(DEMO / "run.toml", tmp_path / "rest", "--start-epoch", f"A={NEXT}")
-    assert set(run["starts_in_the_middle"]) == {"A", "B"}  # type: ignore[arg-type]
+def without_beginning(path: Path, part: float) -> None:
+    """Leave out a part of the transactions of a binlog, as if it had been rotated and the file before were purged."""
+    starts = [at for at, header in read_headers(path) if header.type_code == EventType.ANONYMOUS_GTID_LOG_EVENT]
+    log = path.read_bytes()
+    path.write_bytes(log[: starts[0]] + log[starts[int(len(starts) * part)] :])
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_log_of_which_the_first_files_are_purged_starts_in_the_middle(engine: str, tmp_path: Path) -> None:
+    """Without `start`, the logs show it: an applier applied epochs that are older than the other cluster's log."""
+    shutil.copytree(DEMO, tmp_path / "demo")
+    for cluster, part in (("A", 0.4), ("B", 0.6)):
+        without_beginning(tmp_path / f"demo/{cluster}.binlog.000001", part)
+    code, output = invoke("resolve", tmp_path / "demo/run.toml", "--out", tmp_path / "rest", "--engine", engine)
+    assert code == 0, output
+    run = json.loads((tmp_path / "rest/run.json").read_text())
+    assert set(run["starts_in_the_middle"]) == {"A", "B"}
+    assert run["engine"] == "reference"
+    resolve(DEMO / "run.toml", tmp_path / "whole")
+    for cluster in ("A", "B"):
+        for table in TABLES:
+            whole = rows(tmp_path / "whole", cluster, table)
+            assert all(row in whole for row in rows(tmp_path / "rest", cluster, table))
+
+
+def test_a_log_from_the_beginning_does_not_start_in_the_middle(tmp_path: Path) -> None:
+    """All its rows are made in it."""
+    run, output = resolve(DEMO / "run.toml", tmp_path / "whole")
+    assert (run["starts_in_the_middle"], run["not_known"]) == ({}, {})
+    assert "middle" not in output
