@@ -1,0 +1,79 @@
+"""The rest of any History that is cut anywhere agrees with the whole, wherever it decides."""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.history.model import Cluster, EpochApply, Start, Transaction
+from conflict.history.schedule import timeline_of
+from conflict.history.start import certain_applies
+from conflict.reference.replay import resolve
+from conflict.results.model import Resolution
+from conflict.rules.decision import Verdict
+from conflict.rules.roles import Role
+from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
+from tests.conflict.truthful_histories import truthful
+
+
+def from_middle(cluster: Cluster, first: int) -> Cluster:
+    """Return a cluster whose log starts at an epoch."""
+    items = [item for item in cluster.timeline if item.epoch >= first]
+    applies = certain_applies([item for item in items if isinstance(item, EpochApply)], first)
+    own = [item for item in items if isinstance(item, Transaction)]
+    return attrs.evolve(cluster, timeline=timeline_of(own, applies), start=Start(first))
+
+
+def decided(resolution: Resolution) -> Iterable[tuple[tuple[object, ...], tuple[object, ...]]]:
+    """Yield each operation that is decided, and the decision."""
+    for each in resolution.outcomes:
+        operation = each.applier, each.source_epoch, each.group, each.ordinal, each.table, each.key, each.refresh
+        if each.verdict is not Verdict.CANNOT_TELL:
+            yield operation, (each.verdict, each.cause)
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(0, 120),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    roles=st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
+    binlog_type=st.sampled_from(BINLOG_TYPES),
+    complete=st.booleans(),
+    cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
+)
+@settings(max_examples=100)
+def test_the_rest_agrees_with_the_whole(
+    seed: int,
+    steps: int,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    complete: bool,
+    cuts: tuple[int, int],
+) -> None:
+    """Decisions and final rows are those of the whole, or left open."""
+    setups = configuration(setting, roles, binlog_type).setups()
+    history = truthful(make_history(seed, steps, complete=complete, roles=roles), setups)
+    whole = resolve(history, setups)
+    clusters = []
+    for cluster, cut in zip(history.clusters, cuts, strict=True):
+        epochs = sorted({item.epoch for item in cluster.timeline} | {1})
+        clusters.append(from_middle(cluster, epochs[cut % len(epochs)]))
+    shown = {
+        cluster.name: {
+            place: effects
+            for place, effects in whole.clusters[cluster.name].effects.items()
+            if place[0] >= cluster.start.epoch
+        }
+        for cluster in clusters
+        if cluster.start is not None
+    }
+    rest = resolve(attrs.evolve(history, clusters=tuple(clusters)), setups, shown=shown)
+    expected = dict(decided(whole))
+    assert {operation: each for operation, each in decided(rest) if expected[operation] != each} == {}
+    for name, result in rest.clusters.items():
+        for table, rows in result.rows.items():
+            held = Counter(map(repr, whole.clusters[name].rows[table]))
+            assert Counter(map(repr, rows)) - held == Counter()

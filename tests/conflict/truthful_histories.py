@@ -1,0 +1,69 @@
+"""Histories of which every change is possible: before images hold the rows as they were, and no change finds no row."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+
+from conflict.history.causal_order import Judging, interleave
+from conflict.history.model import EpochApply, History, RowChange, Transaction
+from conflict.reference.applier import Applier
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.row_store import Row
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["truthful"]
+
+
+def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
+    """
+    Return a History with changes that fit the rows as they stand, and only such untraced epoch applies as do nothing.
+
+    An insert of a row that exists becomes an update; updates and deletes of a missing row are left out.
+    """
+    clusters = {each.name: ReplayedCluster(each, setups[each.name], history.layouts) for each in history.clusters}
+    appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
+    timelines: dict[str, list[Transaction | EpochApply]] = {name: [] for name in clusters}
+    for cluster, item in interleave(history):
+        here = clusters[cluster.name]
+        assert not isinstance(item, Judging)
+        if isinstance(item, Transaction):
+            fitting = attrs.evolve(item, changes=tuple(_fitting_changes(item, here)))
+            here.commit(fitting)
+            timelines[cluster.name].append(fitting)
+            continue
+        here.result.effects.pop((item.epoch, item.group), None)
+        appliers[cluster.name].apply_epoch(item, clusters[item.source])
+        if item.traced or not here.result.effects.get((item.epoch, item.group)):
+            timelines[cluster.name].append(item)
+    made = tuple(attrs.evolve(each, timeline=tuple(timelines[each.name])) for each in history.clusters)
+    return attrs.evolve(history, clusters=made)
+
+
+def _fitting_changes(transaction: Transaction, cluster: ReplayedCluster) -> Iterator[RowChange]:
+    for change in transaction.changes:
+        row = cluster.store.get((change.table, change.key))
+        fitting = _fitting(change, row)
+        if fitting is not None:
+            yield fitting
+            cluster.store.write(fitting, local=True, epoch=transaction.epoch)
+    cluster.store.roll_back()
+
+
+def _fitting(change: RowChange, row: Row | None) -> RowChange | None:
+    if row is None:
+        return change if change.operation is Operation.WRITE_ROW else None
+    if change.operation is not Operation.WRITE_ROW:
+        assert change.before is not None
+        return attrs.evolve(change, before=_image(change.before, row))
+    assert change.after is not None
+    return attrs.evolve(change, operation=Operation.UPDATE_ROW, before=_image(change.after, row))
+
+
+def _image(image: RowImage, row: Row) -> RowImage:
+    """Return an image of the same columns with the values of a row."""
+    present = tuple(ordinal for ordinal in image.present if ordinal in row.payloads)
+    return RowImage(image.layout, present, tuple(row.payloads[ordinal] for ordinal in present))
