@@ -88,7 +88,7 @@ class Applier:
             return
         wrong = doubt_contradicted(final, self._settled, source)
         commit_pass(final, source)
-        self._settled.forget(self.cluster, apply, (*final.changed, *final.refreshes))
+        self._settled.forget(self.cluster, apply, final)
         take_untold(self.cluster, source, apply)
         take_contradicted(self.cluster, apply, wrong)
 

@@ -11,7 +11,7 @@ from the applier's binlog.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -29,6 +29,7 @@ from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, 
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.types.values import ABSENT
 
 __all__ = [
     "Settled",
@@ -47,12 +48,12 @@ REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 
 @attrs.frozen
 class _Tried:
-    """A state that a row may have, the decisions on its operations, their effect on it, and whether it exists then."""
+    """A state that a row may have, the decisions on its operations, their effect on it, and the row after them."""
 
     state: Row | None
     decisions: tuple[Decision, ...]
     effect: Effect | None
-    state_after: bool
+    after: Row | None
 
 
 @attrs.define
@@ -70,12 +71,18 @@ class Settled:
     open: dict[int, frozenset[Decision]] = attrs.field(factory=dict)
     doubtful: set[RowKey] = attrs.field(factory=set)
 
-    def forget(self, cluster: ReplayedCluster, apply: EpochApply, written: Container[RowKey] = ()) -> None:
-        """Put what is known in place of the states that were assumed, and of what follows from these alone."""
+    def forget(self, cluster: ReplayedCluster, apply: EpochApply, final: EpochPass | None = None) -> None:
+        """
+        Put what is known in place of the states that were assumed, and of what follows from these alone.
+
+        Args:
+            cluster: The applying cluster.
+            apply: The epoch apply.
+            final: The pass that was committed; None if the applier stopped.
+        """
         for key, (before, tried) in self.rows.items():
-            if key in written:
-                if len({each.effect for each in tried}) > 1:
-                    self._put_unknown(cluster, apply, key, {each.state_after for each in tried})
+            if final is not None and (key in final.changed or key in final.refreshes):
+                self._keep_certain(cluster, apply, key, in_place=key not in final.changed)
             elif all(each.state is None for each in tried):
                 cluster.store.put(key, None)
             elif before is NOT_KNOWN and all(each.state is not None for each in tried):
@@ -89,12 +96,24 @@ class Settled:
             cluster.untold.setdefault(apply.epoch, set()).add(key)
         cluster.store.commit()
 
-    @staticmethod
-    def _put_unknown(cluster: ReplayedCluster, apply: EpochApply, key: RowKey, exists: set[bool]) -> None:
-        """Put a row of which it is not known what the epoch did to it; it may exist after that, or not."""
-        cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
-        cluster.untold.setdefault(apply.epoch, set()).add(key)
-        _replace_effect(cluster, apply, key)
+    def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
+        """Keep of a row that the epoch wrote what all trials come to; `in_place`: its values are those before."""
+        _, tried = self.rows[key]
+        row, afters = cluster.store.get(key), [each.after for each in tried]
+        if len({each.effect for each in tried}) > 1:
+            # It may exist after that, or not.
+            exists = {each is not None for each in afters}
+            cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
+            cluster.untold.setdefault(apply.epoch, set()).add(key)
+            _replace_effect(cluster, apply, key)
+        elif row is not None and not in_place:
+            payloads = {
+                ordinal: payload
+                for ordinal, payload in row.payloads.items()
+                if all(each is not None and each.payloads.get(ordinal, ABSENT) == payload for each in afters)
+            }
+            partial = len(payloads) < len(row.payloads) or any(each is not None and each.partial for each in afters)
+            cluster.store.put(key, attrs.evolve(row, payloads=payloads, partial=row.partial or partial))
 
 
 def is_before_start(apply: EpochApply, source: ReplayedCluster) -> bool:
@@ -122,7 +141,7 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         tried: Sequence[_Tried] = [_try(cluster, source, apply, mine, state) for state in states]
         if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
             # A write of which not all columns are known may lack one that a new row must be given.
-            tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, False)]
+            tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, None)]
         kept = tried if key in untold else _agreeing(cluster, apply, mine, tried, passed or frozenset())
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
@@ -260,9 +279,9 @@ def _try(
             trial.handle(entry)
     except ApplierStopped:
         pass  # the pass stops there too
-    effect, exists = effects_of(trial).get(key), cluster.store.get(key) is not None
+    effect, after = effects_of(trial).get(key), cluster.store.get(key)
     cluster.store.roll_back()
-    return _Tried(state, tuple(each.decision for each in trial.decided), effect, exists)
+    return _Tried(state, tuple(each.decision for each in trial.decided), effect, after)
 
 
 def _agreeing(

@@ -20,9 +20,10 @@ __all__ = ["truthful"]
 
 def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
     """
-    Return a History with changes that fit the rows as they stand, and only such untraced epoch applies as do nothing.
+    Return a History with changes that fit the rows as they stand, and epoch applies that fit their traces.
 
-    An insert of a row that exists becomes an update; updates and deletes of a missing row are left out.
+    An insert of a row that exists becomes an update; updates and deletes of a missing row are left out. So are untraced
+    epoch applies that change something, and those from the one on that stops the applier.
     """
     clusters = {each.name: ReplayedCluster(each, setups[each.name], history.layouts) for each in history.clusters}
     appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
@@ -35,9 +36,11 @@ def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> Hist
             here.commit(fitting)
             timelines[cluster.name].append(fitting)
             continue
+        if here.result.stop is not None:
+            continue
         here.result.effects.pop((item.epoch, item.group), None)
         appliers[cluster.name].apply_epoch(item, clusters[item.source])
-        if item.traced or not here.result.effects.get((item.epoch, item.group)):
+        if here.result.stop is None and (item.traced or not here.result.effects.get((item.epoch, item.group))):
             timelines[cluster.name].append(item)
     made = tuple(attrs.evolve(each, timeline=tuple(timelines[each.name])) for each in history.clusters)
     return attrs.evolve(history, clusters=made)

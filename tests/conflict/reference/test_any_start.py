@@ -1,7 +1,6 @@
 """The rest of any History that is cut anywhere agrees with the whole, wherever it decides."""
 
 from collections import Counter
-from collections.abc import Iterable
 
 import attrs
 from hypothesis import given, settings
@@ -12,7 +11,7 @@ from conflict.history.schedule import timeline_of
 from conflict.history.start import certain_applies
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
-from conflict.rules.decision import Verdict
+from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.conflict.truthful_histories import truthful
@@ -26,12 +25,15 @@ def from_middle(cluster: Cluster, first: int) -> Cluster:
     return attrs.evolve(cluster, timeline=timeline_of(own, applies), start=Start(first))
 
 
-def decided(resolution: Resolution) -> Iterable[tuple[tuple[object, ...], tuple[object, ...]]]:
-    """Yield each operation that is decided, and the decision."""
-    for each in resolution.outcomes:
+def decisions(resolution: Resolution) -> dict[tuple[object, ...], tuple[Verdict, Cause]]:
+    """Return the decision on each operation; numbered from the last time it was applied."""
+    found: dict[tuple[object, ...], tuple[Verdict, Cause]] = {}
+    times = Counter[tuple[object, ...]]()
+    for each in reversed(resolution.outcomes):
         operation = each.applier, each.source_epoch, each.group, each.ordinal, each.table, each.key, each.refresh
-        if each.verdict is not Verdict.CANNOT_TELL:
-            yield operation, (each.verdict, each.cause)
+        times[operation] += 1
+        found[*operation, times[operation]] = each.verdict, each.cause
+    return found
 
 
 @given(
@@ -71,8 +73,12 @@ def test_the_rest_agrees_with_the_whole(
         if cluster.start is not None
     }
     rest = resolve(attrs.evolve(history, clusters=tuple(clusters)), setups, shown=shown)
-    expected = dict(decided(whole))
-    assert {operation: each for operation, each in decided(rest) if expected[operation] != each} == {}
+    expected, found = decisions(whole), decisions(rest)
+    assert {
+        operation: each
+        for operation, each in found.items()
+        if each[0] is not Verdict.CANNOT_TELL and expected[operation] != each
+    } == {}
     for name, result in rest.clusters.items():
         for table, rows in result.rows.items():
             held = Counter(map(repr, whole.clusters[name].rows[table]))
