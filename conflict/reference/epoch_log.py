@@ -139,9 +139,9 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
 
 
 def _key_image(setup: TableSetup, change: RowChange) -> RowImage:
-    """Return an image of the key columns alone, from a change that carries them."""
+    """Return an image of the key columns alone, from a change that carries them; one of a row not known may not."""
     source = change.before if change.before is not None else change.after
     assert source is not None
-    present = tuple(sorted(setup.table.key_ordinals))
+    present = tuple(ordinal for ordinal in sorted(setup.table.key_ordinals) if ordinal in source.present)
     payloads = tuple(source.payloads[source.present.index(ordinal)] for ordinal in present)
     return RowImage(source.layout, present, payloads)

@@ -142,7 +142,8 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
             # A write of which not all columns are known may lack one that a new row must be given.
             tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, None)]
-        kept = tried if key in untold else _agreeing(cluster, apply, mine, tried, passed or frozenset())
+        kept = tried if key in untold else _agreeing(cluster, apply, mine, tried)
+        kept = _passing(cluster, mine, kept, passed or frozenset())
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
@@ -238,11 +239,13 @@ def _possible_states(cluster: ReplayedCluster, row: Row | None, entries: Sequenc
     states: list[Row | None] = []
     if not row.dated and function is not None and _epoch_matters(cluster, function, start.epoch - 1):
         states.append(attrs.evolve(row, local=True, epoch=start.epoch - 1))
-    values: list[int | None] = [None]
+    values: Sequence[int | None] = [None]
     if row.partial and function is not None and function.spec.needs:
         assert function.column is not None
         if setup.table.ordinal(function.column) not in row.payloads:
-            values = [0, HIGHEST, *(_brought(entry, function) for entry in entries)]
+            brought = {_brought(entry, function) for entry in entries}
+            # These, and one between each two of them, stand for all values that there are.
+            values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
     states += [attrs.evolve(row, assumed=value) for value in values]
     return [*states, None] if row is NOT_KNOWN else states
 
@@ -285,33 +288,36 @@ def _try(
 
 
 def _agreeing(
-    cluster: ReplayedCluster,
-    apply: EpochApply,
-    entries: Sequence[LoggedChange],
-    tried: Sequence[_Tried],
-    passed: frozenset[int],
+    cluster: ReplayedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[_Tried]
 ) -> Sequence[_Tried]:
     """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
-    table, key = entries[0].row
-    setup = cluster.setups[table]
     if not cluster.shown:
         return tried
+    table, key = entries[0].row
     shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
     kept = [each for each in tried if _agrees(cluster, each, shown)]
-    if setup.function is not None and passed:
-        spec = setup.function.spec
-        kept = [
-            each
-            for each in kept
-            if not any(
-                entry.group in passed
-                and moved_counters(spec, entry.change.operation, decision)[TRANSACTION_ROW_CONFLICTS]
-                for entry, decision in zip(entries, each.decisions, strict=False)
-            )
-        ]
-    if not apply.traced and setup.table.unique_keys:
+    if not apply.traced and cluster.setups[table].table.unique_keys:
         # It may have stopped the applier: it is not known which older rows have which unique value.
         return [*kept, *(each for each in tried if each not in kept)]
+    return kept or tried
+
+
+def _passing(
+    cluster: ReplayedCluster, entries: Sequence[LoggedChange], tried: Sequence[_Tried], passed: frozenset[int]
+) -> Sequence[_Tried]:
+    """Return the trials that put no transaction in conflict that was not rejected; all, if there is none."""
+    setup = cluster.setups[entries[0].change.table]
+    if setup.function is None or not passed:
+        return tried
+    spec = setup.function.spec
+    kept = [
+        each
+        for each in tried
+        if not any(
+            entry.group in passed and moved_counters(spec, entry.change.operation, decision)[TRANSACTION_ROW_CONFLICTS]
+            for entry, decision in zip(entries, each.decisions, strict=False)
+        )
+    ]
     return kept or tried
 
 

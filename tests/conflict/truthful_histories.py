@@ -17,6 +17,8 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["truthful"]
 
+KEY = 0  # position of the only key column of each table
+
 
 def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
     """
@@ -25,6 +27,11 @@ def truthful(history: History, setups: dict[str, dict[str, TableSetup]]) -> Hist
     An insert of a row that exists becomes an update; updates and deletes of a missing row are left out. So are untraced
     epoch applies that change something, and those from the one on that stops the applier.
     """
+    made = _fitting_history(history, setups)
+    return made if made == history else truthful(made, setups)
+
+
+def _fitting_history(history: History, setups: dict[str, dict[str, TableSetup]]) -> History:
     clusters = {each.name: ReplayedCluster(each, setups[each.name], history.layouts) for each in history.clusters}
     appliers = {name: Applier(cluster) for name, cluster in clusters.items()}
     timelines: dict[str, list[Transaction | EpochApply]] = {name: [] for name in clusters}
@@ -67,6 +74,11 @@ def _fitting(change: RowChange, row: Row | None) -> RowChange | None:
 
 
 def _image(image: RowImage, row: Row) -> RowImage:
-    """Return an image of the same columns with the values of a row."""
-    present = tuple(ordinal for ordinal in image.present if ordinal in row.payloads)
-    return RowImage(image.layout, present, tuple(row.payloads[ordinal] for ordinal in present))
+    """Return an image with the values of a row; of columns that were never written, the key's alone."""
+    here = dict(zip(image.present, image.payloads, strict=True))
+    values = {
+        ordinal: row.payloads.get(ordinal, payload)
+        for ordinal, payload in here.items()
+        if ordinal in row.payloads or ordinal == KEY
+    }
+    return RowImage(image.layout, tuple(values), tuple(values.values()))
