@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import attrs
 
-from conflict.history.model import NO_FLAGS, RowChange
+from conflict.history.model import NO_FLAGS, EpochApply, RowChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -49,6 +49,10 @@ class LoggedChange:
     def row(self) -> RowKey:
         """The row that it changes."""
         return self.change.table, self.change.key
+
+    def is_sent_on_by(self, apply: EpochApply, row: RowKey) -> bool:
+        """Whether an epoch apply made it, of a given row."""
+        return self.ordinal < 0 and self.group == apply.group and self.row == row
 
 
 @attrs.frozen

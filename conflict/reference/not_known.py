@@ -93,7 +93,7 @@ class Settled:
             row = cluster.store.get(key)
             if row is not None and row is not NOT_KNOWN:
                 cluster.store.put(key, attrs.evolve(row, payloads={}, partial=True))
-            cluster.untold.setdefault(apply.epoch, set()).add(key)
+            _leave_untold(cluster, apply, key)
         cluster.store.commit()
 
     def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
@@ -104,7 +104,7 @@ class Settled:
             # It may exist after that, or not.
             exists = {each is not None for each in afters}
             cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
-            cluster.untold.setdefault(apply.epoch, set()).add(key)
+            _leave_untold(cluster, apply, key)
             _replace_effect(cluster, apply, key)
         elif row is not None and not in_place:
             payloads = {
@@ -329,6 +329,17 @@ def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bo
     return tried.effect == shown
 
 
+def _leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
+    cluster.untold.setdefault(apply.epoch, set()).add(key)
+    place = apply.epoch, apply.group
+    derived = cluster.result.effects.get(place, {}).get(key)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if cluster.shown and derived is not shown:
+        log = cluster.log.get(apply.epoch, [])
+        log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
+
+
 def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
     """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
     place = apply.epoch, apply.group
@@ -371,7 +382,7 @@ def take_contradicted(cluster: ReplayedCluster, apply: EpochApply, wrong: Mappin
     derived = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
     for key in wrong:
         cluster.store.put(key, NOT_KNOWN)
-        cluster.untold.setdefault(apply.epoch, set()).add(key)
+        _leave_untold(cluster, apply, key)
     _take(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
     if wrong:
         cluster.result.effects[apply.epoch, apply.group] = derived
