@@ -201,8 +201,8 @@ def _doubtful_groups(
     """
     Return the transactions of which the binlog does not tell whether they were rejected.
 
-    The last transaction that touched a refreshed row was rejected. One before it was or was not, if it is not known
-    what the row was.
+    The last transaction that touched a refreshed row was rejected, unless a function refreshes single rows. One before
+    it was or was not, if it is not known what the row was.
     """
     if passed is None:
         return set()
@@ -211,8 +211,12 @@ def _doubtful_groups(
         for key, mine in entries.items()
         if (groups := [group for group in dict.fromkeys(entry.group for entry in mine) if group not in passed])
     }
-    rejected = {groups[-1] for groups in refreshed.values()}
-    doubtful: set[int] = set()
+    refreshes_rows = any(
+        setup.function and setup.function.spec.refreshes and not setup.function.spec.transactional
+        for setup in cluster.setups.values()
+    )
+    rejected = set[int]() if refreshes_rows else {groups[-1] for groups in refreshed.values()}
+    doubtful = set[int]()
     for key, groups in refreshed.items():
         if len(_possible_states(cluster, cluster.store.get(key), entries[key])) > 1:
             doubtful.update(group for group in groups if group not in rejected)
