@@ -24,7 +24,7 @@ from conflict.cli.common import (
     load_run,
     progress_bars,
 )
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -103,7 +103,8 @@ def resolve(
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, configuration, run, examples, str(out))
     if run.errors:
-        raise typer.Exit(ExitCode.CUT_SHORT)
+        exit_with(ExitCode.CUT_SHORT)
+    exit_with(ExitCode.CONTRADICTED if run.contradicted else ExitCode.DONE)
 
 
 def _epochs(option: str, texts: Sequence[str] | None, configuration: Configuration) -> dict[str, int]:

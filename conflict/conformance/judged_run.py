@@ -87,6 +87,7 @@ class JudgedRun:
         setups = self.configuration.setups()
         fixed = [
             *self.run.errors.values(),
+            *(["the self-check says that the binlogs contradict the result"] if self.run.contradicted else []),
             *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))

@@ -99,6 +99,8 @@ class Settled:
     def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
         """Keep of a row that the epoch wrote what all trials come to; `in_place`: its values are those before."""
         _, tried = self.rows[key]
+        if len(tried) > 1:
+            cluster.result.images.get((apply.epoch, apply.group), {}).pop(key, None)
         row, afters = cluster.store.get(key), [each.after for each in tried]
         if len({each.effect for each in tried}) > 1:
             # It may exist after that, or not.
@@ -349,6 +351,7 @@ def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) ->
     place = apply.epoch, apply.group
     effects = cluster.result.effects.setdefault(place, {})
     effects.pop(key, None)
+    cluster.result.images.get(place, {}).pop(key, None)
     shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
     if shown is not None:
         effects[key] = shown

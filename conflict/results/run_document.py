@@ -13,6 +13,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
 from conflict.results.layout import outcomes_note
+from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 
@@ -32,6 +33,7 @@ class Run:
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+        likely_causes: Why the binlogs may contradict the result.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
     """
@@ -43,8 +45,15 @@ class Run:
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
+    likely_causes: tuple[LikelyCause, ...] = ()
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the binlogs contradict the result, or what the run file declares."""
+        declared = any(cause.kind is CauseKind.BINLOG_TYPE for cause in self.likely_causes)
+        return bool(self.summary.contradicted) or declared
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -64,6 +73,7 @@ class Run:
             "starts_in_the_middle": self.starts,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
+            "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
             **self.summary.to_json(),
         }
 

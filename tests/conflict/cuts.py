@@ -11,12 +11,12 @@ import attrs
 
 from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
-from conflict.history.effects import recorded_effects
+from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
 from conflict.pipeline import place_in_memory, resolve_settled
 from conflict.reference.placement import Placed
-from conflict.results.files import summarize_resolution
+from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Outcome, Resolution
 from conflict.results.open_places import undecided_at
 from conflict.rules.decision import Verdict
@@ -122,7 +122,11 @@ class CutRecording:
         setups = configuration.setups()
         placed = place_in_memory(history, setups, recorded)
         _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
-        contradicted = summarize_resolution(resolution, setups, recorded).contradicted
+        epochs = {name: each.epochs[: len(summaries[name])] for name, each in readings.items()}
+        contradicted = sum(
+            len(contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))[1])
+            for name, result in resolution.clusters.items()
+        )
         return Resolved(resolution, contradicted, _open_operations(placed))
 
     def compare(self, **first: int) -> Figures:
