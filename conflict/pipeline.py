@@ -366,7 +366,8 @@ def _run_columnar(
         return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), setups))
-    if summary.contradicted or lacks_something(history, manifest):
+    sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
+    if summary.contradicted or sliced or lacks_something(history, manifest):
         facts = facts_of_history(history, manifest)
         causes += likely_causes(summary.contradictions, facts, setups)
     return Run(

@@ -37,6 +37,7 @@ class CauseKind(StrEnum):
     FUNCTION = "conflict function"
     ROLE = "role"
     VALUES = "values"
+    ROW_SLICE = "row slice"
     FILES = "files"
 
 
@@ -105,8 +106,8 @@ def likely_causes(
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
     """
-    options = [cause for name, own in facts.items() for cause in _options(name, own, facts)]
-    if options or not contradictions:
+    options = [cause for name, own in facts.items() for cause in (*_options(name, own, facts), *_slices(name, setups))]
+    if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
         return tuple(options)
     causes = [
         cause
@@ -118,7 +119,7 @@ def likely_causes(
     for cause in causes:
         merged.setdefault((cause.cluster, cause.kind, cause.sentence), []).extend(cause.tables)
     found = [LikelyCause(name, kind, tuple(tables), text) for (name, kind, text), tables in merged.items()]
-    return tuple(found) or tuple(_files(name) for name in contradictions)
+    return (*options, *found) or tuple(_files(name) for name in contradictions)
 
 
 def declared_types(
@@ -183,6 +184,16 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             f"log_replica_updates was OFF on {name}, or its applier never ran: its binlog shows no change of its "
             "applier.",
         )
+
+
+def _slices(name: str, setups: Mapping[str, Mapping[str, TableSetup]]) -> Iterator[LikelyCause]:
+    """Yield the tables of which a cluster logs a part of the rows."""
+    for table, setup in setups[name].items():
+        if setup.slices > 1:
+            sentence = (
+                f"{name} logs one of {setup.slices} slices of {table}; what happened to its other rows is not known."
+            )
+            yield LikelyCause(name, CauseKind.ROW_SLICE, (table,), sentence)
 
 
 def _of_table(name: str, setup: TableSetup, kinds: Mapping[str, int]) -> Iterator[LikelyCause]:

@@ -137,3 +137,15 @@ def test_files_are_numbered_without_gaps(names: tuple[str, ...], words: str | No
     else:
         with pytest.raises(ConflictError, match=words):
             check_log_files(changed)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_row_slice_is_said(engine: str, tmp_path: Path) -> None:
+    """Rows of other slices are in no binlog, so the result does not know of them."""
+    configuration = ConflictCase.load(CONFLICT / MANY[0]).configuration()
+    rows = tuple(
+        attrs.evolve(row, binlog_row_slice_count=4, binlog_row_slice_id=1) for row in configuration.replication
+    )
+    run = run_of(attrs.evolve(configuration, replication=rows), tmp_path, engine)
+    assert CauseKind.ROW_SLICE in causes_of(run)
+    assert not run.contradicted
