@@ -62,6 +62,7 @@ class ReplayedCluster:
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
         untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
+        last_untold: Per row of these, the last such epoch: the row may have been changed here then.
         met: Rows that were not known when an operation on them arrived.
         result: What it ends with.
         outcomes: What became of every operation that its applier received.
@@ -81,6 +82,7 @@ class ReplayedCluster:
     unique_keys: UniqueKeys = attrs.field(init=False)
     exceptions_count: Counter[str] = attrs.field(factory=Counter)
     untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
+    last_untold: dict[RowKey, int] = attrs.field(factory=dict)
     met: set[RowKey] = attrs.field(factory=set)
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
@@ -119,6 +121,11 @@ class ReplayedCluster:
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
+
+    def leave_untold(self, epoch: int, row: RowKey) -> None:
+        """Note that it is not known what its applier sent on of a row in an own epoch."""
+        self.untold.setdefault(epoch, set()).add(row)
+        self.last_untold[row] = epoch
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""

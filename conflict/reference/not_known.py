@@ -135,7 +135,7 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
         before = NOT_KNOWN if key in untold else cluster.store.get(key)
-        states = _possible_states(cluster, before, mine)
+        states = _possible_states(cluster, before, mine, apply.epoch if key in untold else 0)
         if len(states) < 2 and not in_doubt:
             continue
         if before is NOT_KNOWN:
@@ -234,8 +234,18 @@ def _doubtful_groups(
         doubtful |= after
 
 
-def _possible_states(cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange]) -> list[Row | None]:
-    """Return the states that a row may have and that decisions can depend on; those in which it exists come first."""
+def _possible_states(
+    cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange], touched: int = 0
+) -> list[Row | None]:
+    """
+    Return the states that a row may have and that decisions can depend on; those in which it exists come first.
+
+    Args:
+        cluster: The applying cluster.
+        row: What is known of the row.
+        entries: The operations on it.
+        touched: Own epoch in which operations that are not known may have changed it; 0 if there are none.
+    """
     setup, start = cluster.setups.get(entries[0].change.table), cluster.cluster.start
     if row is None or setup is None or setup.refusal is not None or start is None:
         return [row]
@@ -243,8 +253,9 @@ def _possible_states(cluster: ReplayedCluster, row: Row | None, entries: Sequenc
         None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
     )
     states: list[Row | None] = []
-    if not row.dated and function is not None and _epoch_matters(cluster, function, start.epoch - 1):
-        states.append(attrs.evolve(row, local=True, epoch=start.epoch - 1))
+    newest = max(start.epoch - 1, touched, cluster.last_untold.get(entries[0].row, 0))
+    if not row.dated and function is not None and _epoch_matters(cluster, function, newest):
+        states.append(attrs.evolve(row, local=True, epoch=newest))
     values: Sequence[int | None] = [None]
     if row.partial and function is not None and function.spec.needs:
         assert function.column is not None
@@ -256,11 +267,11 @@ def _possible_states(cluster: ReplayedCluster, row: Row | None, entries: Sequenc
     return [*states, None] if row is NOT_KNOWN else states
 
 
-def _epoch_matters(cluster: ReplayedCluster, function: ConflictFunction, oldest: int) -> bool:
-    """Whether it can matter that a row was last changed here before the log starts."""
+def _epoch_matters(cluster: ReplayedCluster, function: ConflictFunction, newest: int) -> bool:
+    """Whether it can matter that a row was last changed here, in an own epoch up to `newest`."""
     if function.spec.uses_role and cluster.role is Role.SECONDARY:
         return True
-    return function.spec.refreshes and cluster.max_replicated_epoch < stored_precision(oldest, function.gci_bits)
+    return function.spec.refreshes and cluster.max_replicated_epoch < stored_precision(newest, function.gci_bits)
 
 
 def _brought(entry: LoggedChange, function: ConflictFunction) -> int:
@@ -337,7 +348,7 @@ def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bo
 
 def _leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
     """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
-    cluster.untold.setdefault(apply.epoch, set()).add(key)
+    cluster.leave_untold(apply.epoch, key)
     place = apply.epoch, apply.group
     derived = cluster.result.effects.get(place, {}).get(key)
     shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
@@ -424,7 +435,7 @@ def _take(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[RowKey, 
         function = None if setup is None else setup.function
         reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
         if effect in REFRESHES or reflects:
-            cluster.untold.setdefault(apply.epoch, set()).add(key)
+            cluster.leave_untold(apply.epoch, key)
     cluster.store.commit()
     if effects:
         cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)
