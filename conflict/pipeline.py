@@ -11,6 +11,8 @@ from pathlib import Path
 
 import attrs
 
+from conflict.columnar.older_rows import applies_older_epochs
+from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -23,8 +25,9 @@ from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
 from conflict.history.model import History
-from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
+from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.schedule import Summary
+from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
@@ -43,6 +46,7 @@ from conflict.results.files import (
     write_open_rows,
     write_resolution,
 )
+from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
@@ -131,21 +135,32 @@ def run_reference(
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
         readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
+    hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
+    readings = cut_readings(configuration, readings)
     summaries = usable_epochs(configuration, readings)
-    history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
-    placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
-    history = placed.history(history)
-    items = sum(len(cluster.timeline) for cluster in history.clusters)
-    history, resolution, moments = resolve_settled(
-        history,
-        setups,
-        recorded,
-        lambda done: progress("resolving", done, items),
-        skip_missing=configuration.skip_missing,
-    )
+
+    def run() -> tuple[History, Placed, Resolution, Moments]:
+        history = history_of(configuration, readings, hints)
+        placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
+        history = placed.history(history)
+        items = sum(len(cluster.timeline) for cluster in history.clusters)
+        history, resolution, moments = resolve_settled(
+            history,
+            setups,
+            recorded,
+            lambda done: progress("resolving", done, items),
+            skip_missing=configuration.skip_missing,
+        )
+        return history, placed, resolution, moments
+
+    history, placed, resolution, moments = run()
+    unexplained = any(result.unexplained for result in resolution.clusters.values())
+    if configuration.span.empty is None and unexplained and any(map(changes_older_rows, epochs.values())):
+        configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        history, placed, resolution, moments = run()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
@@ -168,6 +183,7 @@ def run_reference(
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(moments.inferences),
+        starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(*declared_types(images, setups), *likely_causes(summary.contradictions, facts, setups)),
     )
 
@@ -203,7 +219,7 @@ def resolve_settled(
     """
     moments = find_moments(history, setups, recorded, skip_missing=skip_missing)
     history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
-    return history, replay(history, setups, progress, skip_missing=skip_missing), moments
+    return history, replay(history, setups, progress, skip_missing=skip_missing, shown=recorded), moments
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -288,9 +304,13 @@ def run_spark(
     progress: StageProgress = no_progress,
     options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the columnar engine on Spark, and write the result."""
+    """
+    Resolve with the columnar engine on Spark, and write the result.
+
+    A log that starts in the middle is resolved by the reference engine.
+    """
     refuse_python_rules(configuration)
-    return _run_columnar(_spark(out, progress), configuration, out, hints_of, progress, options)
+    return _run_columnar(partial(_spark, out, progress), configuration, out, hints_of, progress, options)
 
 
 def run_local(
@@ -300,13 +320,17 @@ def run_local(
     progress: StageProgress = no_progress,
     options: ResolveOptions = ResolveOptions(),
 ) -> Run:
-    """Resolve with the columnar engine in this process, without Spark or Java, and write the result."""
+    """
+    Resolve with the columnar engine in this process, without Spark or Java, and write the result.
+
+    A log that starts in the middle is resolved by the reference engine.
+    """
     refuse_python_rules(configuration)
-    return _run_columnar(in_threads, configuration, out, hints_of, progress, options)
+    return _run_columnar(lambda: in_threads, configuration, out, hints_of, progress, options)
 
 
 def _run_columnar(
-    runner: Runner,
+    runner_of: Callable[[], Runner],
     configuration: Configuration,
     out: Folder,
     hints_of: HintsOf | None,
@@ -314,14 +338,24 @@ def _run_columnar(
     options: ResolveOptions,
 ) -> Run:
     check_built(configuration)
-    history = options.history
+    span = configuration.span
+    by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
+    if span.cuts or span.empty is False:
+        return by_reference()
+    history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
         manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
     else:
         manifest = finished_history(history, configuration)
+    if span.empty is None and applies_older_epochs(history, manifest):
+        return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    if span.empty is None and any(summary.unexplained.values()) and columnar_changes_older_rows(history, manifest):
+        for part in (*BUCKET_PARTS, "applied_epochs"):
+            out.delete(part)
+        return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), setups))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
@@ -338,6 +372,18 @@ def _run_columnar(
         summary.settled,
         causes,
     )
+
+
+def _by_reference(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
+    """Resolve a log that starts in the middle, or a part of it, which the columnar engine cannot do yet."""
+    run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
+    return attrs.evolve(run, engine="reference")
 
 
 def refuse_python_rules(configuration: Configuration) -> None:

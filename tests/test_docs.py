@@ -183,7 +183,7 @@ def test_every_piece_of_a_run_file_is_one(text: str, tmp_path: Path) -> None:
     whole = text if "[clusters." in text else RUN_FILE + text
     document = tomllib.loads(whole)
     for cluster in document["clusters"].values():
-        for pattern in cluster["binlogs"]:
+        for pattern in [*cluster["binlogs"], *cluster.get("rows", [])]:
             file = tmp_path / pattern.replace("*", "00001")
             file.parent.mkdir(exist_ok=True)
             file.touch()

@@ -4,6 +4,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -25,6 +27,8 @@ from conflict.cli.common import (
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
+from conflict.config.configuration import Configuration
+from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.pipeline import ResolveOptions
 from conflict.results.files import rejected_examples
@@ -57,6 +61,17 @@ def resolve(
     final_rows: Annotated[
         bool, typer.Option(help="Write the final rows of the tables, which reads all images of the History.")
     ] = True,
+    start_epoch: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLUSTER=EPOCH", help="Read a cluster from this own epoch on; the other one follows."),
+    ] = None,
+    stop_epoch: Annotated[
+        list[str] | None, typer.Option(metavar="CLUSTER=EPOCH", help="Read a cluster up to this own epoch.")
+    ] = None,
+    start_datetime: Annotated[
+        datetime | None, typer.Option(help="Read the first cluster from this moment on, UTC; the other one follows.")
+    ] = None,
+    stop_datetime: Annotated[datetime | None, typer.Option(help="Read up to this moment, UTC; exclusive.")] = None,
     all_outcomes: Annotated[
         bool, typer.Option("--all-outcomes", help="Write an outcome for every operation, those applied among them.")
     ] = False,
@@ -67,7 +82,17 @@ def resolve(
     Example: ndb-conflict resolve run.toml --out result
     """
     loaded = load_run(run_file, function)
-    configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP)
+    span = attrs.evolve(
+        loaded.configuration.span,
+        first={
+            **loaded.configuration.span.first,
+            **_epochs("--start-epoch", start_epoch, loaded.configuration),
+        },
+        last=_epochs("--stop-epoch", stop_epoch, loaded.configuration),
+        first_time=_seconds(start_datetime),
+        stop_time=_seconds(stop_datetime),
+    )
+    configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
     made = None if history is None else Folder(str(history.absolute()))
     options = ResolveOptions(made, final_rows, all_outcomes)
     loaded = attrs.evolve(loaded, configuration=configuration)
@@ -80,3 +105,20 @@ def resolve(
     if run.errors:
         exit_with(ExitCode.CUT_SHORT)
     exit_with(ExitCode.CONTRADICTED if run.contradicted else ExitCode.DONE)
+
+
+def _epochs(option: str, texts: Sequence[str] | None, configuration: Configuration) -> dict[str, int]:
+    """Return the epoch of each cluster that an option names."""
+    epochs = {}
+    for text in texts or ():
+        name, equals, epoch = text.partition("=")
+        if name not in configuration.server_ids or not equals or not epoch.isdecimal():
+            names = " or ".join(configuration.server_ids)
+            message = f"{option} {text} is not understood; give cluster {names}, =, and an own epoch of it"
+            raise ConfigurationError(message)
+        epochs[name] = int(epoch)
+    return epochs
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    return None if moment is None else int(moment.replace(tzinfo=UTC).timestamp())

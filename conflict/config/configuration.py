@@ -4,6 +4,7 @@ The model of a run: two clusters, their binlogs and tables, and the rows of mysq
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
@@ -15,7 +16,7 @@ from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterConfiguration", "Configuration"]
+__all__ = ["ClusterConfiguration", "Configuration", "Span"]
 
 
 @attrs.frozen
@@ -30,6 +31,8 @@ class ClusterConfiguration:
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
+        rows: Files with the rows that its tables held when its log starts.
+        rows_of: The other cluster, if its rows stand for this one's as well.
     """
 
     name: str
@@ -38,6 +41,33 @@ class ClusterConfiguration:
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
     transaction_ids: bool | None = None
+    rows: tuple[Path, ...] = ()
+    rows_of: str | None = None
+
+
+@attrs.frozen
+class Span:
+    """
+    Which part of the logs a run reads, and what was before it.
+
+    Attributes:
+        empty: Whether all tables were empty before the logs; None if the logs have to show it.
+        first: By cluster, the first own epoch to read. Tables were not empty before it.
+        last: By cluster, the last own epoch to read.
+        first_time: The first cluster is read from its first epoch of this second since 1970 on.
+        stop_time: Both clusters are read up to the last epoch before this second since 1970.
+    """
+
+    empty: bool | None = True
+    first: Mapping[str, int] = attrs.field(factory=dict)
+    last: Mapping[str, int] = attrs.field(factory=dict)
+    first_time: int | None = None
+    stop_time: int | None = None
+
+    @property
+    def cuts(self) -> bool:
+        """Whether epochs that the logs hold are not to be read."""
+        return bool(self.first or self.last) or self.first_time is not None or self.stop_time is not None
 
 
 @attrs.frozen
@@ -51,6 +81,7 @@ class Configuration:
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
+        span: Which part of the logs it reads, and what was before it.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -58,6 +89,7 @@ class Configuration:
     replication: tuple[ReplicationRow, ...]
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
     skip_missing: bool = False
+    span: Span = Span()
 
     @property
     def data_schema(self) -> Schema:

@@ -192,6 +192,8 @@ def _value(sql: str, item: list[Token], place: str) -> Cell | object:
     if kinds and kinds <= {TokenType.STRING, TokenType.NATIONAL_STRING}:
         # Adjacent strings are one string.
         return "".join(_string(sql[token.start : token.end + 1]) for token in tokens)
+    if len(tokens) == 2 and tokens[0].token_type is TokenType.DASH and tokens[1].token_type is TokenType.NUMBER:
+        return f"-{tokens[1].text}"
     if len(tokens) == 1:
         (token,) = tokens
         if token.token_type is TokenType.NUMBER:

@@ -4,6 +4,7 @@
     schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
+    start = "empty"                # tables were empty before the binlogs; or "middle"; else the binlogs show it
 
     [clusters.A]
     server_id = 1
@@ -11,6 +12,9 @@
     role = "NONE"                  # ndb_applier_conflict_role
     ndb_log_update_as_write = "ON" # and the other two options that count for binlog_type 0
     ndb_log_transaction_id = "ON"  # if known; the _TRANS functions need it
+    rows = ["a/rows.sql"]          # rows that its tables held before the binlogs: a dump, or .csv, .parquet per table
+    rows_epoch = 4294967297        # the own epoch after which they were read; by default before the first one
+    rows_of = "B"                  # or: the rows of the other cluster stand for this one's
 
     [clusters.B]
     ...
@@ -49,7 +53,7 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
@@ -61,9 +65,10 @@ from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES = {"schema", "database", "charset", "start", "clusters", "ndb_replication", "conflict_function", "schedule"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
+_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "rows", "rows_epoch", "rows_of", _TRANSACTION_IDS}
 
 
 @attrs.frozen
@@ -100,6 +105,7 @@ def load_run_file(path: Path | str) -> RunFile:
         schema_path = path.parent / _required(document, "schema", str)
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
+        span = _span(document, clusters)
         schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
@@ -112,8 +118,12 @@ def load_run_file(path: Path | str) -> RunFile:
         database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
         schema = parse_schema(definitions, database=database, charset=charset)
     named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
-    inputs = (path, *(path.parent / name for name in named), *(file for cluster in clusters for file in cluster.files))
-    return RunFile(path, Configuration(clusters, schema, replication, functions), schedule, inputs)
+    inputs = (
+        path,
+        *(path.parent / name for name in named),
+        *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
+    )
+    return RunFile(path, Configuration(clusters, schema, replication, functions, span=span), schedule, inputs)
 
 
 def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -143,7 +153,7 @@ def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
 
 
 def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
+    _no_others(f"[clusters.{name}]", table, _CLUSTER_ENTRIES | _OPTIONS)
     role = table.get("role", "NONE")
     if role not in set(Role):
         message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
@@ -151,16 +161,46 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
     files = _binlogs(folder, name, _required(table, "binlogs", list))
     server_id = _required(table, "server_id", int)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    return ClusterConfiguration(name, server_id, files, Role(role), server_options(table), transaction_ids)
+    given = table.get("rows", [])
+    rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
+    options, rows_of = server_options(table), table.get("rows_of")
+    return ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids, rows, rows_of)
 
 
-def _binlogs(folder: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:
+def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:
+    """Return what part of the logs to read: after the epochs at which rows were read, if any were."""
+    empty, first = _starts_empty(document.get("start")), dict[str, int]()
+    names = {cluster.name for cluster in clusters}
+    for cluster in clusters:
+        if cluster.rows_of is not None and cluster.rows_of not in names - {cluster.name}:
+            message = f"rows_of of cluster {cluster.name} is {cluster.rows_of!r}; it must name the other cluster"
+            raise ConfigurationError(message)
+        if cluster.rows and empty:
+            message = f'cluster {cluster.name} has rows at the start, but start is "empty"; leave one of them out'
+            raise ConfigurationError(message)
+        table = document["clusters"][cluster.name]
+        if "rows_epoch" in table:
+            first[cluster.name] = _required(table, "rows_epoch", int) + 1
+    given = any(cluster.rows for cluster in clusters)
+    return Span(False if given else empty, first)
+
+
+def _starts_empty(start: Any) -> bool | None:
+    """Return whether all tables were empty before the binlogs; None if the binlogs have to show it."""
+    answers = {None: None, "empty": True, "middle": False}
+    if not isinstance(start, str | None) or start not in answers:
+        message = f'start is {start!r}; give "empty" or "middle", or leave it out'
+        raise ConfigurationError(message)
+    return answers[start]
+
+
+def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs") -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
         found = sorted(base.parent.glob(base.name) if base.is_absolute() else folder.glob(pattern))
         if not found:
-            message = f"no file matches {pattern}, binlogs of cluster {cluster}"
+            message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
         files += found
     return tuple(files)

@@ -62,12 +62,14 @@ class BinlogEpoch:
         transactions: The cluster's own transactions.
         applied: Foreign epochs, in order.
         consequences: Row operations of the applier (applied, refreshed, reflected), each with its group.
+        time: Second since 1970 at which it was logged.
     """
 
     number: int
     transactions: tuple[Transaction, ...]
     applied: tuple[AppliedEpoch, ...]
     consequences: tuple[tuple[int, RowChange], ...] = attrs.field(repr=False)
+    time: int = attrs.field(default=0, eq=False)
 
 
 @attrs.define
@@ -75,6 +77,7 @@ class _Open:
     """A binlog transaction that is being read."""
 
     number: int | None = None
+    time: int = 0
     groups: dict[object, int] = attrs.field(factory=dict)
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
     applied: list[AppliedEpoch] = attrs.field(factory=list)
@@ -136,7 +139,7 @@ class EpochReader:
         elif kind is EventType.QUERY_EVENT:
             statement = decode_query(event.body).statement
             if statement == "BEGIN":
-                self._open = _Open()
+                self._open = _Open(time=event.header.timestamp)
             elif statement == "COMMIT":
                 return self._close()
         elif kind is EventType.XID_EVENT:
@@ -236,7 +239,7 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         else:
             consequences.append((group, change))
     transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
-    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences))
+    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences), opened.time)
 
 
 def read_epochs(

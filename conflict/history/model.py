@@ -7,7 +7,7 @@ refreshed is derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
@@ -27,6 +27,7 @@ __all__ = [
     "Position",
     "RowChange",
     "RowMoment",
+    "Start",
     "Timeline",
     "Transaction",
     "Window",
@@ -64,6 +65,8 @@ class RowChange:
         transaction_id: Unsigned 64-bit id of its transaction; None if not logged.
         flags: Conflict flags; only READ occurs in what a cluster did itself.
         origin: Where it is logged; None if it comes from no binlog.
+        unknown: Columns that it writes with values that are not known. Only an applier's changes of a row that is older
+            than the log have any.
     """
 
     table: str
@@ -74,6 +77,7 @@ class RowChange:
     transaction_id: int | None = None
     flags: ConflictFlag = NO_FLAGS
     origin: Origin | None = None
+    unknown: frozenset[int] = frozenset()
 
 
 @attrs.frozen
@@ -160,6 +164,22 @@ Timeline = tuple[Transaction | EpochApply, ...]
 
 
 @attrs.frozen
+class Start:
+    """
+    The start of a log whose tables were not empty before.
+
+    Attributes:
+        epoch: First own epoch of the log. Rows that are older were last changed before it.
+        rows: Rows as they were then, by table and key, as bytes per column position; None is NULL.
+        tables: Tables of which these are all rows. What other rows of other tables were is not known.
+    """
+
+    epoch: int
+    rows: Mapping[tuple[str, bytes], Mapping[int, bytes | None]] = attrs.field(factory=dict, repr=False)
+    tables: frozenset[str] = frozenset()
+
+
+@attrs.frozen
 class Cluster:
     """
     One cluster of a History.
@@ -169,12 +189,14 @@ class Cluster:
         server_id: Server id of its logging and applying server.
         timeline: Transactions and epoch applies in the order in which they happened; epochs never fall.
         role: Its role, for the functions that have roles.
+        start: Where its log starts in the middle; None if its tables were empty before.
     """
 
     name: str
     server_id: int
     timeline: Timeline = attrs.field(repr=False)
     role: Role = Role.NONE
+    start: Start | None = None
 
 
 @attrs.frozen

@@ -10,7 +10,8 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.given_rows import GivenRows, load_given_rows
+from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
 from conflict.history.schedule import (
     Hints,
     Summary,
@@ -21,11 +22,20 @@ from conflict.history.schedule import (
     summarize,
     timeline_of,
 )
+from conflict.history.start import bounds_of, certain_applies, span_of_times, starts_in_the_middle
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = [
+    "ClusterHints",
+    "ClusterReading",
+    "cut_readings",
+    "history_of",
+    "read_cluster",
+    "schedule_of",
+    "usable_epochs",
+]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -67,24 +77,58 @@ def history_of(
 ) -> History:
     """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
+    middle = starts_in_the_middle(configuration, summaries)
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
-        applied[cluster.name], assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        cut |= bool(configuration.span.last) or configuration.span.stop_time is not None
+        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        start = None
+        if middle:
+            first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
+            given = _given_rows(configuration, cluster, readings)
+            start = Start(first, given.rows, given.tables)
+            applies = certain_applies(applies, start.epoch)
+        applied[cluster.name] = applies
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(
-            Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applied[cluster.name]), cluster.role)
-        )
+        timeline = timeline_of(transactions, applies)
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         layouts.update(readings[cluster.name].layouts)
-    applies = {name: tuple(each) for name, each in applied.items()}
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
-    return History(tuple(clusters), layouts, assumed, applies, ends)
+    return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
+
+
+def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, ClusterReading]:
+    """
+    Leave out the epochs that a run is not to read; see `bounds_of`.
+
+    Raises:
+        ConfigurationError: A cluster has no epoch left.
+    """
+    if not configuration.span.cuts:
+        return dict(readings)
+    times = {name: [(each.time, each.number) for each in reading.epochs] for name, reading in readings.items()}
+    span = span_of_times(configuration.span, times)
+    bounds = bounds_of(attrs.evolve(configuration, span=span), usable_epochs(configuration, readings))
+    return {
+        name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
+        for name, reading in readings.items()
+    }
+
+
+def _given_rows(
+    configuration: Configuration, cluster: ClusterConfiguration, readings: Mapping[str, ClusterReading]
+) -> GivenRows:
+    """Return the rows that a cluster's tables held when its log starts, as far as files give them."""
+    files = cluster.rows or (configuration.peer(cluster.name).rows if cluster.rows_of is not None else ())
+    layouts = {name: layout for reading in readings.values() for name, layout in reading.layouts.items()}
+    return load_given_rows(files, configuration.data_schema, layouts)
 
 
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:

@@ -23,6 +23,15 @@ from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.not_known import (
+    Settled,
+    doubt_contradicted,
+    is_before_start,
+    settle,
+    take_contradicted,
+    take_shown,
+    take_untold,
+)
 from conflict.reference.open_decisions import open_decisions
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.stop_messages import StopError, duplicate_value
@@ -41,21 +50,32 @@ class Applier:
 
     cluster: ReplayedCluster
     _tracking: bool = False
+    _settled: Settled = attrs.field(factory=Settled)
     _may_have_forgotten: bool = False
 
     def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
+        if is_before_start(apply, source):
+            take_shown(self.cluster, apply)
+            self.cluster.applied(apply, source)
+            return
         self._begin(apply)
+        self._settled = settle(self.cluster, source, apply)
         try:
             final = self._final_pass(apply, source)
             self._check_unique_keys(final)
         except ApplierStopped as stopped:
             self.cluster.store.roll_back()
+            self._settled.forget(self.cluster, apply)
             self.cluster.result.stop = stopped.stop
             return
+        wrong = doubt_contradicted(final, self._settled, source)
         commit_pass(final, source)
+        self._settled.forget(self.cluster, apply, final)
+        take_untold(self.cluster, source, apply)
+        take_contradicted(self.cluster, apply, wrong)
 
     def _begin(self, apply: EpochApply) -> None:
         """Forget pass TRACK if the applier was restarted; note whether it may have been, though nothing says so."""
@@ -99,7 +119,7 @@ class Applier:
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:
         early = self.cluster.rows_at(apply.moments)
-        current = EpochPass(self.cluster, source.cluster, apply, rejected, early)
+        current = EpochPass(self.cluster, source.cluster, apply, rejected, early, open=self._settled.open)
         current.run(self.cluster.arriving(source, apply.foreign_epoch))
         return current
 

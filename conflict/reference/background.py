@@ -17,11 +17,13 @@ import attrs
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, Transaction
-from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.applier import Applier
+from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
-from conflict.reference.row_store import Row, RowKey
+from conflict.reference.not_known import take_shown
+from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
@@ -38,17 +40,19 @@ class Background:
 
     Attributes:
         cluster: The cluster as the replay left it; its log is what the other applier receives.
+        at_start: Its rows at the start of its log.
         versions: Per row, its states, each with the own position that made it, in order.
     """
 
     cluster: ReplayedCluster
+    at_start: RowStore = attrs.field(factory=RowStore)
     versions: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
 
     def row_at(self, key: RowKey, position: Position) -> Row | None:
         """Return a row after the group at a position."""
         versions = self.versions.get(key, ())
         place = bisect.bisect_right(versions, position, key=itemgetter(0))
-        return versions[place - 1][1] if place else None
+        return versions[place - 1][1] if place else self.at_start.get(key)
 
     def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
         """Return where one of several rows changed between two positions, in order."""
@@ -93,7 +97,10 @@ def background_of(
         for name, own in history.applies.items()
     }
     found = {
-        cluster.name: Background(ReplayedCluster(cluster, setups[cluster.name], history.layouts))
+        cluster.name: Background(
+            ReplayedCluster(cluster, setups[cluster.name], history.layouts, shown=recorded[cluster.name]),
+            rows_at_start(cluster),
+        )
         for cluster in history.clusters
     }
     traced = attrs.evolve(history, clusters=tuple(_traced_only(cluster) for cluster in history.clusters))
@@ -105,9 +112,12 @@ def background_of(
         else:
             assert isinstance(item, EpochApply)
             here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
-            visit(here, item, found[item.source])
-            shown = recorded[cluster.name]
-            _apply(here, item, found[item.source].cluster, shown.get((item.epoch, item.group), {}) if shown else None)
+            source, shown = found[item.source], recorded[cluster.name]
+            visit(here, item, source)
+            if cluster.start is not None:
+                _apply_in_the_middle(here, item, source.cluster)
+            else:
+                _apply(here, item, source.cluster, shown.get((item.epoch, item.group), {}) if shown else None)
     return found
 
 
@@ -134,6 +144,17 @@ def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: 
                 _force(current, [entry for entry in entries if entry.row == key], shown.get(key))
     commit_pass(current, source)
     here.keep(dict.fromkeys(entry.row for entry in entries), (apply.epoch, apply.group))
+
+
+def _apply_in_the_middle(here: Background, apply: EpochApply, source: ReplayedCluster) -> None:
+    """Apply a traced epoch to rows that may not be known; what the binlog shows tells of them, and counts."""
+    cluster, place = here.cluster, (apply.epoch, apply.group)
+    arriving = [entry.row for entry in cluster.arriving(source, apply.foreign_epoch)]
+    Applier(cluster).apply_epoch(apply, source)
+    if cluster.result.stop is not None:
+        cluster.result.stop = None  # the binlog shows that it did not stop
+        take_shown(cluster, apply)
+    here.keep(dict.fromkeys([*arriving, *cluster.shown.get(place, {})]), place)
 
 
 def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect | None) -> None:

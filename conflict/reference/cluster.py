@@ -5,10 +5,11 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
+from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
@@ -19,10 +20,24 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OVERLAPPING", "ReplayedCluster"]
+__all__ = ["OVERLAPPING", "ReplayedCluster", "rows_at_start"]
 
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
+# (own epoch, group) -> row -> effect
+Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
+
+
+def rows_at_start(cluster: Cluster) -> RowStore:
+    """Return the rows of a cluster at the start of its log: none, or those that are given."""
+    start = cluster.start
+    if start is None:
+        return RowStore()
+    given = {
+        key: Row(dict(payloads), local=False, epoch=0, partial=True, dated=False)
+        for key, payloads in start.rows.items()
+    }
+    return RowStore(given, older=True, given=start.tables)
 
 
 @attrs.define
@@ -45,6 +60,11 @@ class ReplayedCluster:
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
+        shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
+            were that are older than the log, and nothing else.
+        untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
+        last_untold: Per row of these, the last such epoch: the row may have been changed here then.
+        met: Rows that were not known when an operation on them arrived.
         result: What it ends with.
         outcomes: What became of every operation that its applier received.
     """
@@ -54,19 +74,24 @@ class ReplayedCluster:
     layouts: dict[str, RowLayout]
     relays: bool = False
     skip_missing: bool = False
-    store: RowStore = attrs.field(factory=RowStore)
+    shown: Effects = attrs.field(factory=dict)
+    store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
     max_replicated_epoch: int = 0
     earlier: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     unique_keys: UniqueKeys = attrs.field(init=False)
     exceptions_count: Counter[str] = attrs.field(factory=Counter)
+    untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
+    last_untold: dict[RowKey, int] = attrs.field(factory=dict)
+    met: set[RowKey] = attrs.field(factory=set)
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _own_changes: Counter[int] = attrs.field(factory=Counter)
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
+        self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
     @property
@@ -121,6 +146,11 @@ class ReplayedCluster:
         """Forget states before changes up to an own position."""
         kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
         self.earlier = {key: states for key, states in kept.items() if states}
+
+    def leave_untold(self, epoch: int, row: RowKey) -> None:
+        """Note that it is not known what its applier sent on of a row in an own epoch."""
+        self.untold.setdefault(epoch, set()).add(row)
+        self.last_untold[row] = epoch
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""

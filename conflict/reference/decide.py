@@ -7,6 +7,8 @@ function, the secondary of the functions with roles, and writes that cannot beco
 
 from __future__ import annotations
 
+import attrs
+
 from conflict.history.model import RowChange
 from conflict.reference.row_store import Row
 from conflict.rules.decision import (
@@ -26,7 +28,7 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["decide_as_secondary", "decide_by_function", "decide_without_function", "missing_image"]
+__all__ = ["compared_value", "decide_as_secondary", "decide_by_function", "decide_without_function", "missing_image"]
 
 DISCARDED = Decision(Verdict.DISCARDED)
 
@@ -77,14 +79,17 @@ def decide_by_function(
     if row is not None:
         value = _stored_value(row, function, table)
         state = RowState(True, row.local, stored_precision(row.epoch, function.gci_bits), value)
-    before, after = _compared(change.before, function), _compared(change.after, function)
+    before, after = compared_value(change.before, function), compared_value(change.after, function)
     decision = function.spec.decide(state, IncomingOperation(change.operation, before, after, max_replicated_epoch))
     conditional = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
     if conditional and row is None and _cannot_be_inserted(change, table):
         rejected = Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
         decision = IGNORED if function.spec.write is Cell.APPLY else rejected
     reflected = bool(change.flags & ConflictFlag.REFLECTED)
-    return DISCARDED if reflected and decision.verdict is Verdict.REJECTED else decision
+    if reflected and decision.verdict is Verdict.REJECTED:
+        return DISCARDED
+    known = row is None or (row.dated if function.column is None else row.assumed is None)
+    return decision if known else attrs.evolve(decision, stored=None)
 
 
 def missing_image(change: RowChange, function: ConflictFunction) -> Image | None:
@@ -93,7 +98,7 @@ def missing_image(change: RowChange, function: ConflictFunction) -> Image | None
     if needed is None:
         return None
     image = change.before if needed is Image.BEFORE else change.after
-    return needed if _compared(image, function) is None else None
+    return needed if compared_value(image, function) is None else None
 
 
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
@@ -104,11 +109,11 @@ def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
     row that already exists.
     """
     assert change.after is not None
-    present = {*change.after.present, *table.key_ordinals}
+    present = {*change.after.present, *change.unknown, *table.key_ordinals}
     return any(ordinal not in present and column.must_be_given for ordinal, column in enumerate(table.columns))
 
 
-def _compared(image: RowImage | None, function: ConflictFunction) -> int | None:
+def compared_value(image: RowImage | None, function: ConflictFunction) -> int | None:
     """Return the resolve column's value in an image, NULL as 0; None if the image does not carry it."""
     if image is None or function.column is None:
         return None
@@ -123,5 +128,7 @@ def _stored_value(row: Row, function: ConflictFunction, table: Table) -> int | N
     """Return the resolve column's value in a row; NULL, or a column that was never written, is 0."""
     if function.column is None:
         return None
+    if row.assumed is not None:
+        return row.assumed
     payload = row.payloads.get(table.ordinal(function.column))
     return int.from_bytes(payload, "little") if payload is not None else 0

@@ -12,8 +12,10 @@ from conflict.history.effects import Effect
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
+from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
 from conflict.results.model import Outcome
+from conflict.rules.decision import Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 
@@ -48,7 +50,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
             result.exceptions.setdefault(entry.table, []).append(entry.row)
     for counter, value in final.counters.items():
         result.counters[counter] += value
-    result.undecided += final.undecided
+    result.undecided += [*final.undecided, *decisions_not_told(final)]
     cluster.outcomes += [_outcome(each, final) for each in final.decided]
     cluster.store.commit()
     cluster.applied(apply, source)
@@ -82,7 +84,8 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
         yield LoggedChange(event, final.apply.group, -1, cluster.server_id)
         if row is not None:
-            cluster.store.put(key, attrs.evolve(row, local=True, epoch=final.apply.epoch))
+            refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
+            cluster.store.put(key, refreshed)
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
 
 
@@ -106,6 +109,8 @@ def _given_images(final: EpochPass) -> dict[RowKey, RowImage]:
 
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
     entry, decision, change = decided.entry, decided.decision, decided.entry.change
+    if is_open(final, decided):
+        decision = Decision(Verdict.CANNOT_TELL)
     return Outcome(
         applier=final.cluster.name,
         source=final.source.name,

@@ -9,9 +9,11 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import attrs
 
-from conflict.history.model import NO_FLAGS, RowChange
+from conflict.history.model import NO_FLAGS, EpochApply, RowChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -47,6 +49,10 @@ class LoggedChange:
     def row(self) -> RowKey:
         """The row that it changes."""
         return self.change.table, self.change.key
+
+    def is_sent_on_by(self, apply: EpochApply, row: RowKey) -> bool:
+        """Whether an epoch apply made it, of a given row."""
+        return self.ordinal < 0 and self.group == apply.group and self.row == row
 
 
 @attrs.frozen
@@ -100,7 +106,13 @@ def merged_change(
         _image(layout, after, columns.after),
         FROM_AN_APPLIER,
         flags,
+        unknown=_unknown(after, columns.after or ()),
     )
+
+
+def _unknown(row: Row | None, columns: Iterable[int]) -> frozenset[int]:
+    """Return the columns that an event carries, but of which the values are not known."""
+    return frozenset(columns) - row.payloads.keys() if row is not None and row.partial else frozenset()
 
 
 def _image(layout: RowLayout, row: Row | None, columns: tuple[int, ...] | None) -> RowImage | None:
@@ -125,13 +137,15 @@ def refresh_change(setup: TableSetup, layout: RowLayout, change: RowChange, row:
         operation, before, after = Operation.DELETE_ROW, _key_image(setup, change), None
     else:
         operation, before, after = Operation.WRITE_ROW, None, _image(layout, row, tuple(sorted(row.payloads)))
-    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, ConflictFlag.REFRESH)
+    unknown = _unknown(row, range(len(setup.table.columns)))
+    flags = ConflictFlag.REFRESH
+    return RowChange(change.table, change.key, operation, before, after, FROM_AN_APPLIER, flags, unknown=unknown)
 
 
 def _key_image(setup: TableSetup, change: RowChange) -> RowImage:
-    """Return an image of the key columns alone, from a change that carries them."""
+    """Return an image of the key columns alone, from a change that carries them; one of a row not known may not."""
     source = change.before if change.before is not None else change.after
     assert source is not None
-    present = tuple(sorted(setup.table.key_ordinals))
+    present = tuple(ordinal for ordinal in sorted(setup.table.key_ordinals) if ordinal in source.present)
     payloads = tuple(source.payloads[source.present.index(ordinal)] for ordinal in present)
     return RowImage(source.layout, present, payloads)

@@ -109,6 +109,7 @@ class EpochPass:
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
         locked: Rows of `early` on which an operation was applied.
+        open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
 
     cluster: ReplayedCluster
@@ -124,6 +125,7 @@ class EpochPass:
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
     locked: set[RowKey] = attrs.field(factory=set)
+    open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -154,7 +156,7 @@ class EpochPass:
             return
         self.counters[REFLECTED_RECEIVED] += bool(change.flags & ConflictFlag.REFLECTED)
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
-        function = self._active_function(setup, change)
+        function = self.active_function(setup, change)
         self.tracker.touch(entry.row, entry.group)
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
@@ -168,7 +170,7 @@ class EpochPass:
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
-    def _active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
+    def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""
         function, cluster = setup.function, self.cluster
         if function is not None and function.spec.uses_role:

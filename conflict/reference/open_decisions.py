@@ -1,5 +1,8 @@
 """
-Decisions that no binlog shows: on rows that the applying cluster changed while its applier worked on an epoch.
+Decisions that no binlog shows.
+
+They are decisions on rows that the applying cluster changed while its applier worked on an epoch, and on rows that are
+older than the log (see `conflict.reference.not_known`).
 
 Pass TRACK can have run at any time between the applier's last commit and this one. The binlog shows which transactions
 the applier rejected. It does not show which of their operations were in conflict themselves, and counted, where the
@@ -11,13 +14,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from conflict.reference.epoch_log import LoggedChange
-from conflict.reference.epoch_pass import ApplierStopped, EpochPass
-from conflict.reference.row_store import Row, RowKey
+from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, DecidedOperation, EpochPass
+from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.model import Undecided
 from conflict.results.undecided import counts_differ
-from conflict.rules.decision import Decision
+from conflict.rules.decision import Cause, Decision
 
-__all__ = ["open_decisions"]
+__all__ = ["decisions_not_told", "is_open", "open_decisions"]
 
 
 def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequence[LoggedChange]) -> list[Undecided]:
@@ -32,7 +35,12 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
     found = []
     # What an applier logged has no number of its own, so operations are told apart as objects.
     decided = {id(each.entry): each.decision for each in tracked.decided}
-    for key, states in _earlier_states(tracked, changes).items():
+    earlier = _earlier_states(tracked, changes)
+    not_known = {entry.row for entry in changes if id(entry) in tracked.open}
+    for key in dict.fromkeys(entry.row for entry in changes):
+        states = earlier.get(key, [])
+        if not states and key not in not_known:
+            continue
         entries = [entry for entry in changes if entry.row == key]
         if not any(entry.group in rejected for entry in entries):
             continue
@@ -40,6 +48,9 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
         for number, entry in enumerate(entries):
             now = decided.get(id(entry))
             candidates = {each[number] for each in tried if number < len(each)} | ({now} if now else set())
+            candidates |= tracked.open.get(id(entry), frozenset())
+            if REJECTED_WITH_TRANSACTION in candidates:
+                continue  # see `decisions_not_told`
             function = tracked.cluster.setups[entry.change.table].function
             if function is None or entry.group not in rejected:
                 continue
@@ -48,9 +59,25 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
     return found
 
 
+def decisions_not_told(final: EpochPass) -> list[Undecided]:
+    """Return the operations whose outcome depends on what is not known."""
+    return [
+        _undecided(final, each.entry, each.decision, set(final.open[id(each.entry)]))
+        for each in final.decided
+        if is_open(final, each)
+    ]
+
+
+def is_open(final: EpochPass, decided: DecidedOperation) -> bool:
+    """Whether the decision on an operation depends on what is not known; not if its transaction was rejected anyway."""
+    candidates = final.open.get(id(decided.entry), frozenset())
+    rejected = decided.decision.cause is Cause.TRANS_IN_CONFLICT
+    return len(candidates) > 1 and (not rejected or REJECTED_WITH_TRANSACTION in candidates)
+
+
 def _earlier_states(tracked: EpochPass, changes: Sequence[LoggedChange]) -> dict[RowKey, list[Row | None]]:
     """Return the states of rows that the cluster changed since the epoch arrived, the present state last."""
-    cluster, found = tracked.cluster, {}
+    cluster, found = tracked.cluster, dict[RowKey, list[Row | None]]()
     begun = max(tracked.apply.arrived, cluster.last_applied)
     for key in dict.fromkeys(entry.row for entry in changes):
         states = [state for position, state in cluster.earlier.get(key, ()) if position > begun]
@@ -62,7 +89,8 @@ def _earlier_states(tracked: EpochPass, changes: Sequence[LoggedChange]) -> dict
 def _try(entries: Sequence[LoggedChange], key: RowKey, state: Row | None, tracked: EpochPass) -> list[Decision]:
     """Return the decisions on the operations on one row that the row in a given state would lead to."""
     trial = EpochPass(tracked.cluster, tracked.source, tracked.apply)
-    tracked.cluster.store.put(key, state)
+    # Of a row that is not known, `Settled` tries the states; the one between its changes counts as missing.
+    tracked.cluster.store.put(key, None if state is NOT_KNOWN else state)
     try:
         for entry in entries:
             trial.handle(entry)

@@ -10,7 +10,7 @@ from conflict.history.model import RowChange
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Row", "RowKey", "RowStore"]
+__all__ = ["NOT_KNOWN", "Row", "RowKey", "RowStore"]
 
 RowKey = tuple[str, bytes]
 
@@ -24,45 +24,83 @@ class Row:
         payloads: Bytes per column position; None is NULL. A column that was never written is absent.
         local: Whether it was last changed on this cluster, not by the applier (``ROW_AUTHOR`` = 0).
         epoch: Own epoch of its last change, in full precision.
+        partial: Whether it is older than the log, so that absent columns are not known.
+        dated: Whether `local` and `epoch` are known.
+        assumed: Value of the resolve column while one of several possible values is tried; see
+            `conflict.reference.not_known`.
     """
 
     payloads: dict[int, bytes | None]
     local: bool
     epoch: int
+    partial: bool = False
+    dated: bool = True
+    assumed: int | None = None
 
     def with_image(self, image: RowImage, *, local: bool, epoch: int) -> Row:
         """Return the row with the columns of an image written over it."""
         written = dict(zip(image.present, image.payloads, strict=True))
-        return Row({**self.payloads, **written}, local, epoch)
+        return Row({**self.payloads, **written}, local, epoch, self.partial)
+
+    def without_columns(self, columns: frozenset[int]) -> Row:
+        """Return the row with columns that are not known any more."""
+        if not columns:
+            return self
+        payloads = {ordinal: payload for ordinal, payload in self.payloads.items() if ordinal not in columns}
+        return attrs.evolve(self, payloads=payloads, partial=True)
 
 
 EMPTY_ROW = Row({}, local=True, epoch=0)
+# A row that may or may not exist: it is older than the log, and nothing has told.
+NOT_KNOWN = Row({}, local=False, epoch=0, partial=True, dated=False)
 
 
 @attrs.define
 class RowStore:
-    """All rows of one cluster."""
+    """
+    All rows of one cluster.
+
+    Attributes:
+        rows: The rows that exist.
+        older: Whether there may be rows that are older than the log: a row is `NOT_KNOWN` until something tells.
+        given: Tables of which all older rows are there from the start.
+    """
 
     rows: dict[RowKey, Row] = attrs.field(factory=dict)
+    older: bool = False
+    given: frozenset[str] = frozenset()
+    _gone: set[RowKey] = attrs.field(factory=set)
+    _lost: set[RowKey] = attrs.field(factory=set)
     _undo: dict[RowKey, Row | None] = attrs.field(factory=dict)
 
     def get(self, key: RowKey) -> Row | None:
-        """Return a row, or None if it does not exist."""
-        return self.rows.get(key)
+        """Return a row, None if it does not exist, or `NOT_KNOWN`."""
+        row = self.rows.get(key)
+        if row is not None or not self.older:
+            return row
+        known = key in self._gone or (key[0] in self.given and key not in self._lost)
+        return None if known else NOT_KNOWN
 
     def put(self, key: RowKey, row: Row | None) -> None:
         """Set a row, or remove it."""
-        self._undo.setdefault(key, self.rows.get(key))
-        if row is None:
+        self._undo.setdefault(key, self.get(key))
+        self._set(key, row)
+
+    def _set(self, key: RowKey, row: Row | None) -> None:
+        if row is None or row is NOT_KNOWN:
             self.rows.pop(key, None)
         else:
             self.rows[key] = row
+        if self.older:
+            (self._gone.add if row is None else self._gone.discard)(key)
+            (self._lost.add if row is NOT_KNOWN else self._lost.discard)(key)
 
     def write(self, change: RowChange, *, local: bool, epoch: int) -> None:
         """
         Apply a row change; columns that its after image does not carry keep their values.
 
-        An update of a missing row makes the row of both images.
+        An update of a missing row makes the row of both images. The before image of an own update tells the columns of
+        a row that is older than the log.
         """
         key = (change.table, change.key)
         if change.operation is Operation.DELETE_ROW:
@@ -70,11 +108,12 @@ class RowStore:
             return
         assert change.after is not None
         row = self.get(key)
-        if row is None:
-            row = EMPTY_ROW
-            if change.before is not None:
-                row = row.with_image(change.before, local=local, epoch=epoch)
-        self.put(key, row.with_image(change.after, local=local, epoch=epoch))
+        known = {} if row is None else row.payloads
+        if change.before is not None and (row is None or (row.partial and local)):
+            row = (row or EMPTY_ROW).with_image(change.before, local=local, epoch=epoch)
+            row = attrs.evolve(row, payloads={**row.payloads, **known})
+        row = (row or EMPTY_ROW).with_image(change.after, local=local, epoch=epoch)
+        self.put(key, row.without_columns(change.unknown))
 
     def commit(self) -> None:
         """Keep what was put since the last commit."""
@@ -83,8 +122,5 @@ class RowStore:
     def roll_back(self) -> None:
         """Undo what was put since the last commit."""
         for key, row in self._undo.items():
-            if row is None:
-                self.rows.pop(key, None)
-            else:
-                self.rows[key] = row
+            self._set(key, row)
         self._undo.clear()

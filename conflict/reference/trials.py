@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import attrs
 
-from conflict.history.model import END, EpochApply, Position, Window
+from conflict.history.model import END, START, EpochApply, Position, Window
 from conflict.history.placing import Choice
 from conflict.reference.background import Background
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.not_known import settle
 from conflict.reference.row_store import RowKey
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import Stop
@@ -75,11 +76,14 @@ class Trials:
     ) -> Alternative | None:
         """Return what an epoch does at a position; None if it would show there."""
         here = self.here.cluster
-        scratch = ReplayedCluster(here.cluster, here.setups, here.layouts, skip_missing=self.skip_missing)
+        scratch = ReplayedCluster(
+            here.cluster, here.setups, here.layouts, skip_missing=self.skip_missing, shown=here.shown or {START: {}}
+        )
         scratch.max_replicated_epoch = known
         for key in {entry.row for entry in entries}:
             scratch.store.put(key, self.here.row_at(key, position))
         scratch.store.commit()
+        settle(scratch, self.source.cluster, apply)
         current = EpochPass(scratch, self.source.cluster.cluster, apply)
         last = apply.window is not None and apply.window.before == END
         try:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import attrs
 import pyarrow as pa
 import pyarrow.dataset as pads
 
@@ -246,6 +247,11 @@ def summarize_resolution(
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
         undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
+        not_known={
+            name: {table: attrs.asdict(each) for table, each in sorted(result.not_known.items())}
+            for name, result in resolution.clusters.items()
+            if result.not_known
+        },
         restarts={
             name: tuple(PossibleRestart(number, rows) for number, rows in sorted(result.further_rows.items()))
             for name, result in resolution.clusters.items()

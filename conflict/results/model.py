@@ -14,7 +14,7 @@ from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["ClusterResult", "Outcome", "Resolution", "Stop", "Undecided"]
+__all__ = ["ClusterResult", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
 
 
 @attrs.frozen
@@ -84,7 +84,9 @@ class Outcome:
 @attrs.frozen
 class Undecided:
     """
-    A decision that the binlogs leave open, on an operation of a transaction that was rejected in any case.
+    A decision that the binlogs leave open.
+
+    The operation belongs to a transaction that was rejected in any case, or its row is older than the log.
 
     Attributes:
         applier: Cluster that made it.
@@ -108,6 +110,22 @@ class Undecided:
 
 
 @attrs.define
+class NotKnown:
+    """
+    What was never known of the rows of a table, because they are older than the log.
+
+    Attributes:
+        rows: Rows of which it is not known whether they exist.
+        rows_in_part: Rows that exist, of which not all columns are known.
+        columns: How many columns of these are not known.
+    """
+
+    rows: int = 0
+    rows_in_part: int = 0
+    columns: int = 0
+
+
+@attrs.define
 class ClusterResult:
     """
     The result on one cluster.
@@ -125,6 +143,7 @@ class ClusterResult:
         applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
+        not_known: Per table, what was never known of its rows; tables of which all is known are left out.
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
             exceptions rows that a pass makes; by its number among the epoch applies.
     """
@@ -140,7 +159,12 @@ class ClusterResult:
     applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
+    not_known: dict[str, NotKnown] = attrs.field(factory=dict)
     further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
+
+    def unknown_of(self, table: str) -> NotKnown:
+        """Return what was never known of the rows of a table, to be added to."""
+        return self.not_known.setdefault(table, NotKnown())
 
 
 @attrs.define

@@ -32,8 +32,10 @@ class Run:
         left_out: Per cluster, row operations read of an epoch that was cut off.
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
-        likely_causes: Why the binlogs may contradict the result.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+        likely_causes: Why the binlogs may contradict the result.
+        starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
+        engine: The engine that resolved the run, if another one than was asked for.
     """
 
     summary: RunSummary
@@ -44,6 +46,8 @@ class Run:
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
     likely_causes: tuple[LikelyCause, ...] = ()
+    starts: dict[str, int] = attrs.field(factory=dict)
+    engine: str = ""
 
     @property
     def contradicted(self) -> bool:
@@ -55,7 +59,7 @@ class Run:
         """Return the document `run.json`."""
         return {
             "readme": outcomes_note(all_outcomes=all_outcomes),
-            "engine": engine,
+            "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
             "versions": {
                 "python": platform.python_version(),
@@ -66,6 +70,7 @@ class Run:
             "row_operations_left_out": self.left_out,
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
+            "starts_in_the_middle": self.starts,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             "likely_causes": [attrs.asdict(each) for each in self.likely_causes],

@@ -89,6 +89,7 @@ class RunSummary:
         unexplained: Per cluster, updates and deletes of its own that found no row.
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
+        not_known: Per cluster and table, what was never known of its rows (see `conflict.results.model.NotKnown`).
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         schedule: What the schedule leaves open.
         open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
@@ -108,6 +109,7 @@ class RunSummary:
     stops: dict[str, Stop]
     contradictions: Counts = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
+    not_known: Counts = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
     open_epochs: tuple[OpenEpoch, ...] = ()
@@ -121,7 +123,8 @@ class RunSummary:
         if self.contradicted:
             return None
         differing = self.differing_rows.values()
-        return False if any(differing) else None if None in differing else True
+        not_known = None in differing or any(self.not_known.values())
+        return False if any(differing) else None if not_known else True
 
     @property
     def ndb_count_more(self) -> dict[str, dict[str, int]]:
@@ -144,6 +147,7 @@ class RunSummary:
             "contradictions": self.contradictions,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
+            "not_known": self.not_known,
             # What is derived is not what happened where the binlogs contradict it.
             "counter_ranges": None if self.contradicted else self.counter_ranges,
             "open_places": dict(Counter(each.applier for each in self.schedule.places)),

@@ -48,6 +48,8 @@ class Verdict(IntEnum):
     DISCARDED = 3
     # An operation that lacks the value to compare, in a run that skips such operations.
     SKIPPED = 4
+    # The decision depends on what a row was before the log starts.
+    CANNOT_TELL = 5
 
 
 class Cause(IntEnum):
@@ -142,13 +144,15 @@ def explain(decision: Decision, operation: Operation, *, by_epoch: bool = False)
         return f"the {what} came back from the primary, where the row has changed since, and was discarded"
     if decision.verdict is Verdict.SKIPPED:
         return f"the {what} lacks the value to compare and was left out"
+    if decision.verdict is Verdict.CANNOT_TELL:
+        return f"the decision on the {what} depends on what its row was before the log starts"
     if decision.cause is not Cause.ROW_IN_CONFLICT:
         return f"the {what} was rejected: {_CAUSE_WORDS[decision.cause]}"
     if by_epoch:
+        changed = "before the log starts" if decision.stored is None else f"in epoch {decision.stored}"
         return (
-            f"the {what} was rejected: the row was changed here in epoch {decision.stored}, and only epochs "
-            f"up to {decision.incoming} had come back"
+            f"the {what} was rejected: the row was changed here {changed}, and only epochs up to {decision.incoming} "
+            "had come back"
         )
-    return (
-        f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {decision.stored}"
-    )
+    stored = "value, which is older than the log" if decision.stored is None else decision.stored
+    return f"the {what} was rejected: it brings {decision.incoming}, which does not win over the row's {stored}"

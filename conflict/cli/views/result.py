@@ -55,6 +55,8 @@ def print_run(
     console.print(_final_rows(configuration, run.summary))
     _print_convergence(console, configuration, run)
     _print_appliers(console, run)
+    _print_engine(console, run)
+    _print_start(console, run)
     _print_open_questions(console, run)
     _print_agreement(console, run)
     console.print(f"Results are in [bold]{escape(where)}[/bold].")
@@ -90,9 +92,13 @@ def _operations(tally: Mapping[str, int]) -> int:
 
 def _outcomes(tallies: Tallies) -> Table:
     """One row per applier and table that had operations; rare verdicts have a column only where they occur."""
-    rare = [name for name in ("discarded", "skipped") if any(tally.get(name) for _, _, tally in tallies)]
+    rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
     verdicts = ["applied", "ignored", *rare]
-    table = _table("What the appliers did", ["applier", "table"], ["changes", *verdicts, "conflicts", "refreshed"])
+    table = _table(
+        "What the appliers did",
+        ["applier", "table"],
+        ["changes", *(name.replace("_", " ") for name in verdicts), "conflicts", "refreshed"],
+    )
     for cluster, name, tally in tallies:
         figures = [_operations(tally), *(tally.get(each, 0) for each in (*verdicts, "rejected", "refreshes"))]
         table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
@@ -152,7 +158,10 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         False: "[red]did not converge[/red]",
         None: "[yellow]may or may not have converged[/yellow]",
     }
-    console.print(f"The clusters {answers[run.summary.converged]}, after {run.changes:,} row changes of their own.")
+    which = ", on the rows that the logs touch" if run.starts else ""
+    console.print(
+        f"The clusters {answers[run.summary.converged]}{which}, after {run.changes:,} row changes of their own."
+    )
     if run.summary.contradicted:
         return
     for table, differing in run.summary.differing_rows.items():
@@ -196,14 +205,50 @@ def _stop_text(stop: Stop) -> str:
     return f"{place}table {stop.table}{column}: {stop.message}. Epoch {stop.foreign_epoch} was undone."
 
 
+def _print_engine(console: Console, run: Run) -> None:
+    """Print which engine resolved the run, if it is not the one that was asked for."""
+    if run.engine:
+        console.print(
+            f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
+            "engine does not resolve a part of a log yet, nor a log that starts in the middle."
+        )
+
+
+def _print_start(console: Console, run: Run) -> None:
+    """Print what is not known, because rows are older than the log."""
+    if not run.starts:
+        return
+    places = " and ".join(f"at epoch {epoch} of {name}" for name, epoch in run.starts.items())
+    console.print(
+        f"The logs start in the middle, {places}. What older rows were is known once something tells. Final rows are "
+        "those of which all columns are known; counters start with the logs."
+    )
+    for name, tables in run.summary.not_known.items():
+        rows, part, columns = (
+            sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
+        )
+        if rows:
+            console.print(f"[yellow]Not known on {name}:[/yellow] whether the row exists, for {rows:,} keys.")
+        if part:
+            console.print(f"[yellow]Not known on {name}:[/yellow] {columns:,} columns of {part:,} rows that exist.")
+
+
 def _print_open_questions(console: Console, run: Run) -> None:
     """Print the questions that the binlogs leave open."""
     for each in run.settled:
         console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
     for name, undecided in run.summary.undecided.items():
-        if undecided:
+        tallies = run.summary.tables[name].values()
+        open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
+        if open_outcomes:
             console.print(
-                f"[yellow]The binlogs leave open[/yellow] whether {undecided:,} operations that {name} rejected with "
+                f"[yellow]Cannot tell:[/yellow] {open_outcomes:,} decisions of {name} depend on what is not known of "
+                f"older rows; their candidates are in undecided/applier={name}."
+            )
+        if undecided > open_outcomes:
+            console.print(
+                f"[yellow]The binlogs leave open[/yellow] whether {undecided - open_outcomes:,} operations that {name} "
+                "rejected with "
                 f"their transactions were in conflict themselves, because {name} changed their rows in between. No row "
                 f"depends on it; {_ranges(run.summary.counter_ranges.get(name, {}))}."
             )

@@ -138,7 +138,7 @@ class TestDumps:
             ),
             (
                 "INSERT INTO ndb_replication VALUES ('d','t',-1,7,NULL)",
-                "rows.sql, line 1, row 1: '-1' is not a plain value; give a number, a quoted text, 0x... or NULL",
+                "rows.sql, line 1, row 1: server_id is '-1'; an integer is needed",
             ),
             (
                 "INSERT INTO ndb_replication VALUES ('d','t',0)",

@@ -185,7 +185,8 @@ class TestRefusals:
                 "rolle =",
                 (
                     "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, server_id"
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, "
+                    "rows, rows_epoch, rows_of, server_id"
                 ),
             ),
             (
@@ -193,7 +194,7 @@ class TestRefusals:
                 "[cluster]\n[clusters.A]",
                 (
                     "the run file has unknown entries cluster; known are "
-                    "charset, clusters, conflict_function, database, ndb_replication, schedule, schema"
+                    "charset, clusters, conflict_function, database, ndb_replication, schedule, schema, start"
                 ),
             ),
         ],

@@ -74,6 +74,7 @@ def test_document():
         "contradictions": contradictions,
         "unexplained_changes": {"A": 0, "B": 2},
         "undecided": {},
+        "not_known": {},
         "open_places": {},
         "ndb_count_more": {},
         "counter_ranges": None,

@@ -1,0 +1,146 @@
+"""
+Where the logs of a run start and stop: all of them, or a cut that is asked for.
+
+A log that starts in the middle has a consistent start on both clusters: one starts where it is told to, the other after
+the last of its epochs that the first had applied by then. What was on the way from the first to the other then is not
+known, and is taken from the other's own binlog (see `conflict.reference.not_known`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from conflict.config.configuration import Configuration, Span
+from conflict.errors import ConfigurationError
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.model import EpochApply
+from conflict.history.schedule import Summary
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Bounds", "bounds_of", "certain_applies", "changes_older_rows", "span_of_times", "starts_in_the_middle"]
+
+LAST = 2**64 - 1
+
+
+@attrs.frozen
+class Bounds:
+    """
+    The own epochs of one cluster that a run reads.
+
+    Attributes:
+        first: None is before it.
+        last: None is after it.
+    """
+
+    first: int = 0
+    last: int = LAST
+
+    def __contains__(self, epoch: int) -> bool:
+        return self.first <= epoch <= self.last
+
+
+def bounds_of(configuration: Configuration, summaries: Mapping[str, Sequence[Summary]]) -> dict[str, Bounds]:
+    """
+    Return which own epochs of each cluster a run reads.
+
+    Args:
+        configuration: The run.
+        summaries: Per cluster, all its own epochs.
+
+    Raises:
+        ConfigurationError: A cluster has no epoch left.
+    """
+    span, bounds = configuration.span, dict[str, Bounds]()
+    for name, own in summaries.items():
+        peer = configuration.peer(name).name
+        first = span.first.get(name, 0)
+        if name not in span.first and peer in span.first:
+            before = [each for each in summaries[peer] if each.number < span.first[peer]]
+            first = _last_applied(before, configuration.server_ids[name]) + 1
+        bounds[name] = Bounds(first, span.last.get(name, LAST))
+        if name in {*span.first, *span.last} and not any(each.number in bounds[name] for each in own):
+            held = f"{own[0].number} to {own[-1].number}" if own else "none"
+            message = (
+                f"cluster {name} has no epoch between the start and the stop that are asked for; its binlogs hold "
+                f"epochs {held}"
+            )
+            raise ConfigurationError(message)
+    return bounds
+
+
+def span_of_times(span: Span, times: Mapping[str, Sequence[tuple[int, int]]]) -> Span:
+    """
+    Return a span with epochs in place of its moments; an epoch that is given as well counts instead of a moment.
+
+    Args:
+        span: The span.
+        times: Per cluster, second since 1970 and number of each own epoch, in order.
+    """
+    first, last = dict(span.first), dict(span.last)
+    for place, (name, epochs) in enumerate(times.items()):
+        if place == 0 and span.first_time is not None:
+            later = (number for time, number in epochs if time >= (span.first_time or 0))
+            first.setdefault(name, next(later, LAST))
+        if span.stop_time is not None:
+            before = [number for time, number in epochs if time < span.stop_time]
+            last.setdefault(name, before[-1] if before else 0)
+    return attrs.evolve(span, first=first, last=last)
+
+
+def _last_applied(own: Sequence[Summary], server_id: int) -> int:
+    """Return the last epoch of another server that a cluster's epochs show as applied; -1 for none."""
+    applied = [item.epoch for summary in own for item in summary.applied if item.server_id == server_id]
+    return applied[-1] if applied else -1
+
+
+def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, Sequence[Summary]]) -> bool:
+    """
+    Whether tables may have held rows before the logs of a run start.
+
+    The run says so, or a log shows it: its applier applied an epoch of the other cluster that is older than that
+    cluster's log.
+
+    Args:
+        configuration: The run.
+        summaries: Per cluster, the own epochs that the run reads.
+    """
+    span: Span = configuration.span
+    cut = bool(span.first) or span.first_time is not None
+    if span.empty is not None and not cut:
+        return not span.empty
+    return cut or any(
+        item.server_id == configuration.server_ids[peer] and item.epoch < summaries[peer][0].number
+        for name, own in summaries.items()
+        for peer in [configuration.peer(name).name]
+        for summary in own
+        for item in summary.applied
+        if summaries[peer]
+    )
+
+
+def changes_older_rows(epochs: Sequence[BinlogEpoch]) -> bool:
+    """Whether a cluster's first change of a row in its log is an update or a delete: the row was there before."""
+    seen: set[tuple[str, bytes]] = set()
+    for epoch in epochs:
+        groups = [(each.group, True, change) for each in epoch.transactions for change in each.changes]
+        groups += [(group, False, change) for group, change in epoch.consequences]
+        for _, own, change in sorted(groups, key=lambda each: each[0]):
+            key = change.table, change.key
+            if own and change.operation is not Operation.WRITE_ROW and key not in seen:
+                return True
+            seen.add(key)
+    return False
+
+
+def certain_applies(applies: Sequence[EpochApply], start: int) -> list[EpochApply]:
+    """
+    Leave out the epoch applies of which it is not certain that they come after the start of the log.
+
+    Args:
+        applies: All of one applier, in order.
+        start: Its first own epoch.
+    """
+    traced = next((place for place, apply in enumerate(applies) if apply.traced), len(applies))
+    return [each for place, each in enumerate(applies) if place >= traced or each.arrived[0] >= start]

@@ -1,0 +1,441 @@
+"""
+Rows that are older than the log, before something tells what they are.
+
+A decision on such a row can depend on what it is. So every state is tried that the row may have, and the states remain
+whose effect on the row is the one that the applier's binlog shows. If they lead to one decision, it is decided. Else
+these are its candidates, as with the decisions of `conflict.reference.open_decisions`; the first one is counted.
+
+An epoch that the other cluster made before its log starts holds operations that are not known. What it did is taken
+from the applier's binlog.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.history.model import EpochApply
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.decide import compared_value
+from conflict.reference.epoch_commit import effects_of
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
+from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.results.undecided import moved_counters
+from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
+from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
+from conflict.rules.functions import COMPARING, Cell, ConflictFunction
+from conflict.rules.roles import Role
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.types.values import ABSENT
+
+__all__ = [
+    "Settled",
+    "doubt_contradicted",
+    "is_before_start",
+    "settle",
+    "take_contradicted",
+    "take_shown",
+    "take_untold",
+]
+
+HIGHEST = 2**64 - 1
+IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
+REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
+
+
+@attrs.frozen
+class _Tried:
+    """A state that a row may have, the decisions on its operations, their effect on it, and the row after them."""
+
+    state: Row | None
+    decisions: tuple[Decision, ...]
+    effect: Effect | None
+    after: Row | None
+
+
+@attrs.define
+class Settled:
+    """
+    The rows of an epoch apply that are not known, each in the first of its possible states.
+
+    Attributes:
+        rows: By row, what was known of it, and the trials that remain possible.
+        open: By the identity of an entry, the decisions that follow from these.
+        doubtful: Rows that a transaction touched of which it is not known whether it was rejected.
+    """
+
+    rows: dict[RowKey, tuple[Row | None, Sequence[_Tried]]] = attrs.field(factory=dict)
+    open: dict[int, frozenset[Decision]] = attrs.field(factory=dict)
+    doubtful: set[RowKey] = attrs.field(factory=set)
+
+    def forget(self, cluster: ReplayedCluster, apply: EpochApply, final: EpochPass | None = None) -> None:
+        """
+        Put what is known in place of the states that were assumed, and of what follows from these alone.
+
+        Args:
+            cluster: The applying cluster.
+            apply: The epoch apply.
+            final: The pass that was committed; None if the applier stopped.
+        """
+        for key, (before, tried) in self.rows.items():
+            if final is not None and (key in final.changed or key in final.refreshes):
+                self._keep_certain(cluster, apply, key, in_place=key not in final.changed)
+            elif all(each.state is None for each in tried):
+                cluster.store.put(key, None)
+            elif before is NOT_KNOWN and all(each.state is not None for each in tried):
+                cluster.store.put(key, attrs.evolve(NOT_KNOWN))
+            else:
+                cluster.store.put(key, before)
+        for key in self.doubtful:
+            row = cluster.store.get(key)
+            if row is not None and row is not NOT_KNOWN:
+                cluster.store.put(key, attrs.evolve(row, payloads={}, partial=True))
+            _leave_untold(cluster, apply, key)
+        cluster.store.commit()
+
+    def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
+        """Keep of a row that the epoch wrote what all trials come to; `in_place`: its values are those before."""
+        _, tried = self.rows[key]
+        if len(tried) > 1:
+            cluster.result.images.get((apply.epoch, apply.group), {}).pop(key, None)
+        row, afters = cluster.store.get(key), [each.after for each in tried]
+        if len({each.effect for each in tried}) > 1:
+            # It may exist after that, or not.
+            exists = {each is not None for each in afters}
+            cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
+            _leave_untold(cluster, apply, key)
+            _replace_effect(cluster, apply, key)
+        elif row is not None and not in_place:
+            payloads = {
+                ordinal: payload
+                for ordinal, payload in row.payloads.items()
+                if all(each is not None and each.payloads.get(ordinal, ABSENT) == payload for each in afters)
+            }
+            partial = len(payloads) < len(row.payloads) or any(each is not None and each.partial for each in afters)
+            cluster.store.put(key, attrs.evolve(row, payloads=payloads, partial=row.partial or partial))
+
+
+def is_before_start(apply: EpochApply, source: ReplayedCluster) -> bool:
+    """Whether the source made an epoch before its log starts."""
+    return source.cluster.start is not None and apply.foreign_epoch < source.cluster.start.epoch
+
+
+def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> Settled:
+    """Find what the rows of an epoch may be that are not known, and put the first possible state in their place."""
+    settled = Settled()
+    if cluster.cluster.start is None:
+        return settled
+    untold = source.untold.get(apply.foreign_epoch, set())
+    entries = _entries_by_row(cluster, source, apply)
+    passed = _passed_groups(cluster, apply, entries)
+    doubtful = _doubtful_groups(cluster, entries, passed)
+    for key, mine in entries.items():
+        in_doubt = any(entry.group in doubtful for entry in mine)
+        before = NOT_KNOWN if key in untold else cluster.store.get(key)
+        states = _possible_states(cluster, before, mine, apply.epoch if key in untold else 0)
+        if len(states) < 2 and not in_doubt:
+            continue
+        if before is NOT_KNOWN:
+            cluster.met.add(key)
+        tried: Sequence[_Tried] = [_try(cluster, source, apply, mine, state) for state in states]
+        if None in states and any(_may_lack_columns(cluster, entry) for entry in mine):
+            # A write of which not all columns are known may lack one that a new row must be given.
+            tried = [*tried, _Tried(None, (IGNORED,) * len(mine), None, None)]
+        kept = tried if key in untold else _agreeing(cluster, apply, mine, tried)
+        kept = _passing(cluster, mine, kept, passed or frozenset())
+        settled.rows[key] = before, kept
+        for number, entry in enumerate(mine):
+            found = {each.decisions[number] for each in kept if number < len(each.decisions)}
+            if entry.group in doubtful:
+                found.add(REJECTED_WITH_TRANSACTION)
+            settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)
+        if in_doubt:
+            settled.doubtful.add(key)
+    for key, (_, tried) in settled.rows.items():
+        cluster.store.put(key, tried[0].state)
+    cluster.store.commit()
+    return settled
+
+
+def _may_lack_columns(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+    """Whether an operation may lack a column that a new row must be given, because not all it writes is known."""
+    columns = cluster.setups[entry.change.table].table.columns
+    return any(columns[ordinal].must_be_given for ordinal in entry.change.unknown)
+
+
+def _entries_by_row(
+    cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply
+) -> dict[RowKey, list[LoggedChange]]:
+    """Return the operations of an epoch that have an effect, by row."""
+    found: dict[RowKey, list[LoggedChange]] = {}
+    for entry in cluster.arriving(source, apply.foreign_epoch):
+        after = entry.change.after
+        if entry.change.operation is not Operation.UPDATE_ROW or (after and after.present):
+            found.setdefault(entry.row, []).append(entry)
+    return found
+
+
+def _passed_groups(
+    cluster: ReplayedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
+) -> frozenset[int] | None:
+    """
+    Return the transactions that were not rejected; None if no transaction can be, or the binlog does not tell.
+
+    Every row of a rejected transaction is refreshed.
+    """
+    if not _judges_transactions(cluster) or not cluster.shown or not apply.traced:
+        return None
+    shown = cluster.shown.get((apply.epoch, apply.group), {})
+    return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
+
+
+def _judges_transactions(cluster: ReplayedCluster) -> bool:
+    """Whether a table has a function that rejects whole transactions."""
+    return any(setup.function and setup.function.spec.transactional for setup in cluster.setups.values())
+
+
+def _doubtful_groups(
+    cluster: ReplayedCluster, entries: Mapping[RowKey, Sequence[LoggedChange]], passed: frozenset[int] | None
+) -> set[int]:
+    """
+    Return the transactions of which the binlog does not tell whether they were rejected.
+
+    The last transaction that touched a refreshed row was rejected, unless a function refreshes single rows. One before
+    it was or was not, if it is not known what the row was.
+    """
+    if passed is None:
+        return set()
+    refreshed = {
+        key: groups
+        for key, mine in entries.items()
+        if (groups := [group for group in dict.fromkeys(entry.group for entry in mine) if group not in passed])
+    }
+    refreshes_rows = any(
+        setup.function and setup.function.spec.refreshes and not setup.function.spec.transactional
+        for setup in cluster.setups.values()
+    )
+    rejected = set[int]() if refreshes_rows else {groups[-1] for groups in refreshed.values()}
+    doubtful = set[int]()
+    for key, groups in refreshed.items():
+        if len(_possible_states(cluster, cluster.store.get(key), entries[key])) > 1:
+            doubtful.update(group for group in groups if group not in rejected)
+    while True:
+        after = {
+            group
+            for groups in refreshed.values()
+            for place, group in enumerate(groups)
+            if group not in rejected and doubtful.intersection(groups[:place])
+        }
+        if after <= doubtful:
+            return doubtful
+        doubtful |= after
+
+
+def _possible_states(
+    cluster: ReplayedCluster, row: Row | None, entries: Sequence[LoggedChange], touched: int = 0
+) -> list[Row | None]:
+    """
+    Return the states that a row may have and that decisions can depend on; those in which it exists come first.
+
+    Args:
+        cluster: The applying cluster.
+        row: What is known of the row.
+        entries: The operations on it.
+        touched: Own epoch in which operations that are not known may have changed it; 0 if there are none.
+    """
+    setup, start = cluster.setups.get(entries[0].change.table), cluster.cluster.start
+    if row is None or setup is None or setup.refusal is not None or start is None:
+        return [row]
+    function = (
+        None if setup.function and setup.function.spec.uses_role and cluster.role is Role.PASS else setup.function
+    )
+    states: list[Row | None] = []
+    newest = max(start.epoch - 1, touched, cluster.last_untold.get(entries[0].row, 0))
+    if not row.dated and function is not None and _epoch_matters(cluster, function, newest):
+        states.append(attrs.evolve(row, local=True, epoch=newest))
+    values: Sequence[int | None] = [None]
+    if row.partial and function is not None and function.spec.needs:
+        assert function.column is not None
+        if setup.table.ordinal(function.column) not in row.payloads:
+            brought = {_brought(entry, function) for entry in entries}
+            # These, and one between each two of them, stand for all values that there are.
+            values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
+    states += [attrs.evolve(row, assumed=value) for value in values]
+    return [*states, None] if row is NOT_KNOWN else states
+
+
+def _epoch_matters(cluster: ReplayedCluster, function: ConflictFunction, newest: int) -> bool:
+    """Whether it can matter that a row was last changed here, in an own epoch up to `newest`."""
+    if function.spec.uses_role and cluster.role is Role.SECONDARY:
+        return True
+    return function.spec.refreshes and cluster.max_replicated_epoch < stored_precision(newest, function.gci_bits)
+
+
+def _brought(entry: LoggedChange, function: ConflictFunction) -> int:
+    """Return the value that an operation compares with that of the row; 0 if it compares none."""
+    operation = entry.change.operation
+    cell = function.spec.cell(operation)
+    if cell not in COMPARING:
+        return 0
+    before = cell is Cell.EQUAL or operation is Operation.DELETE_ROW
+    return compared_value(entry.change.before if before else entry.change.after, function) or 0
+
+
+def _try(
+    cluster: ReplayedCluster,
+    source: ReplayedCluster,
+    apply: EpochApply,
+    entries: Sequence[LoggedChange],
+    state: Row | None,
+) -> _Tried:
+    """Return what the operations on one row come to if it has a given state, and undo them."""
+    trial, key = EpochPass(cluster, source.cluster, apply), entries[0].row
+    cluster.store.put(key, state)
+    try:
+        for entry in entries:
+            trial.handle(entry)
+    except ApplierStopped:
+        pass  # the pass stops there too
+    effect, after = effects_of(trial).get(key), cluster.store.get(key)
+    cluster.store.roll_back()
+    return _Tried(state, tuple(each.decision for each in trial.decided), effect, after)
+
+
+def _agreeing(
+    cluster: ReplayedCluster, apply: EpochApply, entries: Sequence[LoggedChange], tried: Sequence[_Tried]
+) -> Sequence[_Tried]:
+    """Return the trials that agree with what the binlog shows; all, if it shows nothing or none agrees."""
+    if not cluster.shown:
+        return tried
+    table, key = entries[0].row
+    shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
+    kept = [each for each in tried if _agrees(cluster, each, shown)]
+    if not apply.traced and cluster.setups[table].table.unique_keys:
+        # It may have stopped the applier: it is not known which older rows have which unique value.
+        return [*kept, *(each for each in tried if each not in kept)]
+    return kept or tried
+
+
+def _passing(
+    cluster: ReplayedCluster, entries: Sequence[LoggedChange], tried: Sequence[_Tried], passed: frozenset[int]
+) -> Sequence[_Tried]:
+    """Return the trials that put no transaction in conflict that was not rejected; all, if there is none."""
+    setup = cluster.setups[entries[0].change.table]
+    if setup.function is None or not passed:
+        return tried
+    spec = setup.function.spec
+    kept = [
+        each
+        for each in tried
+        if not any(
+            entry.group in passed and moved_counters(spec, entry.change.operation, decision)[TRANSACTION_ROW_CONFLICTS]
+            for entry, decision in zip(entries, each.decisions, strict=False)
+        )
+    ]
+    return kept or tried
+
+
+def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bool:
+    """Whether a trial has the effect that the binlog shows."""
+    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
+    if shown in REFRESHES and _judges_transactions(cluster):
+        return (tried.state is None) == (shown is Effect.REFRESHED_ABSENT)
+    return tried.effect == shown
+
+
+def _leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
+    cluster.leave_untold(apply.epoch, key)
+    place = apply.epoch, apply.group
+    derived = cluster.result.effects.get(place, {}).get(key)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if cluster.shown and derived is not shown:
+        log = cluster.log.get(apply.epoch, [])
+        log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
+
+
+def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
+    place = apply.epoch, apply.group
+    effects = cluster.result.effects.setdefault(place, {})
+    effects.pop(key, None)
+    cluster.result.images.get(place, {}).pop(key, None)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if shown is not None:
+        effects[key] = shown
+
+
+def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedCluster) -> dict[RowKey, Effect | None]:
+    """
+    Leave decisions open that the binlog contradicts, where the log starts in the middle.
+
+    Args:
+        final: The pass to commit.
+        settled: Its rows that are not known; what its operations may be decided as is added.
+        source: The cluster whose epoch it is.
+
+    Returns:
+        The rows with another effect in the binlog, and that effect.
+    """
+    cluster, apply = final.cluster, final.apply
+    if cluster.cluster.start is None or not cluster.shown or not apply.traced:
+        return {}
+    derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
+    arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
+    wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
+    groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
+    for each in final.decided:
+        if each.entry.row in wrong or (_judges_transactions(cluster) and each.entry.group in groups):
+            decision = attrs.evolve(each.decision, incoming=None, stored=None)
+            others = {APPLIED, REJECTED_WITH_TRANSACTION if _judges_transactions(cluster) else IN_CONFLICT}
+            settled.open[id(each.entry)] = frozenset({decision} | others)
+    return wrong
+
+
+def take_contradicted(cluster: ReplayedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None]) -> None:
+    """Go on with what the binlog shows of rows on which the decisions contradict it."""
+    derived = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
+    for key in wrong:
+        cluster.store.put(key, NOT_KNOWN)
+        _leave_untold(cluster, apply, key)
+    _take(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
+    if wrong:
+        cluster.result.effects[apply.epoch, apply.group] = derived
+
+
+def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
+    """Take what an epoch did whose operations are not known from the applier's own binlog."""
+    _take(cluster, apply, cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {})
+
+
+def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
+    """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
+    untold = source.untold.get(apply.foreign_epoch, set())
+    if not untold:
+        return
+    shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+    arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
+    for key in untold & arrived:
+        _replace_effect(cluster, apply, key)
+        if key not in shown:
+            cluster.store.put(key, NOT_KNOWN)
+    _take(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
+
+
+def _take(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
+    for key, effect in effects.items():
+        row = None
+        if effect in {Effect.CHANGED, Effect.REFRESHED}:
+            row = Row({}, local=effect is Effect.REFRESHED, epoch=apply.epoch, partial=True)
+        cluster.store.put(key, row)
+        setup = cluster.setups.get(key[0])
+        function = None if setup is None else setup.function
+        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
+        if effect in REFRESHES or reflects:
+            cluster.leave_untold(apply.epoch, key)
+    cluster.store.commit()
+    if effects:
+        cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)

@@ -1,0 +1,72 @@
+"""The rest of a recording that is cut anywhere agrees with the whole, wherever it decides."""
+
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.conformance.corpus import find_recordings
+from conflict.errors import ConflictError
+from tests.conflict.cuts import CutRecording, Figures
+from tests.corpora import RECORDINGS, SHARED
+
+BUNDLED = sorted(path.parent for path in (RECORDINGS / "conflict").glob("*/*_type*/scenario.json"))
+CUTS = 5
+
+
+@cache
+def recording(path: Path) -> CutRecording | None:
+    """Return a recording; None if it cannot be resolved, or cannot be cut."""
+    try:
+        found = CutRecording.load(path)
+    except ConflictError:
+        return None
+    return found if found.agrees and found.places else None
+
+
+@given(path=st.sampled_from(BUNDLED), place=st.integers(0, 2**16))
+@settings(max_examples=40)
+def test_the_rest_of_a_recording_agrees_with_the_whole(path: Path, place: int) -> None:
+    """Outcomes and final rows are those of the whole, or left open."""
+    whole = recording(path)
+    if whole is not None:
+        figures = whole.compare(**dict([whole.places[place % len(whole.places)]]))
+        assert (figures.cuts, figures.wrong) == (1, [])
+
+
+def test_nearly_all_is_decided_with_whole_before_images() -> None:
+    """Binlog type 7 logs what a row was before a change."""
+    figures = Figures()
+    for path in [each for each in BUNDLED if each.name.endswith("_type7")]:
+        whole = recording(path)
+        if whole is not None:
+            for part in (3, 2):
+                figures += whole.compare(**dict([whole.places[len(whole.places) // part]]))
+    assert figures.wrong == []
+    assert figures.compared > 200
+    assert figures.cannot_tell < figures.compared / 10
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/conflict")
+def test_all_recordings_of_the_corpus_from_the_middle(record_property: Callable[[str, object], None]) -> None:
+    """Each is cut at five places."""
+    figures, of_type_7 = Figures(), Figures()
+    for found in find_recordings(SHARED / "conformance" / "conflict"):
+        whole = recording(found.path)
+        if whole is None:
+            continue
+        for place in Random(found.case).sample(whole.places, min(CUTS, len(whole.places))):
+            mine = whole.compare(**dict([place]))
+            figures += mine
+            if found.case.endswith("_type7"):
+                of_type_7 += mine
+    for name in ("cuts", "compared", "cannot_tell"):
+        record_property(name, getattr(figures, name))
+    assert figures.wrong == []
+    assert figures.cuts > 1500
+    assert of_type_7.cannot_tell < of_type_7.compared / 10

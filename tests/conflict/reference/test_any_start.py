@@ -1,0 +1,92 @@
+"""The rest of any History that is cut anywhere agrees with the whole, wherever it decides."""
+
+from collections import Counter
+
+import attrs
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from conflict.history.model import Cluster, EpochApply, Start, Transaction
+from conflict.history.schedule import timeline_of
+from conflict.history.start import certain_applies
+from conflict.reference.replay import resolve
+from conflict.results.model import Resolution
+from conflict.rules.decision import Cause, Verdict
+from conflict.rules.roles import Role
+from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
+from tests.conflict.truthful_histories import truthful
+
+
+def from_middle(cluster: Cluster, first: int) -> Cluster:
+    """Return a cluster whose log starts at an epoch."""
+    items = [item for item in cluster.timeline if item.epoch >= first]
+    applies = certain_applies([item for item in items if isinstance(item, EpochApply)], first)
+    own = [item for item in items if isinstance(item, Transaction)]
+    return attrs.evolve(cluster, timeline=timeline_of(own, applies), start=Start(first))
+
+
+def decisions(resolution: Resolution) -> dict[tuple[object, ...], tuple[Verdict, Cause]]:
+    """Return the decision on each operation; numbered from the last time it was applied."""
+    found: dict[tuple[object, ...], tuple[Verdict, Cause]] = {}
+    times = Counter[tuple[object, ...]]()
+    for each in reversed(resolution.outcomes):
+        operation = each.applier, each.source_epoch, each.group, each.ordinal, each.table, each.key, each.refresh
+        times[operation] += 1
+        found[*operation, times[operation]] = each.verdict, each.cause
+    return found
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(0, 120),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    roles=st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
+    binlog_type=st.sampled_from(BINLOG_TYPES),
+    complete=st.booleans(),
+    cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
+)
+@settings(max_examples=100)
+def test_the_rest_agrees_with_the_whole(
+    seed: int,
+    steps: int,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    complete: bool,
+    cuts: tuple[int, int],
+) -> None:
+    """
+    Decisions and final rows are those of the whole, or left open.
+
+    Recordings judge the functions that reject whole transactions (`tests/conflict/conformance/test_cuts.py`): where
+    these are mixed with others, effects on made-up rows do not tell which transaction was rejected.
+    """
+    setups = configuration(setting, roles, binlog_type).setups()
+    functions = [setup.function for each in setups.values() for setup in each.values() if setup.function]
+    assume(not any(function.spec.transactional for function in functions))
+    history = truthful(make_history(seed, steps, complete=complete, roles=roles), setups)
+    whole = resolve(history, setups)
+    clusters = []
+    for cluster, cut in zip(history.clusters, cuts, strict=True):
+        epochs = sorted({item.epoch for item in cluster.timeline} | {1})
+        clusters.append(from_middle(cluster, epochs[cut % len(epochs)]))
+    shown = {
+        cluster.name: {
+            place: effects
+            for place, effects in whole.clusters[cluster.name].effects.items()
+            if place[0] >= cluster.start.epoch
+        }
+        for cluster in clusters
+        if cluster.start is not None
+    }
+    rest = resolve(attrs.evolve(history, clusters=tuple(clusters)), setups, shown=shown)
+    expected, found = decisions(whole), decisions(rest)
+    assert {
+        operation: each
+        for operation, each in found.items()
+        if each[0] is not Verdict.CANNOT_TELL and expected[operation] != each
+    } == {}
+    for name, result in rest.clusters.items():
+        for table, rows in result.rows.items():
+            held = Counter(map(repr, whole.clusters[name].rows[table]))
+            assert Counter(map(repr, rows)) - held == Counter()
