@@ -33,6 +33,7 @@ __all__ = [
     "EngineOption",
     "ExitCode",
     "FunctionOption",
+    "InexactKeysOption",
     "JsonOption",
     "PolicyOption",
     "RunFileArgument",
@@ -67,6 +68,10 @@ FunctionOption = Annotated[
 PolicyOption = Annotated[
     Policy,
     typer.Option(help="Allow the functions that the manual allows with a binlog type, or all that get what they need."),
+]
+InexactKeysOption = Annotated[
+    bool,
+    typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
 
@@ -106,11 +111,13 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_run(run_file: Path, functions: list[str] | None) -> RunFile:
+def load_run(run_file: Path, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
     loaded = load_run_file(run_file.absolute())
     configuration = attrs.evolve(
-        loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
+        loaded.configuration,
+        functions=load_functions(functions or (), loaded.configuration.functions),
+        inexact_keys=inexact_keys or loaded.configuration.inexact_keys,
     )
     return attrs.evolve(loaded, configuration=configuration)
 

@@ -4,6 +4,7 @@
     schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
+    inexact_keys = false           # optional: allow keys whose equality is not known exactly (docs/collations.md)
 
     [clusters.A]
     server_id = 1
@@ -61,7 +62,7 @@ from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule", "inexact_keys"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 
@@ -100,6 +101,7 @@ def load_run_file(path: Path | str) -> RunFile:
         schema_path = path.parent / _required(document, "schema", str)
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
+        inexact_keys = _required({"inexact_keys": False, **document}, "inexact_keys", bool)
         schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
@@ -113,7 +115,8 @@ def load_run_file(path: Path | str) -> RunFile:
         schema = parse_schema(definitions, database=database, charset=charset)
     named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
     inputs = (path, *(path.parent / name for name in named), *(file for cluster in clusters for file in cluster.files))
-    return RunFile(path, Configuration(clusters, schema, replication, functions), schedule, inputs)
+    configuration = Configuration(clusters, schema, replication, functions, inexact_keys=inexact_keys)
+    return RunFile(path, configuration, schedule, inputs)
 
 
 def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:

@@ -23,6 +23,8 @@ ASCII_SIZE = 128
 _UNICODE = frozenset({"utf8mb4", "utf8mb3", "ucs2", "utf16", "utf16le", "utf32", "gb18030"})
 _LIKE_ASCII = frozenset({"ascii", "latin1", "utf8mb3", "utf8mb4"})
 _NO_TEXT = 0xFF
+# Starts the key of a text that is kept as bytes; no text that is kept as such contains it.
+_RAW = "\udbff"
 
 
 @attrs.frozen
@@ -74,7 +76,8 @@ class Comparison:
             text = text[:characters]
         elif self.table is None and encode_text(text, self.charset) != payload:
             # Two byte sequences for one character are two texts under a `_bin` collation.
-            return b"\0" + payload.rstrip(b" ") if self.pads or pads else b"\0" + payload
+            raw = payload.rstrip(b" ") if self.pads or pads else payload
+            return f"{_RAW}{raw.hex()}".encode("utf-8", "surrogatepass")
         if pads:
             text = text.rstrip(" ")
         if self.table is not None:
