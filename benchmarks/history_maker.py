@@ -200,6 +200,11 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         np.zeros(len(foreign), np.bool_),
         np.where(some, own.epochs[news], np.uint64(0)),
         np.where(some, last[news], -1),
+        np.zeros(len(foreign), np.uint64),
+        np.full(len(foreign), -1),
+        np.ones(len(foreign), np.bool_),
+        np.ones(len(foreign), np.bool_),
+        np.zeros(len(foreign), np.int64),
     )
     arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
     return pa.table(arrays, schema=SCHEDULE)

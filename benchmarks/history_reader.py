@@ -9,11 +9,12 @@ from itertools import groupby
 from typing import Any
 
 from conflict.config.configuration import Configuration
+from conflict.grid.epoch_files import applies_of
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.grid.tables import table_numbers
-from conflict.history.model import Cluster, EpochApply, History, Origin, RowChange, Transaction
+from conflict.history.model import Cluster, History, Origin, RowChange, Transaction
 from conflict.history.schedule import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -29,10 +30,7 @@ def read_history(folder: Folder, configuration: Configuration) -> History:
     manifest = read_manifest(folder)
     numbers = table_numbers(configuration)
     layouts = manifest.layouts(numbers)
-    applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
-    for row in folder.read_table("schedule.parquet", SCHEDULE).to_pylist():
-        arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
-        applies[row.pop("applier")].append(EpochApply(**row, arrived=arrived))
+    applies = applies_of(folder.read_table("schedule.parquet", SCHEDULE))
     clusters = []
     for cluster in configuration.clusters:
         changes = sorted(_changes(folder, manifest, cluster.name, layouts), key=lambda item: item[0])
@@ -40,7 +38,7 @@ def read_history(folder: Folder, configuration: Configuration) -> History:
             Transaction(epoch, group, tuple(change for _, change in items))
             for (epoch, group), items in groupby(changes, key=lambda item: (item[0][0], item[0][1]))
         ]
-        timeline = timeline_of(transactions, applies[cluster.name])
+        timeline = timeline_of(transactions, applies.get(cluster.name, []))
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
     return History(tuple(clusters), {layout.table: layout for layout in layouts if layout is not None})
 

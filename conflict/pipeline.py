@@ -29,11 +29,13 @@ from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
-from conflict.results.files import Recorded, summarize_resolution, write_resolution
+from conflict.results.files import Recorded, summarize_resolution, write_open_places, write_resolution
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
+from conflict.results.summary import with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -122,6 +124,8 @@ def run_reference(
     setups = configuration.setups()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
+    placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
+    history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,
@@ -131,15 +135,25 @@ def run_reference(
         skip_missing=configuration.skip_missing,
     )
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
+    tables = {table.full_name: table for table in configuration.schema.tables}
+    write_open_places(out, placed.schedule.places, history.layouts, tables)
     return Run(
-        summary=summarize_resolution(resolution, setups, recorded),
+        summary=with_open_schedule(summarize_resolution(resolution, setups, recorded), placed.schedule),
         changes=sum(summary.changes for own in summaries.values() for summary in own),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
-        assumed=history.assumed,
+        assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
     )
+
+
+def place_in_memory(
+    history: History, setups: Mapping[str, dict[str, TableSetup]], recorded: Recorded, *, skip_missing: bool = False
+) -> Placed:
+    """Place the untraced epochs of a History in memory; see `conflict.reference.placement`."""
+    touched = restricted(history, touched_rows(history, setups, recorded))
+    return place_untraced(touched, setups, recorded, skip_missing=skip_missing)
 
 
 def resolve_settled(
@@ -298,7 +312,7 @@ def _run_columnar(
         manifest.changes,
         manifest.errors,
         manifest.left_out,
-        manifest.assumed,
+        summary.schedule.assumed or manifest.assumed,
         manifest.epochs_left_out,
         summary.settled,
     )

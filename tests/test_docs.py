@@ -2,10 +2,12 @@
 
 import contextlib
 import io
+import os
 import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tomllib
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -119,7 +121,8 @@ class Shell:
             done = CliRunner().invoke(cli.app, arguments[1:], catch_exceptions=False)
             exit_code, output = done.exit_code, done.output
         else:
-            process = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, check=False)
+            own = {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+            process = subprocess.run(line, shell=True, capture_output=True, text=True, cwd=ROOT, env=own, check=False)
             exit_code, output = process.returncode, process.stdout + process.stderr
         assert exit_code == int(code.group(1) if code else 0), output
         return output.replace(self._build, "build")

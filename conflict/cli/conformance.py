@@ -31,6 +31,9 @@ def conformance(
     folder: Annotated[Path, typer.Argument(help="A folder with recordings.", exists=True, file_okay=False)],
     engine: EngineOption = Engine.SPARK,
     json_file: JsonOption = None,
+    without_steps: Annotated[
+        bool, typer.Option("--without-steps", help="Leave out what the steps of a recording tell of the schedule.")
+    ] = False,
 ) -> None:
     """
     Judge an engine by the recordings of real clusters in a folder.
@@ -40,7 +43,7 @@ def conformance(
     refuse_overwriting(json_file, folder.rglob("*"))
     recordings = find_recordings(folder)
     with progress_bars() as progress:
-        verdicts = list(judge_all(recordings, engine, partial(progress, "judging cases")))
+        verdicts = list(judge_all(recordings, engine, partial(progress, "judging cases"), use_steps=not without_steps))
     print_conformance(console, verdicts)
     write_json(json_file, verdicts_json(verdicts))
     if any(verdict.status is CaseStatus.FAIL for verdict in verdicts):

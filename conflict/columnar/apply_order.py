@@ -72,8 +72,8 @@ class ApplierEpochs:
 
     @classmethod
     def of_table(cls, table: pa.Table, applier: str) -> Self:
-        """Return the epoch applies of an applier in a table `SCHEDULE`; none is judged before it commits."""
-        mine = table.filter(pc.equal(table.column("applier"), applier))
+        """Return the epoch applies of an applier in a table `SCHEDULE`; none is judged early."""
+        mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
         count = len(mine)
         known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
         not_judged = {"judged": np.zeros(count), "judged_epoch": np.zeros(count), "judged_group": np.full(count, -1)}

@@ -12,22 +12,16 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
+from conflict.conformance.judged_run import Comparison, JudgedRun
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
-from conflict.conformance.result_differences import result_differences
-from conflict.conformance.setup_differences import setup_differences
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.steps import hints_of_steps
 from conflict.pipeline import ENGINES
-from conflict.results.files import read_rows
-from conflict.results.layout import exceptions_path
-from conflict.results.model import ClusterResult
-from conflict.results.run_document import Run
 from ndb_formats.errors import FormatError
 
 __all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
@@ -52,7 +46,8 @@ class CaseVerdict:
         engine: The engine.
         status: Passed, failed, or not judged yet.
         detail: The first difference, or why the case is not judged yet, or counts of what passed.
-        undecided: How many decisions its binlogs leave open; such a case is judged by what may have been decided.
+        undecided: How many decisions its binlogs leave open.
+        by_candidates: Whether it agrees only with other candidates of these than those that were chosen.
     """
 
     part: str
@@ -61,31 +56,38 @@ class CaseVerdict:
     status: CaseStatus
     detail: str
     undecided: int = 0
+    by_candidates: bool = False
 
 
 def judge_all(
-    recordings: Sequence[Recording], engine: str, progress: Callable[[int, int], None] = lambda done, total: None
+    recordings: Sequence[Recording],
+    engine: str,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    use_steps: bool = True,
 ) -> Iterator[CaseVerdict]:
-    """Judge an engine by recordings, one after the other."""
+    """Judge an engine by recordings, one after the other; see `judge`."""
     for done, recording in enumerate(recordings):
         progress(done, len(recordings))
-        yield judge(recording, engine)
+        yield judge(recording, engine, use_steps=use_steps)
     progress(len(recordings), len(recordings))
 
 
-def judge(recording: Recording, engine: str) -> CaseVerdict:
-    """Run an engine on a recording and compare."""
+def judge(recording: Recording, engine: str, *, use_steps: bool = True) -> CaseVerdict:
+    """Run an engine on a recording and compare; without the steps, the binlogs alone tell what was applied when."""
     if recording.kind is RecordingKind.LOGGING:
         return _logging_verdict(recording, engine)
-    undecided = 0
+    found = Comparison([])
     try:
-        differences, undecided = _differences(recording, engine)
-        status, detail = CaseStatus.FAIL if differences else CaseStatus.PASS, _first(differences)
+        found = _compare(recording, engine, use_steps=use_steps)
+        status, detail = CaseStatus.FAIL if found.differences else CaseStatus.PASS, _first(found.differences)
     except NotBuiltError as error:
         status, detail = CaseStatus.NOT_YET, str(error)
     except (ConflictError, FormatError) as error:
         status, detail = CaseStatus.FAIL, str(error)
-    return CaseVerdict(recording.part, recording.case, engine, status, detail, undecided)
+    return CaseVerdict(
+        recording.part, recording.case, engine, status, detail, found.undecided, by_candidates=found.by_candidates
+    )
 
 
 def _logging_verdict(recording: Recording, engine: str) -> CaseVerdict:
@@ -95,15 +97,15 @@ def _logging_verdict(recording: Recording, engine: str) -> CaseVerdict:
     return CaseVerdict(recording.part, recording.case, engine, status, detail or logging_counts(verdicts))
 
 
-def _differences(recording: Recording, engine: str) -> tuple[list[str], int]:
-    """Return all differences, and how many decisions the binlogs leave open."""
+def _compare(recording: Recording, engine: str, *, use_steps: bool) -> Comparison:
+    """Compare an engine with a recording."""
     if recording.kind is RecordingKind.CONFLICT:
-        return _conflict_differences(ConflictCase.load(recording.path), engine)
+        return _compare_conflict(ConflictCase.load(recording.path), engine, use_steps=use_steps)
     if recording.kind is RecordingKind.FORMAT:
-        return list(format_differences(recording.path)), 0
+        return Comparison(list(format_differences(recording.path)))
     if recording.kind is RecordingKind.BINLOG:
-        return list(binlog_differences(recording.path)), 0
-    return list(size_differences(recording.path / recording.kind.value)), 0
+        return Comparison(list(binlog_differences(recording.path)))
+    return Comparison(list(size_differences(recording.path / recording.kind.value)))
 
 
 def _first(differences: Sequence[str]) -> str:
@@ -111,35 +113,13 @@ def _first(differences: Sequence[str]) -> str:
     return f"{differences[0]}{more}" if differences else ""
 
 
-def _conflict_differences(case: ConflictCase, engine: str) -> tuple[list[str], int]:
-    configuration, expected = case.configuration(), case.expected
+def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
-        out = Folder(folder)
-        run = ENGINES[engine](configuration, out, lambda summaries: hints_of_steps(case.steps, summaries))
-        results = _read_results(configuration, out, run)
-    database, setups = case.scenario["database"], configuration.setups()
-    differences = [
-        *run.errors.values(),
-        *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
-        *result_differences(expected, database, results, setups, run.summary.counter_ranges),
-    ]
-    return differences, sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
-
-
-def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
-    results = {}
-    for name, setups in configuration.setups().items():
-        result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
-        for table, setup in setups.items():
-            if setup.refusal is None:
-                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
-        for definition in configuration.schema.tables:
-            # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
-            if definition.full_name not in setups:
-                path = exceptions_path(name, definition.full_name)
-                result.exceptions[definition.full_name] = read_rows(out, path, definition)
-        results[name] = result
-    return results
+        hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
+        run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
+        judged = JudgedRun.read(case, Folder(folder), run)
+    undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
+    return judged.compare(case.expected, undecided)
 
 
 def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
@@ -147,5 +127,6 @@ def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
     counts = Counter(verdict.status for verdict in verdicts)
     return {
         "counts": {status.value: counts[status] for status in CaseStatus},
+        "by_candidates": sum(verdict.by_candidates for verdict in verdicts),
         "cases": [attrs.asdict(verdict) for verdict in verdicts],
     }

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.conformance.recorded_values import plain_value, recorded_value
@@ -32,47 +32,28 @@ def result_differences(
     database: str,
     results: Mapping[str, ClusterResult],
     setups: Mapping[str, Mapping[str, TableSetup]],
-    ranges: Mapping[str, Mapping[str, tuple[int, int]]] | None = None,
 ) -> Iterator[str]:
     """
     Yield every difference between a recording and a result; refusals and stops first, because they explain others.
-
-    Where the binlogs leave decisions open, a counter may have any value in its range, and exceptions rows any
-    NDB$count, because a pass that is rolled back uses numbers up. The order of the exceptions rows must agree.
 
     Args:
         expected: Contents of `expected.json`.
         database: The case's database.
         results: The engine's result, per side.
         setups: How each side set up each table.
-        ranges: Per side, least and greatest value of each counter that depends on open decisions.
     """
-    ranges = ranges or {}
     for side, want in expected.items():
         yield from _refusal_differences(side, want, database, setups[side])
     for side, want in expected.items():
         yield from _stop_differences(side, want, results[side])
     for side, want in expected.items():
-        yield from _counter_differences(side, want["status_difference"], results[side], ranges.get(side, {}))
+        yield from _counter_differences(side, want["status_difference"], results[side])
     for side, want in expected.items():
         for table, contents in want["tables"].items():
             yield from _row_differences(side, table, contents, results[side].rows.get(f"{database}.{table}"))
         for table, contents in want["exceptions"].items():
             found = results[side].exceptions.get(f"{database}.{table}")
-            want_rows = contents["rows"]
-            if found is not None and ranges.get(side):
-                want_rows, found = _renumbered(want_rows), _renumbered(found)
-            yield from _row_differences(side, table, {**contents, "rows": want_rows}, found)
-
-
-def _renumbered(rows: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
-    """Return exceptions rows with their fourth column, NDB$count, numbered without gaps per server."""
-    numbers: Counter[Any] = Counter()
-    renumbered = []
-    for row in sorted(rows, key=lambda row: (row[0], row[3])):
-        numbers[row[0]] += 1
-        renumbered.append((*row[:3], numbers[row[0]], *row[4:]))
-    return renumbered
+            yield from _row_differences(side, table, contents, found)
 
 
 def _refusal_differences(
@@ -120,14 +101,11 @@ def _stop_differences(side: str, want: Mapping[str, Any], result: ClusterResult)
             yield f"{side}: the applier stopped on table {stop.table}, recorded: {', '.join(sorted(tables))}"
 
 
-def _counter_differences(
-    side: str, want: Mapping[str, int], result: ClusterResult, ranges: Mapping[str, tuple[int, int]]
-) -> Iterator[str]:
+def _counter_differences(side: str, want: Mapping[str, int], result: ClusterResult) -> Iterator[str]:
     for counter, value in want.items():
         found = result.counters.get(counter, 0)
-        least, most = ranges.get(counter, (found, found))
-        if not least <= value <= most:
-            yield f"{side}: {counter} is {found if least == most else f'{least} to {most}'}, recorded: {value}"
+        if found != value:
+            yield f"{side}: {counter} is {found}, recorded: {value}"
 
 
 def _row_differences(

@@ -12,11 +12,12 @@ import pyarrow as pa
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.model import EpochApply
+from conflict.history.model import START, EpochApply, Window
 from conflict.history.schedule import Summary
 
-__all__ = ["EPOCHS", "epochs_part", "epochs_table", "read_summaries", "schedule_table"]
+__all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table"]
 
+_GIVEN = Window(START)  # stands for no window: the place is given
 # One row per own epoch; the lists `applied_...` of a row belong together.
 EPOCHS = pa.schema(
     [
@@ -77,17 +78,35 @@ def _lists(table: pa.Table, name: str) -> list[list[int]]:
 
 def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
     """Return epoch applies, each with the name of its applier, as `SCHEDULE`."""
-    rows = [
-        (
-            applier,
-            apply.source,
-            apply.foreign_epoch,
-            apply.epoch,
-            apply.group,
-            apply.traced,
-            apply.restarted,
-            *apply.arrived,
+    rows = []
+    for applier, apply in applies:
+        window = apply.window or _GIVEN
+        rows.append(
+            (
+                applier,
+                apply.source,
+                apply.foreign_epoch,
+                apply.epoch,
+                apply.group,
+                apply.traced,
+                apply.restarted,
+                *apply.arrived,
+                *window.before,
+                window.certain,
+                apply.applied,
+                apply.period,
+            )
         )
-        for applier, apply in applies
-    ]
     return table_of_rows(rows, SCHEDULE)
+
+
+def applies_of(schedule: pa.Table) -> dict[str, list[EpochApply]]:
+    """Return the epoch applies of a table `SCHEDULE`, by applier; the inverse of `schedule_table`."""
+    found: dict[str, list[EpochApply]] = {}
+    for row in schedule.to_pylist():
+        applier = row.pop("applier")
+        arrived, before = ((row.pop(f"{name}_epoch"), row.pop(f"{name}_group")) for name in ("arrived", "before"))
+        window = Window(before, row.pop("certain"))
+        apply = EpochApply(**row, arrived=arrived, window=None if window == _GIVEN else window)
+        found.setdefault(applier, []).append(apply)
+    return found

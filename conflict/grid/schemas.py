@@ -85,6 +85,11 @@ SCHEDULE = pa.schema(
         ("restarted", pa.bool_()),
         ("arrived_epoch", pa.uint64()),
         ("arrived_group", pa.int32()),
+        ("before_epoch", pa.uint64()),
+        ("before_group", pa.int32()),
+        ("certain", pa.bool_()),
+        ("applied", pa.bool_()),
+        ("period", pa.int32()),
     ]
 )
 

@@ -12,8 +12,9 @@ from typing import Any
 from conflict.config.run_file import RunFile
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
+from conflict.history.model import LAST_GROUP
 from conflict.history.reading import ClusterHints
-from conflict.history.schedule import LAST_GROUP, Hint, Summary
+from conflict.history.schedule import Hint, Summary
 from conflict.history.steps import hints_of_steps
 
 __all__ = ["hints_of_run_file"]

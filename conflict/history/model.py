@@ -16,9 +16,28 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Cluster", "EpochApply", "History", "Origin", "RowChange", "Timeline", "Transaction"]
+__all__ = [
+    "END",
+    "LAST_GROUP",
+    "START",
+    "Cluster",
+    "EpochApply",
+    "History",
+    "Origin",
+    "Position",
+    "RowChange",
+    "Timeline",
+    "Transaction",
+    "Window",
+]
 
 NO_FLAGS = ConflictFlag(0)
+
+# (own epoch, group): after that group of that epoch. Nothing comes before START.
+Position = tuple[int, int]
+START: Position = (0, -1)
+END: Position = (2**64 - 1, 0)
+LAST_GROUP = 2**31 - 1  # greater than the groups of any epoch
 
 
 @attrs.frozen
@@ -73,6 +92,20 @@ class Transaction:
 
 
 @attrs.frozen
+class Window:
+    """
+    What bounds the place of an epoch apply without a trace, besides `EpochApply.arrived`.
+
+    Attributes:
+        before: It was applied before the group at this position; END if nothing bounds it.
+        certain: Whether it was applied at all; the binlog after it shows that only if a later epoch left a trace.
+    """
+
+    before: Position = END
+    certain: bool = True
+
+
+@attrs.frozen
 class EpochApply:
     """
     The applying of one foreign epoch by an applier.
@@ -84,11 +117,14 @@ class EpochApply:
         foreign_epoch: The foreign epoch.
         traced: Whether the applier's binlog shows it. An epoch that changed nothing but ``mysql.ndb_apply_status`` is
             not logged, and never comes back to the other cluster.
-        restarted: Whether the applier was restarted since the epoch apply before. A restarted applier has forgotten
-            that it was looking for transactions in conflict (see `conflict.reference.applier`).
+        restarted: Whether the applier is known to have been restarted since the epoch apply before. Then it has
+            forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
         judged: The own position (epoch, group) after which the applier looked for transactions in conflict, if other
             own transactions came between that and the commit; an applier needs time to go through an epoch again.
         arrived: An own position before which the applier cannot have begun to apply it.
+        window: What else bounds its place, if it left no trace and its place is not given.
+        applied: Whether it counts as applied; False for one that may have been.
+        period: How often the replica had been set back before.
     """
 
     epoch: int
@@ -97,8 +133,11 @@ class EpochApply:
     foreign_epoch: int
     traced: bool = True
     restarted: bool = False
-    judged: tuple[int, int] | None = None
-    arrived: tuple[int, int] = (0, -1)
+    judged: Position | None = None
+    arrived: Position = START
+    window: Window | None = None
+    applied: bool = True
+    period: int = 0
 
 
 Timeline = tuple[Transaction | EpochApply, ...]
@@ -131,11 +170,16 @@ class History:
         clusters: Two clusters that replicate to each other, or more in a ring.
         layouts: How the rows of each table are read, by ``database.table``.
         assumed: By applying cluster, how many untraced epoch applies stand at an assumed place.
+        applies: By applying cluster, its epoch applies in order, those among them that may have been; empty if all
+            places are given.
+        ends: By cluster, the last group of each own epoch; empty if all places are given.
     """
 
     clusters: tuple[Cluster, ...]
     layouts: dict[str, RowLayout] = attrs.field(repr=False)
     assumed: dict[str, int] = attrs.field(factory=dict)
+    applies: dict[str, tuple[EpochApply, ...]] = attrs.field(factory=dict, repr=False)
+    ends: dict[str, list[Position]] = attrs.field(factory=dict, repr=False)
 
     def cluster(self, name: str) -> Cluster:
         """Return the cluster of that name."""

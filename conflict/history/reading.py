@@ -11,7 +11,16 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import Cluster, EpochApply, History, Transaction
-from conflict.history.schedule import Hints, Summary, consistent_cut, place_applies, summarize, timeline_of
+from conflict.history.schedule import (
+    Hints,
+    Summary,
+    consistent_cut,
+    epoch_ends,
+    place_applies,
+    set_back,
+    summarize,
+    timeline_of,
+)
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.schema.tables import Schema
@@ -58,20 +67,24 @@ def history_of(
 ) -> History:
     """Return the History of what was read."""
     summaries = usable_epochs(configuration, readings)
-    clusters, assumed = [], {}
+    clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
-        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        applied[cluster.name], assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applies), cluster.role))
+        clusters.append(
+            Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applied[cluster.name]), cluster.role)
+        )
         layouts.update(readings[cluster.name].layouts)
-    return History(tuple(clusters), layouts, assumed)
+    applies = {name: tuple(each) for name, each in applied.items()}
+    ends = {name: epoch_ends(own) for name, own in summaries.items()}
+    return History(tuple(clusters), layouts, assumed, applies, ends)
 
 
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
@@ -90,6 +103,10 @@ def schedule_of(
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
+    # Who set back one replica may have set back the other one too.
+    again = any(
+        set_back(summaries[each.name], configuration.peer(each.name).server_id) for each in configuration.clusters
+    )
     return place_applies(
         summaries[cluster.name],
         summaries[peer.name],
@@ -98,4 +115,5 @@ def schedule_of(
         applier_id=cluster.server_id,
         hints=(hints or {}).get(cluster.name, ()),
         cut=cut,
+        again=again,
     )

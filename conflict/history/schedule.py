@@ -4,7 +4,8 @@ The schedule: when each cluster applied which epoch of the other.
 A binlog shows every foreign epoch that changed something. An epoch that changed nothing leaves no trace, and the time
 at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
 an epoch that carries news of one of ours was applied after ours was made; and by what is known from other sources
-(`Hint`). Inside these bounds it is placed as early as possible, and counted where another place could matter.
+(`Hint`). These bounds are its `Window`. Here it is placed as early as they allow; what its operations come to
+decides where it belongs inside them (see `conflict.reference.placement`).
 
 An untraced epoch apply belongs to the own epoch that is logged next. If an engine finds that it changes something after
 all, because other functions are tried on the same binlogs, its changes travel with that epoch.
@@ -14,20 +15,26 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply, Timeline, Transaction
+from conflict.history.model import END, LAST_GROUP, START, EpochApply, Position, Timeline, Transaction, Window
 
-__all__ = ["Hint", "Hints", "Position", "Summary", "consistent_cut", "place_applies", "summarize", "timeline_of"]
-
-# (own epoch, group): after that group of that epoch. Nothing comes before START.
-Position = tuple[int, int]
-START: Position = (0, -1)
-END: Position = (2**64, 0)
-LAST_GROUP = 2**31  # greater than the groups of any epoch
+__all__ = [
+    "Hint",
+    "Hints",
+    "Summary",
+    "consistent_cut",
+    "epoch_ends",
+    "logged_at",
+    "place_applies",
+    "set_back",
+    "summarize",
+    "timeline_of",
+]
 
 
 @attrs.frozen
@@ -132,6 +139,7 @@ def place_applies(
     applier_id: int,
     hints: Hints = (),
     cut: bool = False,
+    again: bool = False,
 ) -> tuple[list[EpochApply], int]:
     """
     Return when the applier applied each epoch of the source, in order.
@@ -147,12 +155,14 @@ def place_applies(
         applier_id: Server id of the applying cluster.
         hints: What other sources say.
         cut: Whether the applier's binlog continues after its last epoch here. The trace of an epoch that was applied
-            later may be missing then, so no untraced epoch is placed after the last trace.
+            later may be missing then, so no untraced epoch is taken to be applied after the last trace.
+        again: Whether the replica may have been set back once more at the end, which left no trace at all.
 
     Returns:
-        The epoch applies, and how many of them stand at an assumed place.
+        The epoch applies, and how many of them stand at an assumed place. Those that may have been applied, but need
+        not, are not `applied`.
     """
-    ends = _ends(applier)
+    ends = epoch_ends(applier)
     placement = _Placement(
         transactions=[(summary.number, group) for summary in applier for group in summary.transactions],
         ends=ends,
@@ -162,10 +172,18 @@ def place_applies(
     )
     numbers = [summary.number for summary in source]
     periods = _periods(_traces(applier, source_id), hints)
+    if again and not hints and any(period.traces for period in periods):
+        periods.append(_Period({}, {}, epochs=(END[0], END[0])))
     for place, period in enumerate(periods):
         next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
-        placement.place(period, numbers, next_starts[0] if next_starts else END)
+        placement.place(place, period, numbers, next_starts[0] if next_starts else END)
     return placement.applies, placement.assumed
+
+
+def set_back(applier: Sequence[Summary], source_id: int) -> bool:
+    """Whether the traces of an applier show that its replica was set back."""
+    epochs = [epoch for epoch, _ in _traces(applier, source_id)]
+    return any(later <= earlier for earlier, later in pairwise(epochs))
 
 
 @attrs.define
@@ -176,22 +194,12 @@ class _Period:
     Attributes:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
-        first: First foreign epoch; None if not known.
-        last: Last foreign epoch; None if not known.
+        epochs: First and last foreign epoch that count as applied in it.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
-    first: int | None = None
-    last: int | None = None
-
-    def epochs(self, source: Sequence[int]) -> list[int]:
-        """Return the source epochs that may belong to the period."""
-        return [
-            number
-            for number in sorted({*source, *self.traces})
-            if (self.first is None or number >= self.first) and (self.last is None or number <= self.last)
-        ]
+    epochs: tuple[int, int] = (0, END[0])
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -206,9 +214,10 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
         elif periods[place].traces and epoch <= max(periods[place].traces):
             place += 1
             if not hints_left:
-                # Only the first trace tells from which epoch on the replica applied epochs again.
-                periods[place - 1].last = max(periods[place - 1].traces)
-                periods.append(_Period({}, {}, first=epoch))
+                # Only the first trace tells from which epoch on the replica surely applied epochs again.
+                before = periods[place - 1]
+                before.epochs = (before.epochs[0], max(before.traces))
+                periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
     return periods
 
@@ -238,34 +247,52 @@ class _Placement:
     _previous: Position = START
     _run: int | None = None
 
-    def place(self, period: _Period, source: Sequence[int], stop: Position) -> None:
+    def place(self, number: int, period: _Period, source: Sequence[int], stop: Position) -> None:
         """Place the epoch applies of a period, which ends before the position `stop`."""
-        epochs = period.epochs(source)
+        epochs = sorted({*source, *period.traces})
         next_trace = _next_traces(epochs, period.traces, stop)
+        first, last = min(period.traces, default=END[0]), max(period.traces, default=-1)
         for epoch in epochs:
             trace = period.traces.get(epoch)
             hint = period.hints.get(epoch, Hint())
             if trace is not None:
-                self._add(EpochApply(*trace, self.source_name, epoch), trace, hint)
-            elif stop <= self.causal.get(epoch, START):
-                continue  # the epoch was made after the rewind
-            elif hint.applied and not (self.cut and next_trace[epoch] == END):
-                self._add_untraced(epoch, hint, next_trace[epoch])
+                self._add(EpochApply(*trace, self.source_name, epoch, period=number), trace, hint)
+            elif stop <= self.causal.get(epoch, START) or not hint.applied:
+                continue  # the epoch was made after the rewind, or never applied
+            else:
+                between = epoch < last and (number == 0 or epoch > first)
+                window = self._window(epoch, hint, next_trace[epoch], between=between)
+                applied = period.epochs[0] <= epoch <= period.epochs[1]
+                applied = applied and not (self.cut and next_trace[epoch] == END)
+                apply = EpochApply(
+                    *START, self.source_name, epoch, traced=False, window=window, applied=applied, period=number
+                )
+                self._add_untraced(apply, hint, next_trace[epoch])
 
-    def _add_untraced(self, epoch: int, hint: Hint, latest: Position) -> None:
+    def _window(self, epoch: int, hint: Hint, next_trace: Position, *, between: bool) -> Window:
+        """Return what bounds an untraced epoch; `between`: it lies between two traces. News outrank a hint."""
+        if hint.latest is not None and not (self.cut and next_trace == END):
+            place = bisect.bisect_right(self.transactions, hint.latest)
+            before = min([next_trace, *self.transactions[place : place + 1]])
+            if before > max(self.causal.get(epoch, START), hint.earliest):
+                return Window(before, certain=True)
+        return Window(next_trace, certain=between)
+
+    def _add_untraced(self, apply: EpochApply, hint: Hint, next_trace: Position) -> None:
         """Place an untraced epoch as early as it can have been applied."""
-        earliest = max(self._previous, self.causal.get(epoch, START), hint.earliest)
-        earliest = min(earliest, _before(latest))
-        bound = latest if hint.latest is None else min(latest, (hint.latest[0], hint.latest[1] + 1))
-        self.assumed += _any_between(self.transactions, earliest, bound)
-        apply = EpochApply(*_logged_at(earliest, self.ends), self.source_name, epoch, traced=False)
-        self._add(apply, earliest, hint)
+        window = apply.window or Window()
+        earliest = max(self._previous, self.causal.get(apply.foreign_epoch, START), hint.earliest)
+        earliest = min(earliest, _before(next_trace))
+        self.assumed += apply.applied and _any_between(self.transactions, earliest, window.before)
+        own_epoch, group = logged_at(earliest, self.ends)
+        self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
 
     def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
         arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
         self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
-        self._previous, self._run = position, hint.run
+        if apply.applied:
+            self._previous, self._run = position, hint.run
 
 
 def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Position]]:
@@ -278,7 +305,7 @@ def _traces(applier: Sequence[Summary], source_id: int) -> list[tuple[int, Posit
     ]
 
 
-def _ends(applier: Sequence[Summary]) -> list[Position]:
+def epoch_ends(applier: Sequence[Summary]) -> list[Position]:
     """Return the last group of each own epoch."""
     return [
         (summary.number, max([*summary.transactions, *(item.group for item in summary.applied)], default=0))
@@ -286,7 +313,7 @@ def _ends(applier: Sequence[Summary]) -> list[Position]:
     ]
 
 
-def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
+def logged_at(position: Position, ends: Sequence[Position]) -> Position:
     """Return where an epoch apply after `position` stands: in its epoch, or before all groups of the next one."""
     place = bisect.bisect_left(ends, position)
     if place < len(ends) and ends[place][0] == position[0] and position < ends[place]:
@@ -332,5 +359,9 @@ def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochAppl
     items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply]] = [
         ((item.epoch, item.group, 0, 0), item) for item in transactions
     ]
-    items += [((item.epoch, item.group, 0 if item.traced else 1, order), item) for order, item in enumerate(applies)]
+    items += [
+        ((item.epoch, item.group, 0 if item.traced else 1, order), item)
+        for order, item in enumerate(applies)
+        if item.applied
+    ]
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))

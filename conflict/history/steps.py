@@ -13,7 +13,8 @@ from typing import Any
 
 import attrs
 
-from conflict.history.schedule import START, Hint, Hints, Position, Summary
+from conflict.history.model import START, Position
+from conflict.history.schedule import Hint, Hints, Summary
 
 __all__ = ["hints_of_steps"]
 

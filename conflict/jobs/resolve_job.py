@@ -21,6 +21,7 @@ from typing import Any, TypeVar
 import attrs
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs, plan_applies
@@ -33,12 +34,14 @@ from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_p
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
+from conflict.grid.epoch_files import applies_of, read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history import reconcile
-from conflict.history.model import Cluster, EpochApply
+from conflict.history.model import Cluster, History
+from conflict.history.schedule import epoch_ends, timeline_of
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
@@ -51,10 +54,15 @@ from conflict.jobs.bucket_tasks import (
 )
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.shared import Shared, share
+from conflict.jobs.touched_rows import TouchedTask, Untraced, read_touched, touched_history
+from conflict.reference.placement import Placed, place_untraced
+from conflict.results.files import write_open_places
 from conflict.results.layout import BUCKET_PARTS, applied_epochs_path, applied_epochs_table
+from conflict.results.open_places import PossibleRestart
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
-from conflict.results.summary import BucketSummary, RunSummary, add_summaries
+from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_schedule
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
+from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["resolve_history"]
 
@@ -93,6 +101,9 @@ def resolve_history(
     run = ResolveRun(history, out, manifest, numbers, _cluster_setups(configuration, numbers), options)
     schedule = history.read_table("schedule.parquet", SCHEDULE)
     job = _Job(runner, run, progress)
+    placed = _place_untraced(job, schedule, configuration) if _has_windows(schedule) else None
+    if placed is not None:
+        schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     found, summaries = job.resolve([ApplierEpochs.of_table(schedule, name) for name in manifest.clusters])
     answers: Sequence[reconcile.Inference] = ()
     if use_evidence and any(summary.contradicted for summary in summaries):
@@ -109,7 +120,16 @@ def resolve_history(
     }
     transactions = _count_transactions(run.clusters, found.applies, found.conflicts)
     summary = add_summaries([*summaries, transactions], stops)
-    return attrs.evolve(summary, settled=tuple(answers), rounds=found.rounds)
+    restarts = {
+        name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
+        for name, each in job.further_rows.items()
+    }
+    summary = attrs.evolve(summary, settled=tuple(answers), rounds=found.rounds, restarts=restarts)
+    if placed is None:
+        return summary
+    tables = {table.full_name: table for table in numbers.tables}
+    write_open_places(out, placed.schedule.places, _layouts(manifest, numbers), tables)
+    return with_open_schedule(summary, placed.schedule)
 
 
 @attrs.define
@@ -121,11 +141,13 @@ class _Job:
         runner: Runs the tasks.
         run: What all tasks have in common.
         progress: Called with the name of the stage, tasks done, and their number.
+        further_rows: What `number_exceptions` returned last.
     """
 
     runner: Runner
     run: ResolveRun
     progress: StageProgress
+    further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
     _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
     def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[FixedPoint, list[BucketSummary]]:
@@ -138,7 +160,7 @@ class _Job:
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
         tracked = [each.tracked for each in resolved]
-        number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
+        self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
         return found, [each.summary for each in resolved]
 
     def contradictions(self, timelines: Sequence[Cluster]) -> list[reconcile.Contradiction]:
@@ -234,11 +256,45 @@ def _cluster_setups(configuration: Configuration, numbers: TableNumbers) -> tupl
 
 def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
-    applies: dict[str, list[EpochApply]] = {name: [] for name in manifest.clusters}
-    for row in schedule.to_pylist():
-        arrived = (row.pop("arrived_epoch"), row.pop("arrived_group"))
-        applies[row.pop("applier")].append(EpochApply(**row, arrived=arrived))
-    return [Cluster(name, server_id, tuple(applies[name])) for name, server_id in manifest.clusters.items()]
+    applies = applies_of(schedule)
+    return [
+        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied))
+        for name, server_id in manifest.clusters.items()
+    ]
+
+
+def _has_windows(schedule: pa.Table) -> bool:
+    """Whether a table `SCHEDULE` holds epoch applies without a place of their own."""
+    return not pc.all(schedule.column("traced")).as_py() and any(
+        apply.window is not None
+        for own in applies_of(schedule.filter(pc.invert(schedule.column("traced")))).values()
+        for apply in own
+    )
+
+
+def _layouts(manifest: Manifest, numbers: TableNumbers) -> dict[str, RowLayout]:
+    return {layout.table: layout for layout in manifest.layouts(numbers) if layout is not None}
+
+
+def _place_untraced(job: _Job, schedule: pa.Table, configuration: Configuration) -> Placed:
+    """Place the epochs that left no trace, from the rows that they touch."""
+    run, manifest = job.run, job.run.manifest
+    applied = applies_of(schedule)
+    applies = {name: tuple(applied.get(name, ())) for name in manifest.clusters}
+    untraced = {name: Untraced.of_applies(own) for name, own in applies.items()}
+    tasks = [TouchedTask(run, bucket, untraced) for bucket in range(manifest.buckets)]
+    parts = job.runner(read_touched, tasks, partial(job.progress, "placing epochs"))
+    clusters, recorded = [], {}
+    for cluster in configuration.clusters:
+        transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
+        timeline = timeline_of(transactions, applies[cluster.name])
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
+    ends = {
+        name: [end for end in epoch_ends(read_summaries(run.history, name, len(segments))) if end[0] <= last]
+        for (name, segments), last in zip(manifest.segments.items(), manifest.last_epochs.values(), strict=True)
+    }
+    history = History(tuple(clusters), _layouts(manifest, run.numbers), {}, applies, ends)
+    return place_untraced(history, configuration.setups(), recorded, skip_missing=configuration.skip_missing)
 
 
 def _earliest(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:

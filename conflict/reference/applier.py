@@ -15,6 +15,8 @@ Source: MySQL manual, "NDB$EPOCH_TRANS", and the state diagram in the server's `
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 
 from conflict.history.model import EpochApply
@@ -40,13 +42,13 @@ class Applier:
     cluster: ReplayedCluster
     _tracking: bool = False
     _judged: EpochPass | None = None
+    _may_have_forgotten: bool = False
 
     def judge(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Find the transactions in conflict of an epoch that commits only some own changes later."""
         if self.cluster.result.stop is not None:
             return
-        if apply.restarted:
-            self._tracking = False
+        self._begin(apply)
         try:
             self._judged = self._find_conflicts(apply, source)
         except ApplierStopped as stopped:
@@ -57,8 +59,8 @@ class Applier:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
-        if apply.restarted and self._judged is None:
-            self._tracking = False
+        if self._judged is None:
+            self._begin(apply)
         try:
             final = self._final_pass(apply, source)
             self._check_unique_keys(final)
@@ -67,6 +69,12 @@ class Applier:
             self.cluster.result.stop = stopped.stop
             return
         commit_pass(final, source)
+
+    def _begin(self, apply: EpochApply) -> None:
+        """Forget pass TRACK if the applier was restarted; note whether it may have been, though nothing says so."""
+        if apply.restarted:
+            self._tracking = False
+        self._may_have_forgotten = self._tracking
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
@@ -104,6 +112,9 @@ class Applier:
         final.counters.update(tracked.counters)
         final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
         self._tracking = True
+        if self._may_have_forgotten and tracked.exceptions:
+            rows = Counter(exceptions.table.full_name for exceptions, _ in tracked.exceptions)
+            self.cluster.result.further_rows[len(self.cluster.result.applies)] = dict(rows)
         return final
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:

@@ -16,7 +16,7 @@ from conflict.reference.row_store import RowKey
 from conflict.results.model import Outcome
 from ndb_formats.events.extra_row_info import ConflictFlag
 
-__all__ = ["commit_pass"]
+__all__ = ["commit_pass", "effects_of"]
 
 
 def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
@@ -29,7 +29,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     """
     cluster, apply, result = final.cluster, final.apply, final.cluster.result
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
-    result.effects.setdefault((apply.epoch, apply.group), {}).update(_effects(final))
+    result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
@@ -81,7 +81,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
 
 
-def _effects(final: EpochPass) -> dict[RowKey, Effect]:
+def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
     """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
     store, effects = final.cluster.store, {}
     for key, changed in final.changed.items():

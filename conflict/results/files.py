@@ -21,11 +21,13 @@ from conflict.results.layout import (
     UNDECIDED,
     applied_epochs_path,
     exceptions_path,
+    open_places_path,
     outcomes_path,
     rows_path,
     undecided_path,
 )
 from conflict.results.model import Outcome, Resolution, Undecided
+from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
 from conflict.results.summary import RunSummary
 from conflict.results.undecided import counter_ranges, decision_text
 from conflict.rules.decision import Cause, Verdict
@@ -35,7 +37,17 @@ from ndb_formats.schema.row_keys import key_text
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import Value
 
-__all__ = ["Recorded", "read_rows", "rejected_examples", "summarize_resolution", "write_resolution"]
+__all__ = [
+    "Recorded",
+    "count_rejected",
+    "read_applied_epochs",
+    "read_rows",
+    "read_tracked",
+    "rejected_examples",
+    "summarize_resolution",
+    "write_open_places",
+    "write_resolution",
+]
 
 Setups = Mapping[str, Mapping[str, TableSetup]]
 # Per cluster, the effects of its applier as its binlog shows them: (epoch, group) -> row -> effect.
@@ -71,7 +83,8 @@ def write_resolution(
         if outcomes:
             out.write_table(outcomes_path(cluster.name, 0), _outcome_table(outcomes, cluster.name, history, setups))
         if result.undecided:
-            table = _undecided_table(result.undecided, history, setups[cluster.name])
+            tables = {name: setup.table for name, setup in setups[cluster.name].items()}
+            table = _undecided_table(result.undecided, history.layouts, tables)
             out.write_table(undecided_path(cluster.name, 0), table)
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
@@ -106,12 +119,14 @@ def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, 
     return _table(rows, OUTCOMES)
 
 
-def _undecided_table(undecided: Sequence[Undecided], history: History, setups: Mapping[str, TableSetup]) -> pa.Table:
+def _undecided_table(
+    undecided: Sequence[Undecided], layouts: Mapping[str, RowLayout], tables: Mapping[str, Table]
+) -> pa.Table:
     rows = [
         (
             each.source_epoch,
             each.table,
-            _key_text(setups[each.table].table, history.layouts[each.table], each.key),
+            _key_text(tables[each.table], layouts[each.table], each.key),
             each.operation.name,
             decision_text(each.decided) if each.decided else None,
             sorted({decision_text(candidate) for candidate in each.candidates}),
@@ -119,6 +134,24 @@ def _undecided_table(undecided: Sequence[Undecided], history: History, setups: M
         for each in undecided
     ]
     return _table(rows, UNDECIDED)
+
+
+def write_open_places(
+    out: Folder, places: Sequence[OpenPlace], layouts: Mapping[str, RowLayout], tables: Mapping[str, Table]
+) -> None:
+    """
+    Write the decisions that hang on open places, beside those that buckets write.
+
+    Args:
+        out: Folder of the result.
+        places: The places.
+        layouts: How the rows of each table are read.
+        tables: The tables by name.
+    """
+    for applier in dict.fromkeys(place.applier for place in places):
+        mine = [each for place in places if place.applier == applier for each in undecided_at(place)]
+        if mine:
+            out.write_table(open_places_path(applier), _undecided_table(mine, layouts, tables))
 
 
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
@@ -167,6 +200,11 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
         undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
+        restarts={
+            name: tuple(PossibleRestart(number, rows) for number, rows in sorted(result.further_rows.items()))
+            for name, result in resolution.clusters.items()
+            if result.further_rows
+        },
         counter_ranges={
             name: counter_ranges(result.undecided, result.counters, setups[name])
             for name, result in resolution.clusters.items()
@@ -212,3 +250,32 @@ def read_rows(out: Folder, path: str, table: Table) -> list[tuple[Value, ...]]:
     schema = row_schema(table)
     data = pads.dataset(f"{out.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
     return list(zip(*(column.to_pylist() for column in data.columns), strict=True))
+
+
+def read_applied_epochs(out: Folder, applier: str) -> list[dict[str, Any]]:
+    """Return the foreign epochs that an applier applied, in order, as dictionaries."""
+    applied: list[dict[str, Any]] = out.read_table(applied_epochs_path(applier), APPLIED_EPOCHS).to_pylist()
+    return applied
+
+
+def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
+    """Return how many operations an applier rejected, by foreign epoch, own epoch, and table."""
+    path = f"outcomes/applier={applier}"
+    if not out.exists(path):
+        return Counter()
+    dataset = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+    rejected = dataset.to_table(
+        ["source_epoch", "epoch", "table"], filter=pads.field("verdict") == Verdict.REJECTED.name
+    )
+    return Counter(zip(*(column.to_pylist() for column in rejected.columns), strict=True))
+
+
+def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
+    """Return the open decisions of an applier's pass TRACK, without those that hang on open places."""
+    path = f"undecided/applier={applier}"
+    if not out.exists(path):
+        return []
+    dataset = pads.dataset(f"{out.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
+    files = [file for file in dataset.files if not file.endswith(open_places_path(applier))]
+    kept = pads.dataset(files, schema=UNDECIDED, format="parquet", partitioning=None) if files else None
+    return [] if kept is None else kept.to_table().to_pylist()

@@ -138,6 +138,11 @@ def undecided_path(applier: str, bucket: int) -> str:
     return f"undecided/applier={applier}/bucket={bucket:05d}.parquet"
 
 
+def open_places_path(applier: str) -> str:
+    """Return the path of an applier's decisions that hang on when it applied an epoch."""
+    return f"undecided/applier={applier}/places.parquet"
+
+
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
     return f"rows/{cluster}/{table}/bucket={bucket:05d}.parquet"

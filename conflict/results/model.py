@@ -123,6 +123,8 @@ class ClusterResult:
         applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
         undecided: Decisions that the binlogs leave open.
+        further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
+            exceptions rows that a pass makes; by its number among the epoch applies.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -135,6 +137,7 @@ class ClusterResult:
     applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
+    further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
 
 
 @attrs.define

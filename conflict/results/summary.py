@@ -4,6 +4,7 @@ The figures of a run, added up over its buckets. Computes docs/run-file.md, "run
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -11,9 +12,10 @@ import attrs
 
 from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
+from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
 from conflict.rules.counters import add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries"]
+__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_schedule"]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -84,6 +86,8 @@ class RunSummary:
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
+        schedule: What the schedule leaves open.
+        restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
             the resolve job alone.
@@ -99,6 +103,8 @@ class RunSummary:
     stops: dict[str, Stop]
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
+    schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
+    restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
 
@@ -107,6 +113,15 @@ class RunSummary:
         """Whether both clusters end with the same rows; None if this is not known."""
         differing = self.differing_rows.values()
         return False if any(differing) else None if None in differing else True
+
+    @property
+    def ndb_count_more(self) -> dict[str, dict[str, int]]:
+        """Per cluster and exceptions table, by how much its last ``NDB$count`` is higher after restarts."""
+        found: dict[str, Counter[str]] = {}
+        for name, restarts in self.restarts.items():
+            for restart in restarts:
+                found.setdefault(name, Counter()).update(restart.rows)
+        return {name: dict(sorted(each.items())) for name, each in found.items()}
 
     def to_json(self) -> dict[str, Any]:
         """Return the figures as a document."""
@@ -120,6 +135,8 @@ class RunSummary:
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
             "counter_ranges": self.counter_ranges,
+            "open_places": dict(Counter(each.applier for each in self.schedule.places)),
+            "ndb_count_more": self.ndb_count_more,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
         }
 
@@ -158,3 +175,11 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         for name, counters in total["counters"].items()
     }
     return RunSummary(**total, stops=dict(stops))
+
+
+def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummary:
+    """Return the figures of a run with what its schedule leaves open: more open decisions, wider ranges."""
+    undecided = Counter(summary.undecided)
+    undecided.update(open_operations(schedule.places))
+    ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)

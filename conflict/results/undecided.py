@@ -14,12 +14,19 @@ from conflict.rules.functions import FunctionSpec
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["counter_ranges", "counts_differ", "decision_text", "moved_counters"]
+__all__ = ["counter_ranges", "counts_differ", "decision_of", "decision_text", "moved_counters"]
 
 
 def decision_text(decision: Decision) -> str:
     """Return the name of a decision in results: its cause if it has one, else its verdict."""
     return decision.cause.name if decision.cause else decision.verdict.name
+
+
+def decision_of(text: str) -> Decision:
+    """Return the decision of a name in results; the inverse of `decision_text`."""
+    if text in Cause.__members__:
+        return Decision(Verdict.REJECTED, Cause[text])
+    return Decision(Verdict[text])
 
 
 def moved_counters(spec: FunctionSpec, operation: Operation, decision: Decision | None) -> Counter[str]:

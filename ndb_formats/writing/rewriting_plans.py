@@ -14,6 +14,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent
+from ndb_formats.events.table_definition import definition_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.images import Logging
@@ -188,13 +189,21 @@ class Plans:
         self.schema = Schema(created + self.schema.tables)
         self._plans.clear()
 
+    def _definition(self, table_map: TableMap) -> Table | None:
+        """Return the definition of a table, from its full metadata if no schema has it; None if nothing tells it."""
+        found = self.schema.find(table_map.database, table_map.table)
+        if found is None:
+            with suppress(FormatError):
+                found = definition_of(table_map)
+        return found
+
     def _plan(self, table_map: TableMap) -> TablePlan:
         plan = TablePlan(table_map.full_name, self.target.logging, self.logged_as, self.counts)
         with suppress(FormatError):
             plan = attrs.evolve(plan, layout=layout_of(table_map))
         if table_map.full_name == APPLY_STATUS:
             return attrs.evolve(plan, kept_why=OTHER_ENGINE)
-        table = self.schema.find(table_map.database, table_map.table)
+        table = self._definition(table_map)
         if table is None:
             return attrs.evolve(plan, kept_why=NO_DEFINITION)
         if table.engine is None and self.target.row_image is None:

@@ -27,6 +27,9 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
             f"The binlogs leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
             "these cases are judged by what may have been decided."
         )
+    by_candidates = sum(verdict.by_candidates for verdict in verdicts)
+    if by_candidates:
+        console.print(f"{by_candidates} cases agree by candidates: with other answers than those that were chosen.")
     for reason, times in Counter(each.detail for each in verdicts if each.status is CaseStatus.NOT_YET).most_common():
         console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
     for verdict in verdicts:

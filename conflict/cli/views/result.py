@@ -159,8 +159,9 @@ def _print_appliers(console: Console, run: Run) -> None:
     for name, assumed in run.assumed.items():
         if assumed:
             console.print(
-                f"[yellow]Assumed:[/yellow] {assumed:,} epochs left no trace in the binlog of {name}, which has own "
-                "changes where they may have been applied; they are placed as early as possible."
+                f"[yellow]Assumed:[/yellow] {assumed:,} epochs left no trace in the binlog of {name}. "
+                "When it applied them, or whether, decides on counters and exceptions alone; the first possible place "
+                "is taken."
             )
     for name, unexplained in summary.unexplained.items():
         if unexplained:

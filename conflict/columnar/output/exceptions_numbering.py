@@ -38,7 +38,7 @@ def number_exceptions(
     applies: EpochApplies,
     conflicts: Conflicts,
     tracked: Sequence[TrackedRows],
-) -> None:
+) -> dict[str, dict[int, dict[str, int]]]:
     """
     Join the buckets' parts of each exceptions table, number them, and write the tables.
 
@@ -48,21 +48,30 @@ def number_exceptions(
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
         tracked: Per bucket, the rows that one pass TRACK made.
+
+    Returns:
+        Per cluster, for each epoch apply with conflicts that began in pass TRACK, by its number among those of the
+        applier: the rows per exceptions table that one further pass would have made.
     """
     numbered: list[dict[str, pa.Table]] = []
     tables: dict[str, ExceptionsTable] = {}
     passes = _passes_rolled_back(applies, conflicts)
+    further: dict[str, dict[int, dict[str, int]]] = {}
     for cluster in clusters:
         own = [setup.exceptions for setup in cluster.setups if setup.exceptions is not None]
         tables.update({exceptions.table.full_name: exceptions for exceptions in own})
         numbered.append({})
         for each in own:
             name = each.table.full_name
-            used_up = np.zeros(len(applies), np.int64)
+            each_pass = np.zeros(len(applies), np.int64)
             for part in tracked:
                 if (cluster.name, name) in part:
                     applied, rows = part[cluster.name, name]
-                    used_up[applied] += rows * passes[applied]
+                    each_pass[applied] += rows
+            used_up = each_pass * passes
+            for apply in np.flatnonzero((passes == 1) & (each_pass > 0)).tolist():
+                own_number = int(applies.number[apply])
+                further.setdefault(cluster.name, {}).setdefault(own_number, {})[name] = int(each_pass[apply])
             paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in range(len(tracked))]
             numbered[-1][name] = _numbered(out, paths, each.table, np.cumsum(used_up))
     for number, cluster in enumerate(clusters):
@@ -75,6 +84,7 @@ def number_exceptions(
                 joined = pa.concat_tables(rows.select(schema.names) for rows in parts).cast(schema)
                 out.write_table(exceptions_path(cluster.name, name), joined)
     out.delete(STAGED_EXCEPTIONS)
+    return further
 
 
 def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts) -> Int64:

@@ -23,7 +23,7 @@ server_id = 2
 binlogs = ["b.000001"]
 role = "SECONDARY"
 """
-LAST_GROUP = 2**31
+LAST_GROUP = 2**31 - 1
 
 
 @pytest.fixture

@@ -1,10 +1,11 @@
 """When each cluster applied which epoch of the other."""
 
+import attrs
 import pytest
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import EpochApply, Transaction
+from conflict.history.model import EpochApply, Transaction, Window
 from conflict.history.schedule import Hint, Summary, consistent_cut, place_applies, summarize, timeline_of
 from tests.conflict.histories import change
 
@@ -28,7 +29,8 @@ def placed(
     known = [] if hints is None else [hints]
     applies, assumed = place_applies(applier, source, source_name="B", source_id=2, applier_id=1, hints=known, cut=cut)
     assert all(apply.source == "B" for apply in applies)
-    return [(apply.foreign_epoch, apply.epoch, apply.group, apply.traced) for apply in applies], assumed
+    applied = [apply for apply in applies if apply.applied]
+    return [(apply.foreign_epoch, apply.epoch, apply.group, apply.traced) for apply in applied], assumed
 
 
 class TestTraced:
@@ -192,6 +194,7 @@ class TestRewound:
         """Hints alone tell that epochs were applied again: they come after the known position."""
         applier = [own(5, applied=((0, 100), (1, 101))), own(6, 0)]
         again = Hint(earliest=(6, 0), latest=(6, 0), run=1)
+        untraced = EpochApply(7, -1, "B", 101, traced=False, arrived=(6, 0), window=Window(), period=1)
         found = place_applies(
             applier,
             [sent(100), sent(101)],
@@ -204,8 +207,8 @@ class TestRewound:
             [
                 EpochApply(5, 0, "B", 100),
                 EpochApply(5, 1, "B", 101),
-                EpochApply(7, -1, "B", 100, traced=False, restarted=True, arrived=(6, 0)),
-                EpochApply(7, -1, "B", 101, traced=False, arrived=(6, 0)),
+                attrs.evolve(untraced, foreign_epoch=100, restarted=True),
+                untraced,
             ],
             0,
         )

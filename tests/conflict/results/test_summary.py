@@ -62,6 +62,8 @@ def test_document():
         "contradicted_by_binlogs": 1,
         "unexplained_changes": {"A": 0, "B": 2},
         "undecided": {},
+        "open_places": {},
+        "ndb_count_more": {},
         "counter_ranges": {"A": {}, "B": {}},
         "stops": {"B": stop_to_json(STOP)},
     }

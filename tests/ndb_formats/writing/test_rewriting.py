@@ -219,6 +219,15 @@ def test_tables_of_another_engine_and_unknown_ones_are_kept():
         assert sum(counts.rows.values()) == sum(1 for _ in read_rows(source / "binlog.000001"))
 
 
+def test_full_metadata_stand_for_a_definition():
+    """Table_map events that name columns and keys need no schema."""
+    source = RECORDINGS / "metadata_full"
+    with_schema, _ = rewritten(source / "binlog.000001", schema_of(source), "minimal")
+    data, counts = rewritten(source / "binlog.000001", Schema(), "minimal")
+    assert data == with_schema != (source / "binlog.000001").read_bytes()
+    assert all(outcome.rewritten for outcome in counts.rows)
+
+
 def test_nothing_is_logged_under_type_1(tmp_path: Path):
     """Neither rows nor Table_map events of the tables; the rest of the file stays."""
     source = RECORDINGS / "composite_type7"

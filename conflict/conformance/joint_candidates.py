@@ -1,0 +1,405 @@
+"""
+Which answers to the questions that binlogs leave open agree with a recording, all taken together.
+
+An open question is the place of an epoch that left no trace, whether it was applied at all, or whether the applier was
+restarted. The answers are chosen so that counters, exceptions rows with their numbers, and the stop are those of the
+recording; and they must go with each other: in the order of one applier, and in the order of causes of both. If there
+are such answers, the result is what it would have been with them; whatever else differs is then a contradiction.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from enum import Enum
+from itertools import islice, product
+from typing import Any
+
+import attrs
+
+from conflict.conformance.recorded_values import plain_value, recorded_value
+from conflict.results.model import ClusterResult, Stop
+from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
+
+__all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
+
+_SERVER_ID, _COUNT = 0, 3
+# So many ways to agree with each side are tried for one that goes with the other side's.
+_MOST_WAYS = 64
+
+Row = tuple[object, ...]
+_Moves = frozenset[tuple[str, int]]  # counters, and by how much they move
+
+
+@attrs.frozen
+class TrackedOperation:
+    """
+    An operation on which pass TRACK may have decided otherwise than was decided here.
+
+    Attributes:
+        epoch: Its foreign epoch.
+        moves: What each candidate moves counters by, beyond what was counted.
+        exceptions: The exceptions table to which a rejected operation goes; None if there is none.
+        rows: How many more rows each candidate adds to that table in one pass.
+    """
+
+    epoch: int
+    moves: tuple[tuple[tuple[str, int], ...], ...]
+    exceptions: str | None
+    rows: tuple[int, ...]
+
+
+@attrs.frozen
+class AppliedEpoch:
+    """
+    A foreign epoch that an applier applied.
+
+    Attributes:
+        epoch: The epoch.
+        rows: How many rows it added to each exceptions table.
+        disturbed: Whether the cluster itself changed anything since the epoch that was applied before.
+    """
+
+    epoch: int
+    rows: Mapping[str, int]
+    disturbed: bool = False
+
+
+@attrs.frozen
+class OpenSide:
+    """
+    One side of a result, with what it leaves open.
+
+    Attributes:
+        name: The side.
+        server_id: Server id of the applying server, which its exceptions rows carry.
+        result: Its result as it was decided.
+        applied: The epochs that its applier applied, in order.
+        places: Its open places, in order.
+        restarts: Where a restart would have used up numbers.
+        tracked: Operations on which pass TRACK may have decided otherwise.
+        expected: Its part of `expected.json`.
+        database: The case's database.
+    """
+
+    name: str
+    server_id: int
+    result: ClusterResult
+    applied: Sequence[AppliedEpoch]
+    places: Sequence[OpenPlace]
+    restarts: Sequence[PossibleRestart]
+    tracked: Sequence[TrackedOperation]
+    expected: Mapping[str, Any] = attrs.field(repr=False)
+    database: str
+
+    @property
+    def is_open(self) -> bool:
+        """Whether anything is open."""
+        return bool(self.places or self.restarts or self.tracked)
+
+
+@attrs.frozen
+class _Step:
+    """
+    What the applier did next: it applied an epoch, or may have.
+
+    Attributes:
+        rows: Per exceptions table, the rows of each way; without their numbers.
+        place: The open place; None if it surely applied the epoch.
+        gaps: Per exceptions table, the numbers that may have been used up before the first row.
+    """
+
+    rows: tuple[Mapping[str, tuple[Row, ...]], ...]
+    place: OpenPlace | None = None
+    gaps: Mapping[str, _Gap] = attrs.field(factory=dict)
+
+
+class _Phase(Enum):
+    """Whether the epochs of a period are being applied; none between two that were can be left out."""
+
+    WAITING = 1
+    RUNNING = 2
+    ENDED = 3
+
+
+@attrs.frozen
+class _Run:
+    """The epochs of a period, before its last trace or after it (`OpenPlace.led_on`), and their phase."""
+
+    stretch: tuple[int, bool]
+    phase: _Phase
+
+
+@attrs.frozen
+class _State:
+    """
+    How far a recording is explained.
+
+    Attributes:
+        seen: Per exceptions table, how many rows.
+        moved: How far counters are from those that were decided, without zeros.
+        stopped: Error of the stop; 0 for none.
+        run: How far the epochs of a period are applied.
+    """
+
+    seen: tuple[int, ...]
+    moved: frozenset[tuple[str, int]] = frozenset()
+    stopped: int = 0
+    run: _Run = _Run((0, False), _Phase.RUNNING)
+
+
+Way = dict[OpenPlace, Alternative]
+
+
+def agreeing_results(sides: Sequence[OpenSide], schedule: OpenSchedule) -> dict[str, ClusterResult] | None:
+    """
+    Return the results with answers that agree with a recording; None if no answers do.
+
+    Args:
+        sides: Both sides.
+        schedule: What the schedule leaves open; tells which answers go together.
+    """
+    ways = [list(islice(_ways(side), _MOST_WAYS)) for side in sides]
+    for chosen in product(*ways):
+        if schedule.allows({place: answer for way in chosen for place, answer in way.items()}):
+            return {side.name: _with_answers(side, way) for side, way in zip(sides, chosen, strict=True)}
+    return None
+
+
+def _ways(side: OpenSide) -> Iterator[Way]:
+    """Yield answers for the places of one side that agree with its recording."""
+    tables = sorted(_own_tables(side))
+    recorded = [_recorded_rows(side, table) for table in tables]
+    steps = list(_steps(side, tables))
+    # Paths are followed backwards over the states that were reached, so that each state is made once.
+    reached: list[dict[_State, list[tuple[_State, Alternative | None]]]] = [{_State((0,) * len(tables)): []}]
+    for step in steps:
+        following: dict[_State, list[tuple[_State, Alternative | None]]] = {}
+        for state in reached[-1]:
+            for after, answer in _advance(state, step, tables, recorded):
+                following.setdefault(after, []).append((state, answer))
+        reached.append(following)
+    wanted = side.expected["status_difference"]
+    moved = {name: wanted[name] - side.result.counters.get(name, 0) for name in wanted}
+    possible = _tracked_moves(side.tracked)
+    open_stop = any(place.alternatives[place.chosen].stop for place in side.places)
+    certain_stop = 0 if open_stop else _error(side.result.stop)
+    for state in reached[-1]:
+        explained = all(seen == len(rows) for seen, rows in zip(state.seen, recorded, strict=True))
+        left = Counter(moved)
+        left.subtract(dict(state.moved))
+        explained = explained and (state.stopped or certain_stop) == side.expected["applier"]["errno"]
+        if explained and frozenset((name, by) for name, by in left.items() if by) in possible:
+            yield from _paths(steps, reached, len(steps), state)
+
+
+def _error(stop: Stop | None) -> int:
+    return 0 if stop is None else int(stop.error)
+
+
+def _paths(
+    steps: Sequence[_Step],
+    reached: Sequence[Mapping[_State, Sequence[tuple[_State, Alternative | None]]]],
+    number: int,
+    state: _State,
+) -> Iterator[Way]:
+    """Yield the answers that lead to a state after some steps."""
+    first: Way = {}
+    branches = [(number, state, first)]
+    while branches:
+        number, state, way = branches.pop()
+        if number == 0:
+            yield way
+            continue
+        for before, answer in reached[number][state]:
+            place = steps[number - 1].place
+            known = way if place is None or answer is None else {**way, place: answer}
+            branches.append((number - 1, before, known))
+
+
+def _advance(
+    state: _State, step: _Step, tables: Sequence[str], recorded: Sequence[Sequence[tuple[int, Row]]]
+) -> Iterator[tuple[_State, Alternative | None]]:
+    """Yield the states after a step that agree with the recorded rows, each with the answer that leads to it."""
+    if step.place is None:
+        seen = _matched(state, step.rows[0], step.gaps, tables, recorded)
+        if seen is not None and not state.stopped:
+            yield attrs.evolve(state, seen=seen), None
+        return
+    place = step.place
+    decided = Counter(dict(place.alternatives[place.chosen].counters))
+    for rows, answer in zip(step.rows, place.alternatives, strict=True):
+        applied = bool(answer.choices)
+        run = _after(state.run, place, applied=applied)
+        seen = _matched(state, rows, {}, tables, recorded)
+        if run is None or seen is None or (state.stopped and applied):
+            continue
+        moved = Counter(dict(state.moved))
+        moved.update(dict(answer.counters))
+        moved.subtract(decided)
+        kept = frozenset((name, by) for name, by in moved.items() if by)
+        yield _State(seen, kept, state.stopped or _error(answer.stop), run), answer
+
+
+def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
+    """Return how far the epochs of a period are applied after a place; None if that would leave a hole."""
+    stretch = place.period, place.led_on
+    phase = run.phase if run.stretch == stretch else (_Phase.RUNNING if place.begun else _Phase.WAITING)
+    if applied:
+        return None if phase is _Phase.ENDED else _Run(stretch, _Phase.RUNNING)
+    if phase is _Phase.RUNNING:
+        return None if place.led_on else _Run(stretch, _Phase.ENDED)
+    return _Run(stretch, phase)
+
+
+def _matched(
+    state: _State,
+    rows: Mapping[str, tuple[Row, ...]],
+    gaps: Mapping[str, _Gap],
+    tables: Sequence[str],
+    recorded: Sequence[Sequence[tuple[int, Row]]],
+) -> tuple[int, ...] | None:
+    """Return how many recorded rows are explained after some more; None if they are not the ones recorded."""
+    seen = []
+    for table, done, known in zip(tables, state.seen, recorded, strict=True):
+        mine = rows.get(table, ())
+        found = known[done : done + len(mine)]
+        if tuple(row for _, row in found) != mine:
+            return None
+        last = known[done - 1][0] if done else 0
+        for number, (count, _) in enumerate(found):
+            gap = gaps.get(table, _NO_GAP) if number == 0 else _NO_GAP
+            if count - last - 1 not in gap:
+                return None
+            last = count
+        seen.append(done + len(mine))
+    return tuple(seen)
+
+
+def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
+    """Yield what the applier did, in order: certain epochs with the rows that were decided, and open places."""
+    left = {table: _decided_rows(side, table) for table in tables}
+    last = dict.fromkeys(tables, 0)
+    further = {restart.number: restart.rows for restart in side.restarts}
+    waiting = list(side.places)
+    for number, applied in enumerate([*side.applied, None]):
+        chosen = None
+        while waiting and waiting[0].number == number and chosen is None:
+            place = waiting.pop(0)
+            yield _Step(tuple(_alternative_rows(each, tables) for each in place.alternatives), place)
+            answer = place.alternatives[place.chosen]
+            chosen = place if answer.choices and answer.stop is None else None
+        if applied is None:
+            continue
+        rows: dict[str, tuple[Row, ...]] = {}
+        gaps: dict[str, _Gap] = {}
+        for table in tables:
+            count = applied.rows.get(table, 0)
+            mine, left[table] = left[table][:count], left[table][count:]
+            if mine:
+                gap = mine[0][0] - last[table] - 1
+                rows[table] = tuple(row for _, row in mine)
+                gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
+                last[table] = mine[-1][0]
+        if chosen is None:
+            yield _Step((rows,), None, gaps)
+
+
+@attrs.frozen
+class _Gap:
+    """
+    Numbers that may have been used up before the rows of an epoch.
+
+    Attributes:
+        known: How many, as far as the passes are known.
+        or_more: Whether any more are possible. While other transactions change rows, an applier goes over an epoch with
+            transactions in conflict until one pass succeeds; how often, nothing shows.
+    """
+
+    known: frozenset[int]
+    or_more: bool = False
+
+    def __contains__(self, numbers: int) -> bool:
+        return numbers in self.known or (self.or_more and numbers >= min(self.known))
+
+
+_NO_GAP = _Gap(frozenset((0,)))
+
+
+def _gap(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str, gap: int, further: int) -> _Gap:
+    """Return the numbers that may have been used up before the rows of an epoch that were `gap` here."""
+    mine = [each for each in tracked if each.epoch == applied.epoch]
+    # Two passes at most were rolled back here, each with its own decisions.
+    less = 2 * sum(min(each.rows) for each in mine if each.exceptions == table)
+    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or (gap > 0 and applied.disturbed))
+
+
+def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[_Moves]:
+    """Return how far the decisions of pass TRACK can move the counters, all together."""
+    found: set[_Moves] = {frozenset()}
+    for moves, times in Counter(each.moves for each in tracked).items():
+        together: set[_Moves] = {frozenset()}
+        for _ in range(times):
+            together = {_sum(before, move) for before in together for move in set(moves)}
+        found = {_sum(before, move) for before in found for move in together}
+    return found
+
+
+def _sum(before: _Moves, move: Iterable[tuple[str, int]]) -> _Moves:
+    total = Counter(dict(before))
+    total.update(dict(move))
+    return frozenset((name, by) for name, by in total.items() if by)
+
+
+def _own_tables(side: OpenSide) -> set[str]:
+    """Return the exceptions tables that the side itself writes to."""
+    return {table for table, rows in side.result.exceptions.items()} & {
+        f"{side.database}.{table}" for table in side.expected["exceptions"]
+    }
+
+
+def _plain(row: Iterable[object]) -> Row:
+    values = list(row)
+    return (*values[:_COUNT], None, *values[_COUNT + 1 :])
+
+
+def _decided_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
+    """Return the rows of an exceptions table as they were decided, each after its number, in that order."""
+    own = [row for row in side.result.exceptions[table] if row[_SERVER_ID] == side.server_id]
+    rows = [[plain_value(value) for value in row] for row in own]
+    return [(int(str(row[_COUNT])), _plain(row)) for row in sorted(rows, key=lambda row: int(str(row[_COUNT])))]
+
+
+def _recorded_rows(side: OpenSide, table: str) -> list[tuple[int, Row]]:
+    """Return the recorded rows of an exceptions table, each after its number, in that order."""
+    own = [row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id]
+    return [(row[_COUNT], _plain(row)) for row in sorted(own, key=lambda row: row[_COUNT])]
+
+
+def _alternative_rows(answer: Alternative, tables: Sequence[str]) -> dict[str, tuple[Row, ...]]:
+    found: dict[str, tuple[Row, ...]] = {}
+    for table, row in answer.exceptions:
+        if table in tables:
+            found[table] = (*found.get(table, ()), _plain(plain_value(value) for value in row))
+    return found
+
+
+def _with_answers(side: OpenSide, way: Way) -> ClusterResult:
+    """Return the result with answers that agree with the recording (see `_ways`): counters and exceptions are its."""
+    stop = next((answer.stop for answer in way.values() if answer.stop is not None), side.result.stop)
+    if any(place.alternatives[place.chosen].stop and not answer.stop for place, answer in way.items()):
+        stop = None
+    exceptions = dict(side.result.exceptions)
+    for table in _own_tables(side):
+        others = [row for row in exceptions[table] if row[_SERVER_ID] != side.server_id]
+        exceptions[table] = [*(row for row in _recorded(side, table) if row[_SERVER_ID] == side.server_id), *others]
+    counters = {**side.result.counters, **side.expected["status_difference"]}
+    return attrs.evolve(side.result, counters=counters, stop=stop, exceptions=exceptions)
+
+
+def _recorded(side: OpenSide, table: str) -> list[tuple[Any, ...]]:
+    contents = side.expected["exceptions"][table.removeprefix(f"{side.database}.")]
+    return [
+        tuple(recorded_value(value, kind) for value, kind in zip(row, contents["types"], strict=True))
+        for row in contents["rows"]
+    ]

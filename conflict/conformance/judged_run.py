@@ -1,0 +1,186 @@
+"""
+A run's result as the judge reads it back, and how it compares with a recording.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Self
+
+import attrs
+
+from conflict.config.configuration import Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, TrackedOperation, agreeing_results
+from conflict.conformance.result_differences import result_differences
+from conflict.conformance.setup_differences import setup_differences
+from conflict.grid.folder import Folder
+from conflict.history.model import START, Position
+from conflict.history.reading import read_cluster
+from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
+from conflict.results.layout import exceptions_path
+from conflict.results.model import ClusterResult
+from conflict.results.run_document import Run
+from conflict.results.undecided import decision_of, moved_counters
+from conflict.rules.decision import Decision, Verdict
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Comparison", "JudgedRun"]
+
+
+@attrs.frozen
+class Comparison:
+    """
+    How a result compares with a recording.
+
+    Attributes:
+        differences: All differences.
+        undecided: How many decisions the binlogs leave open.
+        by_candidates: Whether the result agrees only with other candidates of these than those that were chosen.
+    """
+
+    differences: list[str]
+    undecided: int = 0
+    by_candidates: bool = False
+
+
+@attrs.frozen
+class JudgedRun:
+    """
+    A result, read back from its files.
+
+    Attributes:
+        configuration: The run.
+        database: The case's database.
+        run: What the run came to.
+        results: The result per side.
+        applied: Per side, the epochs that its applier applied, each after its own position, in order.
+        tracked: Per side, the decisions of pass TRACK that are open.
+    """
+
+    configuration: Configuration
+    database: str
+    run: Run = attrs.field(repr=False)
+    results: dict[str, ClusterResult] = attrs.field(repr=False)
+    applied: dict[str, list[tuple[Position, AppliedEpoch]]] = attrs.field(repr=False)
+    tracked: dict[str, list[TrackedOperation]] = attrs.field(repr=False)
+
+    @classmethod
+    def read(cls, case: ConflictCase, out: Folder, run: Run) -> Self:
+        """Read the result of a case."""
+        configuration = case.configuration()
+        setups = configuration.setups()
+        return cls(
+            configuration,
+            case.scenario["database"],
+            run,
+            _read_results(configuration, out, run),
+            {name: list(_applied(out, name, own)) for name, own in setups.items()},
+            {name: list(_tracked(out, name, own)) for name, own in setups.items()},
+        )
+
+    def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
+        """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
+        setups = self.configuration.setups()
+        fixed = [
+            *self.run.errors.values(),
+            *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
+        ]
+        differences = list(result_differences(expected, self.database, self.results, setups))
+        if not differences:
+            return Comparison(fixed, undecided)
+        agreeing = self._agreeing(expected)
+        if agreeing is None:
+            return Comparison(fixed + differences, undecided)
+        left = list(result_differences(expected, self.database, agreeing, setups))
+        return Comparison(fixed + left, undecided, by_candidates=not left)
+
+    def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
+        summary = self.run.summary
+        applied = {name: self._with_disturbed(name, each) for name, each in self.applied.items()}
+        sides = [
+            OpenSide(
+                cluster.name,
+                cluster.server_id,
+                self.results[cluster.name],
+                applied[cluster.name],
+                [place for place in summary.schedule.places if place.applier == cluster.name],
+                summary.restarts.get(cluster.name, ()),
+                self.tracked[cluster.name],
+                expected[cluster.name],
+                self.database,
+            )
+            for cluster in self.configuration.clusters
+        ]
+        return agreeing_results(sides, summary.schedule) if any(side.is_open for side in sides) else None
+
+    def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
+        """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
+        cluster = next(each for each in self.configuration.clusters if each.name == name)
+        epochs = read_cluster(cluster, self.configuration.data_schema).epochs
+        own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
+        found, before = [], START
+        for position, each in applied:
+            disturbed = bisect.bisect_right(own, before) < bisect.bisect_left(own, position)
+            found.append(attrs.evolve(each, disturbed=disturbed))
+            before = position
+        return found
+
+
+def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
+    results = {}
+    for name, setups in configuration.setups().items():
+        result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
+        for table, setup in setups.items():
+            if setup.refusal is None:
+                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
+        for definition in configuration.schema.tables:
+            # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
+            if definition.full_name not in setups:
+                path = exceptions_path(name, definition.full_name)
+                result.exceptions[definition.full_name] = read_rows(out, path, definition)
+        results[name] = result
+    return results
+
+
+def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[tuple[Position, AppliedEpoch]]:
+    """Yield the epochs that an applier applied, with the rows that each added to exceptions tables."""
+    rejected = count_rejected(out, name)
+    for apply in read_applied_epochs(out, name):
+        rows: Counter[str] = Counter()
+        for table, setup in setups.items():
+            if setup.exceptions is not None:
+                # Applied twice within an own epoch, the operations are those of the first time.
+                rows[setup.exceptions.table.full_name] += rejected.pop(
+                    (apply["source_epoch"], apply["epoch"], table), 0
+                )
+        yield (apply["epoch"], apply["group"]), AppliedEpoch(apply["source_epoch"], rows)
+
+
+def _tracked(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[TrackedOperation]:
+    """Yield the decisions of pass TRACK that are open, with what their candidates would move."""
+    for row in read_tracked(out, name):
+        setup, operation = setups[row["table"]], Operation[row["operation"]]
+        decided = None if row["decided"] is None else decision_of(row["decided"])
+        candidates = [decision_of(text) for text in row["candidates"]]
+        moves = [_moved(setup, operation, decided, candidate) for candidate in candidates]
+        rows = [_rejects(candidate) - _rejects(decided) for candidate in candidates]
+        exceptions = None if setup.exceptions is None else setup.exceptions.table.full_name
+        yield TrackedOperation(row["source_epoch"], tuple(moves), exceptions, tuple(rows))
+
+
+def _rejects(decision: Decision | None) -> int:
+    return int(decision is not None and decision.verdict is Verdict.REJECTED)
+
+
+def _moved(
+    setup: TableSetup, operation: Operation, decided: Decision | None, candidate: Decision
+) -> tuple[tuple[str, int], ...]:
+    if setup.function is None:
+        return ()
+    total = moved_counters(setup.function.spec, operation, candidate)
+    total.subtract(moved_counters(setup.function.spec, operation, decided))
+    return tuple(sorted((name, by) for name, by in total.items() if by))

@@ -1,0 +1,177 @@
+"""
+How rows stood at every moment, as far as the binlogs show it.
+
+An epoch apply without a trace changed no row and sent nothing back. So own transactions and traced epoch applies alone
+make the rows, wherever the untraced ones were. What a traced one did to a row is what its binlog shows: the rules only
+tell the values.
+"""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
+
+import attrs
+
+from conflict.history.causal_order import interleave
+from conflict.history.effects import Effect
+from conflict.history.model import Cluster, EpochApply, History, Position, Transaction
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.epoch_commit import commit_pass, effects_of
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
+from conflict.reference.row_store import Row, RowKey
+from conflict.rules.table_setup import TableSetup
+
+__all__ = ["Background", "Recorded", "Setups", "background_of", "epochs_known"]
+
+# Per cluster, by own epoch and group: the effects on rows that its binlog shows.
+Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
+Setups = Mapping[str, dict[str, TableSetup]]
+
+
+@attrs.define
+class Background:
+    """
+    The rows of one cluster over time.
+
+    Attributes:
+        cluster: The cluster as the replay left it; its log is what the other applier receives.
+        versions: Per row, its states, each with the own position that made it, in order.
+    """
+
+    cluster: ReplayedCluster
+    versions: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
+
+    def row_at(self, key: RowKey, position: Position) -> Row | None:
+        """Return a row after the group at a position."""
+        versions = self.versions.get(key, ())
+        place = bisect.bisect_right(versions, position, key=itemgetter(0))
+        return versions[place - 1][1] if place else None
+
+    def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
+        """Return where one of several rows changed between two positions, in order."""
+        return sorted(
+            {at for key in keys for at, _ in self.versions.get(key, ()) if after < at < before},
+        )
+
+    def keep(self, keys: Iterable[RowKey], position: Position) -> None:
+        """Note how rows stand after a group."""
+        for key in keys:
+            self.versions.setdefault(key, []).append((position, self.cluster.store.get(key)))
+
+
+def background_of(
+    history: History, setups: Setups, recorded: Recorded, known: Mapping[str, Sequence[int]]
+) -> dict[str, Background]:
+    """
+    Replay the own transactions and the traced epoch applies of both clusters.
+
+    Args:
+        history: What happened; it may be restricted to some rows.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        known: Per cluster, the max replicated epoch before each epoch apply (see `epochs_known`).
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    before = {
+        name: {
+            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[name], strict=True)
+        }
+        for name, own in history.applies.items()
+    }
+    found = {
+        cluster.name: Background(ReplayedCluster(cluster, setups[cluster.name], history.layouts))
+        for cluster in history.clusters
+    }
+    traced = attrs.evolve(history, clusters=tuple(_traced_only(cluster) for cluster in history.clusters))
+    for cluster, item in interleave(traced):
+        here = found[cluster.name]
+        if isinstance(item, Transaction):
+            here.cluster.commit(item)
+            here.keep(dict.fromkeys((change.table, change.key) for change in item.changes), (item.epoch, item.group))
+        else:
+            assert isinstance(item, EpochApply)
+            here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
+            shown = recorded[cluster.name]
+            _apply(here, item, found[item.source].cluster, shown.get((item.epoch, item.group), {}) if shown else None)
+    return found
+
+
+def _traced_only(cluster: Cluster) -> Cluster:
+    kept = tuple(item for item in cluster.timeline if isinstance(item, Transaction) or item.traced)
+    return attrs.evolve(cluster, timeline=kept)
+
+
+def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: Mapping[RowKey, Effect] | None) -> None:
+    """Apply a traced epoch with the effects that the binlog shows; None if it shows no effects at all."""
+    entries = here.cluster.arriving(source, apply.foreign_epoch)
+    if not entries:
+        return
+    current = EpochPass(here.cluster, source.cluster, apply)
+    for entry in entries:
+        try:
+            current.handle(entry)
+        except ApplierStopped:
+            continue  # the binlog shows that it did not stop; the effects decide
+    if shown is not None:
+        derived = effects_of(current)
+        for key in dict.fromkeys(entry.row for entry in entries):
+            if derived.get(key) is not shown.get(key):
+                _force(current, [entry for entry in entries if entry.row == key], shown.get(key))
+    commit_pass(current, source)
+    here.keep(dict.fromkeys(entry.row for entry in entries), (apply.epoch, apply.group))
+
+
+def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect | None) -> None:
+    """Give a row the effect that the binlog shows instead of the derived one."""
+    store, first = current.cluster.store, entries[0]
+    changed = current.changed.pop(first.row, None)
+    current.refreshes.pop(first.row, None)
+    before = changed.before if changed is not None else store.get(first.row)
+    store.put(first.row, before)
+    if effect in (Effect.REFRESHED, Effect.REFRESHED_ABSENT):
+        # What was refreshed was there, also if the changes that made it are not.
+        kept = before or Row({}, local=True, epoch=current.apply.epoch)
+        store.put(first.row, kept if effect is Effect.REFRESHED else None)
+        current.refreshes[first.row] = first.change
+    elif effect is not None:
+        row = current.changed[first.row] = changed or ChangedRow(before, first.change, first.server_id)
+        for entry in entries:
+            if entry.change.after is not None:
+                row.change = entry.change
+                row.written.update(entry.change.after.present)
+                store.write(entry.change, local=False, epoch=current.apply.epoch)
+        if effect is Effect.DELETED:
+            store.put(first.row, None)
+
+
+def epochs_known(applies: Mapping[str, Sequence[EpochApply]]) -> dict[str, list[int]]:
+    """
+    Return, per applier and epoch apply, the max replicated epoch before it; the place of an apply does not change it.
+
+    Args:
+        applies: Per cluster, the epoch applies of its applier in order.
+    """
+    news: dict[str, dict[int, int]] = {}
+    for name, own in applies.items():
+        (other,) = (each for each in applies if each != name)
+        came_back = news.setdefault(other, {})
+        for apply in own:
+            if apply.traced:
+                came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
+    found = {}
+    for name, own in applies.items():
+        found[name] = list[int]()
+        surely = here = period = 0
+        for apply in own:
+            if apply.period != period:
+                period, here = apply.period, surely
+            found[name].append(here)
+            here = max(here, news[name].get(apply.foreign_epoch, 0))
+            if apply.applied:
+                surely = here
+    return found

@@ -1,0 +1,191 @@
+"""
+The place of every epoch that left no trace: the schedule from the binlogs alone.
+
+An epoch without a trace belongs where every operation of it comes to nothing on the rows as they then were. The rows do
+not depend on these places (see `conflict.reference.background`). So each place can be tried by itself (see
+`conflict.reference.trials`), and then both timelines are brought into one order of causes (see
+`conflict.history.placing`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+
+import attrs
+
+from conflict.history.model import EpochApply, History, Position, Transaction
+from conflict.history.placing import Choice, Place, Slot, choose_places
+from conflict.history.schedule import logged_at, timeline_of
+from conflict.reference.background import Recorded, Setups, background_of, epochs_known
+from conflict.reference.row_store import RowKey
+from conflict.reference.trials import Trials
+from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
+
+__all__ = ["Placed", "place_untraced", "restricted", "touched_rows"]
+
+NOT_APPLIED = Alternative()
+Tried = list[tuple[Choice, Alternative]]
+
+
+@attrs.frozen
+class Placed:
+    """
+    The schedule, and what it leaves open.
+
+    Attributes:
+        applies: Per cluster, the epochs that its applier applied, in order.
+        schedule: What it leaves open.
+    """
+
+    applies: dict[str, tuple[EpochApply, ...]]
+    schedule: OpenSchedule
+
+    def history(self, history: History) -> History:
+        """Return the History with this schedule."""
+        clusters = []
+        for cluster in history.clusters:
+            own = [item for item in cluster.timeline if isinstance(item, Transaction)]
+            clusters.append(attrs.evolve(cluster, timeline=timeline_of(own, self.applies[cluster.name])))
+        return attrs.evolve(history, clusters=tuple(clusters), assumed=self.schedule.assumed)
+
+
+def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip_missing: bool = False) -> Placed:
+    """
+    Place every epoch apply that has a `Window`.
+
+    Args:
+        history: What happened, with all epoch applies that there may have been in `History.applies`. Of the changes,
+            those of `touched_rows` are enough.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    known = epochs_known(history.applies)
+    rows = background_of(history, setups, recorded, known)
+    tried: dict[str, list[Tried]] = {}
+    for name, applies in history.applies.items():
+        trials = Trials(rows[name], rows[history.peer(name).name], skip_missing)
+        tried[name] = [
+            [] if apply.window is None else trials.places(apply, epoch)
+            for apply, epoch in zip(applies, known[name], strict=True)
+        ]
+    slots = {
+        name: tuple(_slot(apply, each) for apply, each in zip(applies, tried[name], strict=True))
+        for name, applies in history.applies.items()
+    }
+    places = choose_places(slots, history.ends)
+    placed = Placed({}, OpenSchedule(slots=slots, ends=history.ends))
+    found: list[OpenPlace] = []
+    for name, applies in history.applies.items():
+        chosen = _up_to_stop(tried[name], places[name])
+        mine = _open_places(name, applies, tried[name], chosen)
+        found += mine
+        placed.applies[name] = tuple(_applied(applies, chosen, history.ends[name]))
+        placed.schedule.assumed[name] = len(mine) + sum(
+            apply.window is not None and apply.window.certain and not place.possible
+            for apply, place in zip(applies, chosen, strict=True)
+        )
+    return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found)))
+
+
+def _up_to_stop(tried: Sequence[Tried], places: Sequence[Place]) -> list[Place]:
+    """Return the places with nothing applied after an epoch that stops the applier where it was placed."""
+    found, stopped = [], False
+    for each, place in zip(tried, places, strict=True):
+        found.append(Place(place.possible) if stopped else place)
+        stopped = stopped or (place.chosen is not None and each[place.chosen][1].stop is not None)
+    return found
+
+
+def _slot(apply: EpochApply, tried: Tried) -> Slot:
+    if apply.window is None:
+        return Slot(apply.foreign_epoch, trace=(apply.epoch, apply.group), period=apply.period)
+    choices = tuple(choice for choice, _ in tried)
+    return Slot(apply.foreign_epoch, choices, None, apply.period, apply.window.certain, apply.applied)
+
+
+def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Sequence[Position]) -> list[EpochApply]:
+    """Return the epoch applies that are taken to have been, at the places that were chosen."""
+    found = []
+    for apply, place in zip(applies, places, strict=True):
+        if apply.window is None:
+            found.append(apply)
+        elif place.position is not None:
+            epoch, group = logged_at(place.position, ends)
+            found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
+    return found
+
+
+def _open_places(
+    name: str, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
+) -> list[OpenPlace]:
+    """Return the epoch applies of one applier whose possible places come to different things."""
+    found, number = [], 0
+    first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
+    last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
+    for slot, (apply, each, place) in enumerate(zip(applies, tried, places, strict=True)):
+        if apply.window is not None:
+            effects = [effect for _, effect in each]
+            possible = [effects[choice] for choice in place.possible] + [NOT_APPLIED] * (not apply.window.certain)
+            if len({effect.signature for effect in possible}) > 1:
+                chosen = NOT_APPLIED if place.chosen is None else effects[place.chosen]
+                alternatives = _alternatives(each, place.possible, certain=apply.window.certain)
+                at = [effect.signature for effect in alternatives].index(chosen.signature)
+                begun = apply.period == 0 or slot > first_traces.get(apply.period, slot)
+                led_on = slot < last_traces.get(apply.period, -1)
+                epoch, period = apply.foreign_epoch, apply.period
+                found.append(OpenPlace(name, epoch, period, number, slot, begun, led_on, alternatives, at))
+        stops = place.chosen is not None and each[place.chosen][1].stop is not None
+        number += place.position is not None and not stops
+    return found
+
+
+def _alternatives(tried: Tried, possible: Sequence[int], *, certain: bool) -> tuple[Alternative, ...]:
+    """Return the different effects of an epoch at its possible places, each with those places."""
+    found: dict[Hashable, Alternative] = {}
+    for choice, effect in (tried[number] for number in possible):
+        before = found.get(effect.signature, effect)
+        found[effect.signature] = attrs.evolve(before, choices=(*before.choices, choice))
+    if not certain:
+        found.setdefault(NOT_APPLIED.signature, NOT_APPLIED)
+    return tuple(found.values())
+
+
+def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozenset[RowKey]:
+    """
+    Return the rows on which the places of untraced epochs depend.
+
+    Those are the rows that these epochs touch, and all rows of the tables with unique keys.
+    """
+    with_unique = {name for each in setups.values() for name, setup in each.items() if setup.table.unique_keys}
+    found = set[RowKey]()
+    for name, applies in history.applies.items():
+        peer = history.peer(name)
+        epochs = {apply.foreign_epoch for apply in applies if apply.window is not None}
+        found |= {
+            (change.table, change.key)
+            for item in peer.timeline
+            if isinstance(item, Transaction)
+            for change in item.changes
+            if item.epoch in epochs or change.table in with_unique
+        }
+        found |= {row for (epoch, _), rows in recorded[peer.name].items() if epoch in epochs for row in rows}
+    return frozenset(found)
+
+
+def restricted(history: History, rows: frozenset[RowKey]) -> History:
+    """Return a History with the own changes of some rows alone."""
+    clusters = []
+    for cluster in history.clusters:
+        timeline = [_of_rows(item, rows) if isinstance(item, Transaction) else item for item in cluster.timeline]
+        kept = tuple(item for item in timeline if isinstance(item, EpochApply) or item.changes)
+        clusters.append(attrs.evolve(cluster, timeline=kept))
+    return attrs.evolve(history, clusters=tuple(clusters))
+
+
+def _of_rows(transaction: Transaction, rows: frozenset[RowKey]) -> Transaction:
+    changes = tuple(change for change in transaction.changes if (change.table, change.key) in rows)
+    return attrs.evolve(transaction, changes=changes)

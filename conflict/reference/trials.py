@@ -1,0 +1,124 @@
+"""
+What an epoch without a trace would have done at each place, and which of these places it can have had.
+
+Every operation of it must come to nothing: rejected by a function that sends nothing back, a missing row, a discarded
+reflection. A place where it stops the applier is possible too, if nothing was applied after it.
+"""
+
+from __future__ import annotations
+
+import attrs
+
+from conflict.history.model import END, EpochApply, Position, Window
+from conflict.history.placing import Choice
+from conflict.reference.background import Background
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.epoch_commit import effects_of
+from conflict.reference.epoch_log import ExceptionRow, LoggedChange
+from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.row_store import RowKey
+from conflict.reference.unique_keys import UniqueKeys
+from conflict.results.model import Stop
+from conflict.results.open_places import Alternative, Decided
+from conflict.rules.stop_messages import StopError, duplicate_value
+
+__all__ = ["Trials"]
+
+
+@attrs.define
+class Trials:
+    """
+    Tries the untraced epochs of one cluster at places of the other one's timeline.
+
+    Attributes:
+        here: The applying cluster.
+        source: The other cluster.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+    """
+
+    here: Background
+    source: Background
+    skip_missing: bool = False
+
+    def places(self, apply: EpochApply, known: int) -> list[tuple[Choice, Alternative]]:
+        """
+        Return the places that an epoch can have had, in order, each with what it did there.
+
+        Args:
+            apply: The epoch apply; without a window, it is an error.
+            known: Max replicated epoch before it.
+        """
+        window = apply.window
+        assert window is not None
+        entries = self.here.cluster.arriving(self.source.cluster, apply.foreign_epoch)
+        if any(isinstance(entry, ExceptionRow) for entry in self.source.cluster.log.get(apply.foreign_epoch, ())):
+            return []
+        changed = self.here.changes_between(self._watched(entries, window), apply.arrived, window.before)
+        found = []
+        for start, stop in zip([apply.arrived, *changed], [*changed, window.before], strict=True):
+            tried = self._try(apply, entries, known, start) if start < stop else None
+            if tried is not None:
+                found.append((Choice(start, stop), tried))
+        return found
+
+    def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
+        """Return the rows that decide on an epoch: its own; those with unique values if it may stop the applier."""
+        rows = {entry.row for entry in entries}
+        if window.before == END:
+            setups = self.here.cluster.setups
+            unique = {table for table, _ in rows if table in setups and setups[table].table.unique_keys}
+            rows |= {row for row in self.here.versions if row[0] in unique}
+        return rows
+
+    def _try(
+        self, apply: EpochApply, entries: list[LoggedChange], known: int, position: Position
+    ) -> Alternative | None:
+        """Return what an epoch does at a position; None if it would show there."""
+        here = self.here.cluster
+        scratch = ReplayedCluster(here.cluster, here.setups, here.layouts, skip_missing=self.skip_missing)
+        scratch.max_replicated_epoch = known
+        for key in {entry.row for entry in entries}:
+            scratch.store.put(key, self.here.row_at(key, position))
+        scratch.store.commit()
+        current = EpochPass(scratch, self.source.cluster.cluster, apply)
+        last = apply.window is not None and apply.window.before == END
+        try:
+            current.run(entries)
+            if current.tracker.conflicting:
+                scratch.store.roll_back()
+                EpochPass(scratch, current.source, apply, current.tracker.in_conflict()).run(entries)
+                return None  # the rows of rejected transactions are refreshed
+        except ApplierStopped as stopped:
+            return Alternative(stop=stopped.stop) if last else None
+        if effects_of(current):
+            stop = self._duplicate(current, position) if last else None
+            return Alternative(stop=stop) if stop is not None else None
+        if any(exceptions.replicated for exceptions, _ in current.exceptions):
+            return None
+        return Alternative(
+            counters=tuple(sorted((name, count) for name, count in current.counters.items() if count)),
+            exceptions=tuple((exceptions.table.full_name, row) for exceptions, row in current.exceptions),
+            decided=tuple(
+                Decided(each.entry.change.table, each.entry.change.key, each.entry.change.operation, each.decision)
+                for each in current.decided
+            ),
+        )
+
+    def _duplicate(self, current: EpochPass, position: Position) -> Stop | None:
+        """Return the stop at a unique value that another row has, when the pass would be committed."""
+        tables = {name: setup.table for name, setup in current.cluster.setups.items()}
+        touched = {table for table, _ in current.changed if tables[table].unique_keys}
+        if not touched:
+            return None
+        store = current.cluster.store
+        unique = UniqueKeys(tables)
+        for key in self.here.versions:
+            row = self.here.row_at(key, position)
+            if key[0] in touched and row is not None and key not in current.changed:
+                store.put(key, row)
+        unique.update([key for key in store.rows if key[0] in touched and key not in current.changed], store)
+        duplicate = unique.update(current.changed, store)
+        if duplicate is None:
+            return None
+        change = current.changed[duplicate].change
+        return current.stopped(StopError.DUPLICATE_VALUE, change, duplicate_value(change.table)).stop

@@ -1,0 +1,214 @@
+"""
+Epochs whose place in the other cluster's timeline the binlogs leave open, where another place decides otherwise.
+
+No row hangs on such a place: an epoch without a trace changed none. Counters and exceptions rows do.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+
+import attrs
+
+from conflict.history.model import Position
+from conflict.history.placing import Choice, Slot, choose_places
+from conflict.results.model import Stop, Undecided
+from conflict.rules.decision import Decision
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.types.values import Value
+
+__all__ = [
+    "Alternative",
+    "Decided",
+    "OpenPlace",
+    "OpenSchedule",
+    "PossibleRestart",
+    "open_operations",
+    "ranges_with_places",
+    "undecided_at",
+]
+
+
+@attrs.frozen
+class Decided:
+    """A decision on an operation of an epoch whose place is open."""
+
+    table: str
+    key: bytes
+    operation: Operation
+    decision: Decision
+
+
+@attrs.frozen
+class Alternative:
+    """
+    What one answer comes to.
+
+    Attributes:
+        choices: Where the epoch may be with this effect; empty if it was not applied.
+        counters: Status counters that it moves, sorted by name.
+        exceptions: Rows that it adds to exceptions tables, without a number: table, and values in column order.
+        decided: The decisions on its operations, in order.
+        stop: The error with which it stops the applier.
+    """
+
+    choices: tuple[Choice, ...] = ()
+    counters: tuple[tuple[str, int], ...] = ()
+    exceptions: tuple[tuple[str, tuple[Value, ...]], ...] = ()
+    decided: tuple[Decided, ...] = ()
+    stop: Stop | None = None
+
+    @property
+    def moves_nothing(self) -> bool:
+        """Whether it leaves counters, exceptions tables and the applier as they are."""
+        return not (self.counters or self.exceptions or self.stop)
+
+    @property
+    def signature(self) -> Hashable:
+        """What tells it from other answers."""
+        if self.moves_nothing:
+            return None
+        decisions = tuple((each.decision.verdict, each.decision.cause) for each in self.decided)
+        return self.counters, self.exceptions, None if self.stop is None else self.stop.error, decisions
+
+
+@attrs.frozen
+class OpenPlace:
+    """
+    An epoch whose place is open.
+
+    Attributes:
+        applier: The applying cluster.
+        foreign_epoch: The epoch.
+        period: How often the replica had been set back before.
+        number: How many epochs its applier applied before it, as the places are chosen.
+        slot: Its number among the slots of its applier (see `OpenSchedule`).
+        begun: Whether it comes after a trace of the same period, or nothing had been set back.
+        led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
+        alternatives: What its places come to.
+        chosen: Number of the alternative that was chosen.
+    """
+
+    applier: str
+    foreign_epoch: int
+    period: int
+    number: int
+    slot: int
+    begun: bool
+    led_on: bool
+    alternatives: tuple[Alternative, ...]
+    chosen: int
+
+
+@attrs.frozen
+class PossibleRestart:
+    """
+    An epoch that may have used up more numbers of exceptions tables, if the applier was restarted before it.
+
+    An applier that is restarted, or tries again after a temporary error, has forgotten that it was looking for
+    transactions in conflict, and goes over the epoch once more. Nothing else shows that.
+
+    Attributes:
+        number: How many epochs the applier applied before it.
+        rows: Per exceptions table, how many numbers of ``NDB$count`` the further pass uses up.
+    """
+
+    number: int
+    rows: dict[str, int]
+
+
+@attrs.frozen
+class OpenSchedule:
+    """
+    What the schedule leaves open.
+
+    Attributes:
+        places: Epochs whose place is open, where another place decides otherwise; by applier, in order.
+        assumed: Per applier, how many epochs stand at one of several such places, or where they should have shown.
+        slots: Per applier, every epoch that it may have applied, in order.
+        ends: Per cluster, the last group of each own epoch.
+    """
+
+    places: tuple[OpenPlace, ...] = ()
+    assumed: dict[str, int] = attrs.field(factory=dict)
+    slots: dict[str, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
+    ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
+
+    def allows(self, selected: Mapping[OpenPlace, Alternative]) -> bool:
+        """Whether some answers for open places go together, on both clusters."""
+        answers = {(place.applier, place.slot): alternative for place, alternative in selected.items()}
+        slots: dict[str, list[Slot]] = {}
+        for name, own in self.slots.items():
+            slots[name] = []
+            for number, slot in enumerate(own):
+                answer = answers.get((name, number))
+                kept = slot
+                if answer is not None:
+                    kept = attrs.evolve(slot, choices=answer.choices, certain=bool(answer.choices), applied=False)
+                slots[name].append(kept)
+        places = choose_places(slots, self.ends)
+        return all(
+            place.possible or not slot.certain or slot.trace is not None or not self.slots[name][number].choices
+            for name, own in slots.items()
+            for number, (slot, place) in enumerate(zip(own, places[name], strict=True))
+        )
+
+
+def undecided_at(place: OpenPlace) -> list[Undecided]:
+    """Return the operations of an epoch on which its places decide otherwise; None stands for no decision."""
+    lists = [alternative.decided for alternative in place.alternatives]
+    longest = max(lists, key=len)
+    found = []
+    for number, operation in enumerate(longest):
+        decisions = [each[number].decision if number < len(each) else None for each in lists]
+        distinct = {decision for decision in decisions if decision is not None}
+        if len({(None if each is None else (each.verdict, each.cause)) for each in decisions}) > 1:
+            candidates = sorted(distinct, key=lambda each: (each.verdict, each.cause, each.stored or 0))
+            found.append(
+                Undecided(
+                    place.applier,
+                    place.foreign_epoch,
+                    operation.table,
+                    operation.key,
+                    operation.operation,
+                    decisions[place.chosen],
+                    tuple(candidates),
+                )
+            )
+    return found
+
+
+def ranges_with_places(
+    ranges: Mapping[str, Mapping[str, tuple[int, int]]],
+    counters: Mapping[str, Mapping[str, int]],
+    places: Iterable[OpenPlace],
+) -> dict[str, dict[str, tuple[int, int]]]:
+    """
+    Return the ranges of counters widened by open places.
+
+    Args:
+        ranges: Per cluster, least and greatest value of each counter that depends on other open decisions.
+        counters: Per cluster, the counters as they were counted.
+        places: Open places.
+    """
+    widened = {name: dict(each) for name, each in ranges.items()}
+    for place in places:
+        mine = widened.setdefault(place.applier, {})
+        moved = [Counter(dict(alternative.counters)) for alternative in place.alternatives]
+        now = moved[place.chosen]
+        for name in {name for each in moved for name in each}:
+            values = [each[name] - now[name] for each in moved]
+            if min(values) < max(values):
+                count = counters[place.applier].get(name, 0)
+                least, most = mine.get(name, (count, count))
+                mine[name] = (least + min(values), most + max(values))
+    return {name: dict(sorted(each.items())) for name, each in widened.items()}
+
+
+def open_operations(places: Sequence[OpenPlace]) -> dict[str, int]:
+    """Return, per applier, how many operations open places decide otherwise."""
+    counts: Counter[str] = Counter()
+    for place in places:
+        counts[place.applier] += len(undecided_at(place))
+    return dict(counts)

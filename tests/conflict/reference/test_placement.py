@@ -1,0 +1,227 @@
+"""Epochs without a trace are placed where all that they do comes to nothing."""
+
+from collections import defaultdict
+from collections.abc import Sequence
+from itertools import groupby
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.history.epochs import AppliedEpoch
+from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.schedule import Summary, epoch_ends, place_applies, timeline_of
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
+from conflict.reference.replay import resolve
+from conflict.results.files import summarize_resolution
+from conflict.results.model import Resolution
+from conflict.results.open_places import Alternative, OpenPlace
+from conflict.results.summary import with_open_schedule
+from conflict.rules.roles import Role
+from tests.conflict.histories import Setups, counters, history, layouts, replayed, setups
+from tests.conflict.worlds import Step, World, steps, world
+
+OTHER = {"A": "B", "B": "A"}
+SERVER_IDS = {"A": 1, "B": 2}
+
+
+def without_hints(clusters: Sequence[Cluster], found: History) -> History:
+    """Return a History of these timelines, in which the binlogs alone tell when untraced epochs were applied."""
+    summaries = {cluster.name: _summaries(cluster) for cluster in clusters}
+    applies: dict[str, tuple[EpochApply, ...]] = {}
+    timelines = []
+    for cluster in clusters:
+        name, peer = cluster.name, OTHER[cluster.name]
+        ids = {"source_id": SERVER_IDS[peer], "applier_id": SERVER_IDS[name]}
+        placed, _ = place_applies(summaries[name], summaries[peer], source_name=peer, **ids)
+        applies[name] = tuple(placed)
+        own = [item for item in cluster.timeline if isinstance(item, Transaction)]
+        timelines.append(attrs.evolve(cluster, timeline=timeline_of(own, placed)))
+    ends = {name: epoch_ends(own) for name, own in summaries.items()}
+    return attrs.evolve(found, clusters=tuple(timelines), applies=applies, ends=ends)
+
+
+def _summaries(cluster: Cluster) -> list[Summary]:
+    groups: dict[int, list[int]] = defaultdict(list)
+    applied: dict[int, list[AppliedEpoch]] = defaultdict(list)
+    for item in cluster.timeline:
+        if isinstance(item, Transaction):
+            groups[item.epoch].append(item.group)
+        elif item.traced:
+            applied[item.epoch].append(AppliedEpoch(item.group, SERVER_IDS[item.source], item.foreign_epoch))
+    epochs = sorted(groups.keys() | applied.keys())
+    return [Summary(epoch, tuple(groups[epoch]), tuple(applied[epoch]), len(groups[epoch])) for epoch in epochs]
+
+
+def placed(text: str, a: str | None = None, b: str | None = None, exceptions: str | None = None) -> Placed:
+    """Place the untraced epochs of a text, in which ``<7?`` stands where epoch 7 was applied and left no trace."""
+    found = setups(a, b, exceptions)
+    truth = replayed(text, a, b, exceptions)
+    recorded = {name: cluster.result.effects for name, cluster in truth.items()}
+    return place_untraced(without_hints(history(text).clusters, history(text)), found, recorded)
+
+
+def where(found: Placed, name: str) -> list[tuple[int, int, int, bool]]:
+    """Return (foreign epoch, own epoch, group, traced) of each epoch apply of a cluster."""
+    return [(each.foreign_epoch, each.epoch, each.group, each.traced) for each in found.applies[name]]
+
+
+MAX = "NDB$MAX(x)"
+START_ROW = "A:i1=5@1  B:<1@1  "
+
+
+def test_late_enough_for_all_operations_to_lose():
+    """B's update to 7 loses on A only after A wrote 9 in epoch 2; as early as possible it would have shown."""
+    found = placed(START_ROW + "A:u1=5>9@2  B:u1=5>7@2  A:<2?@3  B:<2@3", MAX, MAX)
+    assert where(found, "A")[:2] == [(1, 2, -1, False), (2, 3, -1, False)]
+
+
+def test_two_rejections_are_no_circle():
+    """Both updates to 9 lose on the other side, each after that side's own: neither can have come first."""
+    found = placed(START_ROW + "A:u1=5>9@2  B:u1=5>9@2  A:<2?@3  B:<2?@3", MAX, MAX)
+    assert (where(found, "A")[-1][:2], where(found, "B")[-1][:2]) == ((2, 3), (2, 3))
+
+
+def test_a_delete_of_a_missing_row_goes_with_every_place_where_it_is_missing():
+    """A never had row 2, so only the cause is the same everywhere; nothing is open but whether it was applied."""
+    text = START_ROW + "B:i2=5@2  B:d2=5@2  A:i3=1@2  A:<2?@3"
+    found = placed(text, MAX, MAX)
+    assert where(found, "A")[-1] == (2, 2, -1, False)
+
+
+def test_several_places_are_candidates():
+    """B's delete of row 1 loses on A while the row has another value, and when it is gone: the cause is open."""
+    text = START_ROW + "A:u1=5>9@2  A:d1=9@3  B:d1=5@2  A:<2?@4  A:i7=1@4  B:i8=1@3  A:<3@5"
+    (place,) = [each for each in placed(text, MAX, MAX).schedule.places if each.applier == "A"]
+    causes = [[each.decision.cause.name for each in alternative.decided] for alternative in place.alternatives]
+    assert (place.foreign_epoch, causes, place.chosen) == (2, [["ROW_IN_CONFLICT"], ["ROW_DOES_NOT_EXIST"]], 0)
+
+
+def test_at_the_end_it_is_open_whether_it_was_applied_at_all():
+    """Applied or not, nothing shows it; the counter says so."""
+    (place,) = placed(START_ROW + "A:u1=5>9@2  B:u1=5>7@2  A:<2?@3  B:<2@3", MAX, MAX).schedule.places
+    assert [dict(each.counters) for each in place.alternatives] == [{"Ndb_conflict_fn_max": 1}, {}]
+    assert place.chosen == 0
+
+
+def test_what_would_show_at_the_end_was_not_applied():
+    """B's insert of row 2 is not on A, so A's applier was stopped before it."""
+    found = placed(START_ROW + "B:i2=5@2  B:u1=5>3@3", MAX, MAX)
+    assert [each[0] for each in where(found, "A")] == [1]
+    assert found.schedule.places == ()
+
+
+def test_a_reflected_operation_is_discarded_where_it_is():
+    """A refresh that finds no row changes nothing."""
+    text = START_ROW + "A:d1=5@2  B:d1=5@2  A:<2?@3  B:<2?@3"
+    found = placed(text, "NDB$EPOCH()")
+    assert where(found, "A")[-1][:2] == (2, 3)
+
+
+def truth_of(made: World, roles: dict[str, Role]) -> tuple[History, dict[str, dict[int, list[object]]]]:
+    """Return the timelines of a world without hints, and the decisions on each untraced epoch, by applier."""
+    clusters, decisions = [], {}
+    for number, cluster in enumerate(made.replayed):
+        name = cluster.name
+        own = [
+            (epoch, entry)
+            for epoch, entries in cluster.log.items()
+            for entry in entries
+            if isinstance(entry, LoggedChange) and entry.ordinal >= 0
+        ]
+        transactions = [
+            Transaction(epoch, group, tuple(entry.change for _, entry in items))
+            for (epoch, group), items in groupby(own, key=lambda item: (item[0], item[1].group))
+        ]
+        logged = set(made.closed[number])
+        applies = [
+            EpochApply(*place, OTHER[name], epoch, traced=place[0] in logged)
+            for (applier, epoch), place in made.places.items()
+            if applier == number
+        ]
+        timeline = timeline_of(transactions, [each for each in applies if each.traced])
+        clusters.append(Cluster(name, SERVER_IDS[name], timeline, roles.get(name, Role.NONE)))
+        decisions[name] = {
+            apply.foreign_epoch: [
+                (each.verdict, each.cause) for each in cluster.outcomes if each.source_epoch == apply.foreign_epoch
+            ]
+            for apply in applies
+            if not apply.traced
+        }
+    return without_hints(clusters, History(tuple(clusters), layouts())), decisions
+
+
+def answer_of(place: OpenPlace, decided: list[object] | None) -> Alternative | None:
+    """Return the alternative that is the truth; None if none is."""
+    if not decided:
+        return next((each for each in place.alternatives if each.moves_nothing), None)
+    return next(
+        (
+            each
+            for each in place.alternatives
+            if [(one.decision.verdict, one.decision.cause) for one in each.decided] == decided
+        ),
+        None,
+    )
+
+
+def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
+    """Compare what was found of a world's binlogs with what happened."""
+    known, decisions = truth_of(made, roles)
+    recorded = {
+        cluster.name: {
+            place: effects for place, effects in cluster.result.effects.items() if place[0] in made.closed[at]
+        }
+        for at, cluster in enumerate(made.replayed)
+    }
+    placed = place_untraced(restricted(known, touched_rows(known, found, recorded)), found, recorded)
+    selected = {}
+    for place in placed.schedule.places:
+        answer = answer_of(place, decisions[place.applier].get(place.foreign_epoch))
+        assert answer is not None, place
+        selected[place] = answer
+    assert placed.schedule.allows(selected)
+    resolution = resolve(placed.history(known), found)
+    summary = with_open_schedule(summarize_resolution(resolution, found, recorded), placed.schedule)
+    assert summary.contradicted == 0
+    for cluster in made.replayed:
+        result, truth = resolution.clusters[cluster.name], cluster.result
+        assert {key: row.payloads for key, row in cluster.store.rows.items()}.keys() == result.versions.keys()
+        for counter, value in truth.counters.items():
+            least, most = summary.counter_ranges[cluster.name].get(counter, (result.counters[counter],) * 2)
+            assert least <= value <= most, (cluster.name, counter)
+    return resolution
+
+
+FUNCTIONS = ["NDB$OLD(x)", MAX, "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)", "NDB$MAX_DEL_WIN_INS(x)"]
+
+
+@settings(max_examples=150)
+@given(st.sampled_from(FUNCTIONS), steps("tn"))
+def test_what_happened_is_among_the_candidates(function: str, done: list[Step]):
+    """For functions by column: rows are right, counters within their ranges, and the answers go together."""
+    made = world(function)
+    made.run(done)
+    for cluster in (0, 1):
+        made.close(cluster)
+    check(made, setups(function, function), {})
+
+
+@settings(max_examples=100)
+@given(st.sampled_from(["NDB$EPOCH()", "NDB$EPOCH_TRANS()", "NDB$EPOCH2()", "NDB$EPOCH2_TRANS()"]), steps("t"))
+def test_what_happened_is_among_the_candidates_by_epoch(function: str, done: list[Step]):
+    """For functions by epoch, whose epochs leave no trace where both clusters deleted a row."""
+    roles = {"A": Role.PRIMARY, "B": Role.SECONDARY} if "EPOCH2" in function else {}
+    made = world(function, only_first="EPOCH2" not in function, roles=roles)
+    made.run(done)
+    for cluster in (0, 1):
+        made.close(cluster)
+    both = function if "EPOCH2" in function else None
+    check(made, setups(function, both), roles)
+
+
+def test_not_applied_moves_nothing():
+    """It is the answer with nothing in it."""
+    assert NOT_APPLIED.moves_nothing
+    assert counters(check(world(MAX), setups(MAX, MAX), {}), "A") == {}
