@@ -2,9 +2,9 @@
 Collation elements of characters and contractions, from their weights; and one text for all texts that are equal.
 
 A weight has a part per level. Two texts are equal if the parts of all their *units* (characters and contractions), one
-after the other, are equal on every level. `elements_of` cuts the weights of units into *elements* of all levels, and
-proves that there is one way to cut: then texts are equal exactly if their elements are. `symbols_of` gives every element
-a character that stands for it, so that the text of a unit's symbols can be compared instead.
+after the other, are equal on every level. `elements_of` cuts the weights of units into *elements* of all levels, in the
+only way there is: then texts are equal exactly if their elements are. `canonical_texts` gives every element a character
+that stands for it, so that the text of a unit's symbols can be compared instead.
 """
 
 from __future__ import annotations
@@ -121,7 +121,7 @@ def _join_extra(level: dict[str, tuple[Level, ...]], extra: range) -> None:
 
 
 def _with_fourth(elements: Mapping[str, Elements], fourth: Mapping[str, tuple[Level, ...]]) -> dict[str, Elements]:
-    """Add the fourth level, of those elements that have one; no element has one in a unit that ends with a silent one."""
+    """Add the fourth level, of those elements that have one; none has one in a unit that ends with a silent one."""
     sounding = {each for unit, own in elements.items() if fourth[unit] for each in own}
     carrying = {each for unit, own in elements.items() if own and len(own) == len(fourth[unit]) for each in own}
     found = {}

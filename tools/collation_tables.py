@@ -3,8 +3,9 @@ Make the tables of collations from what a MySQL server says of the weights of al
 
     python -m tools.collation_tables --socket /run/mysqld/mysqld.sock --out ndb_formats/types/collation_data
 
-The server needs 1 GB of disk; what it is given goes into a database of its own, which is dropped at the end. Contractions
-are found by asking for the weights of pairs of letters, and of longer texts around those pairs that are contractions.
+The server needs 1 GB of disk; what it is given goes into a database of its own, which is dropped at the end.
+Contractions are found by asking for the weights of pairs of letters, and of longer texts around those pairs that are
+contractions. All files take about twenty minutes with one worker.
 See `ndb_formats.types.collation_tables` for the files.
 """
 
@@ -15,12 +16,13 @@ import lzma
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import Executor, ProcessPoolExecutor
 from pathlib import Path
 
 import attrs
 
 from ndb_formats.types.charsets import PYTHON_CODEC, decode_text
+from ndb_formats.types.collation_names import max_bytes
 from tools.collation_elements import AmbiguousError, canonical_of_parts, canonical_texts, levels_of
 from tools.collation_server import GUARD, CollationFacts, WeightServer
 
@@ -31,9 +33,11 @@ DEPTHS = {"_ai_ci": 1, "_as_ci": 2, "_as_cs": 3, "_as_cs_ks": 4}
 # Where contractions may be: Latin and Cyrillic letters, combining marks, Kana.
 LETTERS = "".join(map(chr, [*range(0x41, 0x5B), *range(0x61, 0x7B), *range(0xC0, 0x180), *range(0x300, 0x370)]))
 LETTERS += "".join(map(chr, range(0x400, 0x460)))
-KANA = "".join(map(chr, [*range(0x3041, 0x3097), *range(0x3099, 0x3100), *range(0x31F0, 0x3200), *range(0xFF66, 0xFFA0)]))
+KANA = "".join(map(chr, [*range(0x3041, 0x3097), *range(0x3099, 0x3100), *range(0x31F0, 0x3200)]))
+KANA += "".join(map(chr, range(0xFF66, 0xFFA0)))
 _MAX_TAILORED = 600
 Texts = dict[str, str]
+Section = tuple[str, tuple[str, Texts]]
 
 
 @attrs.frozen
@@ -61,7 +65,8 @@ class Maker:
 
     def _contractions(self, collation: str, weights: Mapping[str, bytes], changed: Iterable[str]) -> dict[str, bytes]:
         """Return the weights of contractions."""
-        letters = {*LETTERS, *(KANA if "_ja_" in collation else ""), *sorted(c for c in changed if not _is_han(c))[:_MAX_TAILORED]}
+        tailored = sorted(letter for letter in changed if not _is_han(letter))[:_MAX_TAILORED]
+        letters = {*LETTERS, *(KANA if "_ja_" in collation else ""), *tailored}
         units = [(letter, levels_of(weights[letter])) for letter in sorted(letters)]
         depth = max(len(levels) for _, levels in units)
         padded = [(letter, (*levels, *((),) * (depth - len(levels)))) for letter, levels in units]
@@ -85,11 +90,8 @@ class Maker:
         cut = re.compile("|".join([*map(re.escape, units), "."]), re.DOTALL)
         guarded = [f"{GUARD}{text}{GUARD}" for text in texts]
         weighed = self.server.weights_of([text.encode() for text in guarded], "utf8mb4", collation)
-        unlike = [
-            text
-            for text, weight in zip(texts, weighed, strict=True)
-            if levels_of(weight) != _together([levels_of(weights[unit]) for unit in cut.findall(f"{GUARD}{text}{GUARD}")])
-        ]
+        expected = (_together([levels_of(weights[unit]) for unit in cut.findall(text)]) for text in guarded)
+        unlike = [text for text, weight, own in zip(texts, weighed, expected, strict=True) if levels_of(weight) != own]
         return dict(
             zip(unlike, self.server.weights_of([text.encode() for text in unlike], "utf8mb4", collation), strict=True)
         )
@@ -166,7 +168,7 @@ def _single_bytes(server: WeightServer, facts: Iterable[CollationFacts]) -> Iter
     """Yield the tables of the collations of character sets of one byte a character."""
     for each in facts:
         codec = PYTHON_CODEC.get(each.charset)
-        if each.name.endswith("_bin") or codec is None or codec.startswith("utf") or each.charset in _WIDE:
+        if each.name.endswith("_bin") or codec is None or max_bytes(each.charset) > 1:
             continue
         one = [bytes([byte]) for byte in range(256)]
         weights = server.weights_of_bytes(one, each.charset, each.name)
@@ -179,7 +181,7 @@ def _single_bytes(server: WeightServer, facts: Iterable[CollationFacts]) -> Iter
         yield each.name, canonical_of_parts(dict(zip(letters, weights, strict=True)), 1)
 
 
-_WIDE = frozenset("big5 cp932 eucjpms euckr gb18030 gb2312 gbk sjis ujis ucs2 utf16 utf16le utf32".split())
+KINDS = ("general", "single_byte", "uca_400", "uca_520", "uca_900")
 
 
 def main() -> None:
@@ -189,72 +191,65 @@ def main() -> None:
     parser.add_argument("--client", default="mysql", help="the program mysql")
     parser.add_argument("--user", default="root")
     parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS, help="the files to write")
     parser.add_argument("--workers", type=int, default=2)
     options = parser.parse_args()
     server = WeightServer(options.socket, options.client, options.user)
     facts = server.collations()
+    options.out.mkdir(exist_ok=True)
     server.drop(DATABASE)
     server.set_up(DATABASE)
     try:
-        write_tables(server, facts, options.out, options.workers)
+        with ProcessPoolExecutor(options.workers) as pool:
+            for kind in options.kinds:
+                _write(options.out / f"{kind}.xz", dict(_sections(kind, facts, Maker(server), pool)))
     finally:
         server.drop(DATABASE)
 
 
-def write_tables(server: WeightServer, facts: Iterable[CollationFacts], out: Path, workers: int) -> None:
-    """Write one file for all collations of a kind."""
+def _sections(kind: str, facts: Iterable[CollationFacts], maker: Maker, pool: Executor) -> Iterator[Section]:
+    """Yield the tables of one file, each with its name and its base, and say what is left out."""
     names = [each.name.removeprefix("utf8mb4_") for each in facts if each.charset == "utf8mb4"]
-    languages = [name for name in names if name not in {*ROOTS, "general_ci", "bin", "0900_bin"}]
-    maker = Maker(server)
-    with ProcessPoolExecutor(workers) as pool:
-        tables: dict[str, Texts] = {}
-        for name, texts in [*pool.map(maker.root, ROOTS), *_plain(maker)]:
-            tables[name] = texts
-            print(f"{name}: {len(texts):,} units", file=sys.stderr)
-        for name, found in pool.map(maker.language, languages):
-            if isinstance(found, str):
-                print(f"{name}: left out: {found}", file=sys.stderr)
-                continue
-            tables[name] = found
-            print(f"{name}: {len(found):,} units, {sum(len(unit) > 1 for unit in found)} contractions", file=sys.stderr)
-    bytewise: dict[str, Texts] = {}
-    for name, made in _single_bytes(server, facts):
-        if isinstance(made, str):
-            print(f"{name}: left out: {made}", file=sys.stderr)
-        else:
-            bytewise[name] = made
-    out.mkdir(exist_ok=True)
-    kinds = {
-        "uca_900": [name for name in tables if "0900" in name],
-        "uca_520": ["unicode_520_ci"],
-        "uca_400": [name for name in tables if "0900" not in name and name != "unicode_520_ci" and name not in _general()],
-        "general": _general(),
-    }
-    for kind, members in kinds.items():
-        _write(out / f"{kind}.xz", {name: _section(name, tables) for name in members})
-    _write(out / "single_byte.xz", {name: ("-", texts) for name, texts in bytewise.items()})
+    roots = [name for name in ROOTS if kind_of(name) == kind]
+    others = [name for name in names if kind_of(name) == kind and name not in ROOTS]
+    bases = dict[str, Texts]()
+    if kind == "general":
+        made: Iterable[tuple[str, Texts | str]] = _plain(maker)
+    elif kind == "single_byte":
+        made = _single_bytes(maker.server, facts)
+    else:
+        bases = dict(pool.map(maker.root, roots))
+        made = [*bases.items(), *pool.map(maker.language, others)]
+    for name, texts in made:
+        if isinstance(texts, str):
+            print(f"{name}: left out: {texts}", file=sys.stderr)
+            continue
+        contractions = sum(len(unit) > 1 for unit in texts)
+        print(f"{name}: {len(texts):,} units, {contractions} contractions", file=sys.stderr)
+        base = root_of(name)
+        yield name, ("-", texts) if name in bases or base not in bases else (base, _changes(texts, bases[base]))
 
 
-def _general() -> list[str]:
-    return [name for names in PLAIN.values() for name in names]
+def kind_of(name: str) -> str:
+    """Return the file that has a collation of utf8mb4."""
+    if "0900" in name:
+        return "" if name.endswith("_bin") else "uca_900"
+    if name in ("general_ci", "bin"):
+        return ""
+    return "uca_520" if name == "unicode_520_ci" else "uca_400"
 
 
-def _section(name: str, tables: Mapping[str, Texts]) -> tuple[str, Texts]:
-    """Return the base of a table, and what differs from it."""
-    base = root_of(name)
-    if name in ROOTS or name in _general():
-        return "-", tables[name]
-    units = tables[name].keys() | tables[base].keys()
-    return base, {
-        unit: text for unit in units if (text := tables[name].get(unit, unit)) != tables[base].get(unit, unit)
-    }
+def _changes(texts: Texts, base: Texts) -> Texts:
+    """Return what a table says other than its base."""
+    units = texts.keys() | base.keys()
+    return {unit: text for unit in units if (text := texts.get(unit, unit)) != base.get(unit, unit)}
 
 
 def _write(path: Path, sections: Mapping[str, tuple[str, Texts]]) -> None:
-    text = "".join(
-        f"{name} {base}\n" + "".join(f" {line}\n" for line in lines_of(texts)) for name, (base, texts) in sections.items()
-    )
-    path.write_bytes(lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+    lines: list[str] = []
+    for name, (base, texts) in sections.items():
+        lines += [f"{name} {base}", *(f" {line}" for line in lines_of(texts))]
+    path.write_bytes(lzma.compress("".join(f"{line}\n" for line in lines).encode(), preset=9 | lzma.PRESET_EXTREME))
     print(f"{path.name}: {len(sections)} collations, {path.stat().st_size:,} bytes", file=sys.stderr)
 
 

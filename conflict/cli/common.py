@@ -27,6 +27,9 @@ from conflict.errors import ConfigurationError, ConflictError
 from conflict.jobs.runner import StageProgress
 from conflict.rules.user_policies import load_functions
 from ndb_formats.errors import FormatError
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.exact_keys import with_inexact_keys
+from ndb_formats.schema.tables import Schema
 
 __all__ = [
     "Engine",
@@ -38,6 +41,7 @@ __all__ = [
     "PolicyOption",
     "RunFileArgument",
     "console",
+    "load_definitions",
     "load_run",
     "messages",
     "progress_bars",
@@ -111,13 +115,20 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
+def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
+    """Read the definitions of tables, if there is a file with them."""
+    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
+    return with_inexact_keys(definitions) if inexact_keys else definitions
+
+
 def load_run(run_file: Path, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
     loaded = load_run_file(run_file.absolute())
+    schema = loaded.configuration.schema
     configuration = attrs.evolve(
         loaded.configuration,
         functions=load_functions(functions or (), loaded.configuration.functions),
-        inexact_keys=inexact_keys or loaded.configuration.inexact_keys,
+        schema=with_inexact_keys(schema) if inexact_keys else schema,
     )
     return attrs.evolve(loaded, configuration=configuration)
 

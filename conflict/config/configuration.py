@@ -8,7 +8,6 @@ from pathlib import Path
 
 import attrs
 
-from conflict.config.exact_keys import refuse_inexact_keys, with_inexact_keys
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -52,7 +51,6 @@ class Configuration:
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
-        inexact_keys: Allow collations in keys under which equality is not known exactly.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -60,21 +58,11 @@ class Configuration:
     replication: tuple[ReplicationRow, ...]
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
     skip_missing: bool = False
-    inexact_keys: bool = False
 
     @property
     def data_schema(self) -> Schema:
-        """
-        The tables without the exceptions tables.
-
-        Raises:
-            ConfigurationError: Equality of a key column is not known exactly, and `inexact_keys` is not set.
-        """
-        tables = tuple(table for table in self.schema.tables if not is_exceptions_table(table))
-        if self.inexact_keys:
-            return Schema(tuple(with_inexact_keys(table) for table in tables))
-        refuse_inexact_keys(tables)
-        return Schema(tables)
+        """The tables without the exceptions tables."""
+        return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
 
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table."""

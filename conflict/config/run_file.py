@@ -4,7 +4,7 @@
     schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
-    inexact_keys = false           # optional: allow keys whose equality is not known exactly (docs/collations.md)
+    inexact_keys = false           # optional: allow keys whose equality is not known exactly (docs/keys.md)
 
     [clusters.A]
     server_id = 1
@@ -59,10 +59,12 @@ from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.exact_keys import with_inexact_keys
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule", "inexact_keys"}
+_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES |= {"inexact_keys"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 
@@ -115,8 +117,9 @@ def load_run_file(path: Path | str) -> RunFile:
         schema = parse_schema(definitions, database=database, charset=charset)
     named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
     inputs = (path, *(path.parent / name for name in named), *(file for cluster in clusters for file in cluster.files))
-    configuration = Configuration(clusters, schema, replication, functions, inexact_keys=inexact_keys)
-    return RunFile(path, configuration, schedule, inputs)
+    if inexact_keys:
+        schema = with_inexact_keys(schema)
+    return RunFile(path, Configuration(clusters, schema, replication, functions), schedule, inputs)
 
 
 def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:

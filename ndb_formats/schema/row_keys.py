@@ -58,8 +58,11 @@ def comparison_of_column(column: Column) -> Comparison:
     try:
         return comparison_of(column.collation, inexact=column.inexact_key)
     except UnsupportedError as error:
-        message = f"column {column.name} is part of a key, but {error}"
-        raise UnsupportedError(message) from None
+        message = (
+            f"a key column, but {error} (docs/keys.md); --inexact-keys, or inexact_keys = true in a run file, ignores "
+            "letter case and accents as far as the collation's name says so"
+        )
+        raise UnsupportedError(message, column=column.name) from None
 
 
 def ignores_blanks(column: Column) -> bool:

@@ -1,9 +1,10 @@
 """
 The tables of collations: which texts are equal, as a MySQL 9 server says.
 
-A table gives a *canonical text* for each *unit*, a character or a contraction, and a unit that it leaves out is its own.
-Two texts are equal if the canonical texts of their units, one after the other, are equal. `tools.collation_tables`
-makes the tables from the weights that a server gives (WEIGHT_STRING(), see the manual, "Unicode Character Sets").
+A table gives a *canonical text* for each *unit*, a character or a contraction, and a unit that it leaves out is its
+own. Two texts are equal if and only if the canonical texts of their units, one after the other, are equal. The program
+`tools.collation_tables` makes the tables from the weights that a server gives (WEIGHT_STRING(), see the manual,
+"Unicode Character Sets").
 
 A file in `collation_data` is text in xz format. A line ``name base`` starts a table; it changes that of ``base``, or
 stands alone if that is ``-``. A line of it, after a blank, is ``unit count step text``, all characters as hexadecimal
@@ -120,4 +121,3 @@ def _places() -> dict[str, tuple[str, list[str]]]:
             name, base = line.split()
             found[name] = base, lines
     return found
-

@@ -127,6 +127,8 @@ def _ascii_rules(table: CollationTable | None) -> AsciiRules:
     if table is None:
         return AsciiRules(bytes(range(ASCII_SIZE)) + bytes([_NO_TEXT]) * ASCII_SIZE, b"")
     texts = [table.canonical(chr(byte)) for byte in range(ASCII_SIZE)]
+    # What only compares like a blank is trimmed after the whole text is known.
+    texts = ["" if text == " " and byte != ord(" ") else text for byte, text in enumerate(texts)]
     plain = bytes(ord(text) if len(text) == 1 and text.isascii() else _NO_TEXT for text in texts)
     pairs = bytearray(ASCII_SIZE**2)
     for unit in table.contractions:
