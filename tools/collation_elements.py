@@ -28,16 +28,17 @@ class AmbiguousError(Exception):
     """The weights can be cut in more than one way; the message says where."""
 
 
-def levels_of(weight: bytes) -> tuple[Level, ...]:
-    """Split the result of WEIGHT_STRING() into levels of weights of two bytes."""
-    levels: list[list[bytes]] = [[]]
-    for place in range(0, len(weight), 2):
-        each = weight[place : place + 2]
-        if each == b"\0\0":
-            levels.append([])
-        else:
-            levels[-1].append(each)
-    return tuple(map(tuple, levels))
+def levels_of(weight: bytes, depth: int) -> tuple[Level, ...]:
+    """
+    Split the result of WEIGHT_STRING() into levels of weights of two bytes.
+
+    Zero stands between levels. In Lithuanian it is a primary weight too, so the last ones count.
+    """
+    weights = [weight[place : place + 2] for place in range(0, len(weight), 2)]
+    zeros = [place for place, each in enumerate(weights) if each == b"\0\0"]
+    ends = [*zeros[len(zeros) - min(depth - 1, len(zeros)) :], len(weights)]
+    starts = [0, *(end + 1 for end in ends)]
+    return tuple(tuple(weights[start:end]) for start, end in zip(starts, ends, strict=False))
 
 
 def elements_of(weights: Mapping[str, bytes], depth: int) -> dict[str, Elements]:
@@ -53,7 +54,7 @@ def elements_of(weights: Mapping[str, bytes], depth: int) -> dict[str, Elements]
     """
     levels = [dict[str, tuple[Level, ...]]() for _ in range(depth)]
     for unit, weight in weights.items():
-        for place, found in enumerate((*levels_of(weight), *((),) * depth)[:depth]):
+        for place, found in enumerate((*levels_of(weight, depth), *((),) * depth)[:depth]):
             levels[place][unit] = tuple((each,) for each in found)
     _join_leads(levels)
     if depth == 1:
@@ -121,13 +122,11 @@ def _join_extra(level: dict[str, tuple[Level, ...]], extra: range) -> None:
 
 
 def _with_fourth(elements: Mapping[str, Elements], fourth: Mapping[str, tuple[Level, ...]]) -> dict[str, Elements]:
-    """Add the fourth level, of those elements that have one; none has one in a unit that ends with a silent one."""
-    sounding = {each for unit, own in elements.items() if fourth[unit] for each in own}
+    """Add the fourth level, of those elements that have one; none has one in a unit without."""
     carrying = {each for unit, own in elements.items() if own and len(own) == len(fourth[unit]) for each in own}
     found = {}
     for unit, own in elements.items():
-        silent = bool(own) and not fourth[unit] and own[-1] not in sounding
-        carry = [each in carrying and not silent for each in own]
+        carry = [each in carrying and bool(fourth[unit]) for each in own]
         if sum(carry) != len(fourth[unit]):
             message = f"{unit!r} has {len(fourth[unit])} weights on the fourth level: {own}"
             raise AmbiguousError(message)

@@ -115,7 +115,7 @@ class WeightServer:
         columns = ", ".join(f"l{level} VARBINARY(300)" for level in range(depth))
         values = ",".join(f"(0x{unit},{','.join(f'UNHEX({level!r})' for level in levels)})" for unit, levels in rows)
         weight = f"WEIGHT_STRING(CONCAT('{GUARD}', a.c, b.c, '{GUARD}') COLLATE {collation})"
-        guard = levels_of(self.weights_of([GUARD.encode()], "utf8mb4", collation)[0])
+        guard = levels_of(self.weights_of([GUARD.encode()], "utf8mb4", collation)[0], depth)
         outer = [f"UNHEX('{b''.join(level).hex()}')" for level in guard]
         parts = ", 0x0000, ".join(f"{outer[level]}, a.l{level}, b.l{level}, {outer[level]}" for level in range(depth))
         sql = f"""

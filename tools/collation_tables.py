@@ -17,6 +17,7 @@ import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
+from itertools import chain
 from pathlib import Path
 
 import attrs
@@ -36,6 +37,7 @@ LETTERS += "".join(map(chr, range(0x400, 0x460)))
 KANA = "".join(map(chr, [*range(0x3041, 0x3097), *range(0x3099, 0x3100), *range(0x31F0, 0x3200)]))
 KANA += "".join(map(chr, range(0xFF66, 0xFFA0)))
 _MAX_TAILORED = 600
+_MAX_ROUNDS = 4
 Texts = dict[str, str]
 Section = tuple[str, tuple[str, Texts]]
 
@@ -57,31 +59,42 @@ class Maker:
         collation, base = f"utf8mb4_{name}", f"utf8mb4_{root_of(name)}"
         weights = self.server.weights(self.database, base)
         changed = self.server.weights(self.database, collation, base)
-        weights |= changed | self._contractions(collation, weights | changed, changed)
         try:
+            weights |= changed | self._contractions(collation, weights | changed, changed)
             return name, canonical_texts(weights, _depth(name))
         except AmbiguousError as error:
             return name, str(error)
 
     def _contractions(self, collation: str, weights: Mapping[str, bytes], changed: Iterable[str]) -> dict[str, bytes]:
         """Return the weights of contractions."""
+        if collation.endswith("_ks"):
+            # To tell Hiragana from Katakana adds a level, and no contraction.
+            return self._of_insensitive(collation)
         tailored = sorted(letter for letter in changed if not _is_han(letter))[:_MAX_TAILORED]
         letters = {*LETTERS, *(KANA if "_ja_" in collation else ""), *tailored}
-        units = [(letter, levels_of(weights[letter])) for letter in sorted(letters)]
-        depth = max(len(levels) for _, levels in units)
+        depth = _depth(collation)
+        units = [(letter, levels_of(weights[letter], depth)) for letter in sorted(letters)]
         padded = [(letter, (*levels, *((),) * (depth - len(levels)))) for letter, levels in units]
-        if depth == len(DEPTHS):
-            pairs = [one + two for one in sorted(letters) for two in sorted(letters)]
-        else:
-            pairs = self.server.odd_pairs(self.database, collation, padded)
-        found = self._unlike(collation, pairs, weights)
+        found = self._unlike(collation, self.server.odd_pairs(self.database, collation, padded), weights)
         longer = dict(found)
-        while longer:
+        for _ in range(_MAX_ROUNDS):
             near = {letter for unit in found for letter in unit}
             texts = sorted({text for unit in longer for letter in near for text in (unit + letter, letter + unit)})
             longer = self._unlike(collation, texts, {**weights, **found})
+            if not longer:
+                return found
             found |= longer
-        return found
+        message = f"contractions of contractions: {sorted(longer)[:3]}"
+        raise AmbiguousError(message)
+
+    def _of_insensitive(self, collation: str) -> dict[str, bytes]:
+        """Return the weights of the contractions that a collation has without sensitivity to Kana."""
+        plain = collation.removesuffix("_ks")
+        base = f"utf8mb4_{root_of(plain)}"
+        changed = self.server.weights(self.database, plain, base)
+        units = sorted(self._contractions(plain, self.server.weights(self.database, base) | changed, changed))
+        weighed = self.server.weights_of([unit.encode() for unit in units], "utf8mb4", collation)
+        return dict(zip(units, weighed, strict=True))
 
     def _unlike(self, collation: str, texts: Iterable[str], weights: Mapping[str, bytes]) -> dict[str, bytes]:
         """Return those of some texts, and their weights, that weigh other than their units together."""
@@ -90,8 +103,10 @@ class Maker:
         cut = re.compile("|".join([*map(re.escape, units), "."]), re.DOTALL)
         guarded = [f"{GUARD}{text}{GUARD}" for text in texts]
         weighed = self.server.weights_of([text.encode() for text in guarded], "utf8mb4", collation)
-        expected = (_together([levels_of(weights[unit]) for unit in cut.findall(text)]) for text in guarded)
-        unlike = [text for text, weight, own in zip(texts, weighed, expected, strict=True) if levels_of(weight) != own]
+        depth = _depth(collation)
+        expected = (_together([levels_of(weights[unit], depth) for unit in cut.findall(text)]) for text in guarded)
+        pairs = zip(texts, weighed, expected, strict=True)
+        unlike = [text for text, weight, own in pairs if levels_of(weight, depth) != own]
         return dict(
             zip(unlike, self.server.weights_of([text.encode() for text in unlike], "utf8mb4", collation), strict=True)
         )
@@ -219,7 +234,7 @@ def _sections(kind: str, facts: Iterable[CollationFacts], maker: Maker, pool: Ex
         made = _single_bytes(maker.server, facts)
     else:
         bases = dict(pool.map(maker.root, roots))
-        made = [*bases.items(), *pool.map(maker.language, others)]
+        made = chain(bases.items(), pool.map(maker.language, others))
     for name, texts in made:
         if isinstance(texts, str):
             print(f"{name}: left out: {texts}", file=sys.stderr)

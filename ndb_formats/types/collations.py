@@ -7,6 +7,7 @@ the Unicode character sets, and of those with one byte a character. Other collat
 
 from __future__ import annotations
 
+import struct
 import unicodedata
 from functools import cache
 
@@ -72,6 +73,9 @@ class Comparison:
             characters: How many characters count; 0 for all.
         """
         text = decode_text(payload, self.charset)
+        if self.charset == "ucs2":
+            # Its characters have two bytes each: what would be one supplementary character elsewhere is two here.
+            text = "".join(map(chr, struct.unpack(f">{len(payload) // 2}H", payload)))
         if characters:
             text = text[:characters]
         elif self.table is None and encode_text(text, self.charset) != payload:
