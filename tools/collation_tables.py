@@ -4,8 +4,8 @@ Make the tables of collations from what a MySQL server says of the weights of al
     python -m tools.collation_tables --socket /run/mysqld/mysqld.sock --out ndb_formats/types/collation_data
 
 The server needs 1 GB of disk; what it is given goes into a database of its own, which is dropped at the end.
-Contractions are found by asking for the weights of pairs of letters, and of longer texts around those pairs that are
-contractions. All files take about twenty minutes with one worker.
+Contractions are found by asking for the weights of pairs of letters, of letters with their marks apart, and of longer
+texts around those that are contractions. All files take about twenty minutes with one worker.
 See `ndb_formats.types.collation_tables` for the files.
 """
 
@@ -19,6 +19,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import Executor, ProcessPoolExecutor
 from itertools import chain
 from pathlib import Path
+from unicodedata import normalize
 
 import attrs
 
@@ -75,7 +76,9 @@ class Maker:
         depth = _depth(collation)
         units = [(letter, levels_of(weights[letter], depth)) for letter in sorted(letters)]
         padded = [(letter, (*levels, *((),) * (depth - len(levels)))) for letter, levels in units]
-        found = self._unlike(collation, self.server.odd_pairs(self.database, collation, padded), weights)
+        spelled = {normalize("NFD", letter) for letter in changed} - {*changed}
+        pairs = self.server.odd_pairs(self.database, collation, padded)
+        found = self._unlike(collation, sorted({*pairs, *spelled}), weights)
         longer = dict(found)
         for _ in range(_MAX_ROUNDS):
             near = {letter for unit in found for letter in unit}

@@ -26,6 +26,8 @@ __all__ = ["CollationTable", "table_of"]
 _FILES = ("general", "single_byte", "uca_400", "uca_520", "uca_900")
 # More characters in a row with the same text than this are kept as a range.
 _LONG = 4096
+# Stands before the canonical text of a text with a contraction around its end. It is ignorable: it stands for no other.
+_CIRCULAR = "\u034f"
 
 
 class _Texts(dict[int, str]):
@@ -48,24 +50,29 @@ class CollationTable:
     Attributes:
         texts: Canonical text by code point, for `str.translate`.
         contractions: Canonical texts of contractions.
+        circular: Whether the last character of a text may be the first one of a contraction with its first one. The
+            server compares level by level, and of Japanese it then takes on all levels but the first what it read last
+            for what precedes the text.
     """
 
     texts: Mapping[int, str]
     contractions: Mapping[str, str]
+    circular: bool
     _pattern: re.Pattern[str] | None
 
     @classmethod
-    def of(cls, texts: Mapping[int, str], contractions: Mapping[str, str]) -> CollationTable:
+    def of(cls, texts: Mapping[int, str], contractions: Mapping[str, str], *, circular: bool) -> CollationTable:
         """Return a table."""
         # The longest contraction counts, from the left.
         longest = sorted(contractions, key=len, reverse=True)
-        return cls(texts, contractions, re.compile("|".join(map(re.escape, longest))) if longest else None)
+        pattern = re.compile("|".join(map(re.escape, longest))) if longest else None
+        return cls(texts, contractions, circular, pattern)
 
     def canonical(self, text: str) -> str:
         """Return the text that stands for all that are equal to a text."""
         if self._pattern is None:
             return text.translate(self.texts)
-        parts, end = [], 0
+        parts, end = [_CIRCULAR] if self.circular and text[-1:] + text[:1] in self.contractions else [], 0
         for found in self._pattern.finditer(text):
             parts += [text[end : found.start()].translate(self.texts), self.contractions[found[0]]]
             end = found.end()
@@ -87,7 +94,7 @@ def table_of(name: str) -> CollationTable | None:
         texts.ranges = changed.texts.ranges
         contractions.update(changed.contractions)
     _read(lines, texts, contractions)
-    return CollationTable.of(texts, contractions)
+    return CollationTable.of(texts, contractions, circular=name.startswith("ja_"))
 
 
 def _read(lines: Iterable[str], texts: _Texts, contractions: dict[str, str]) -> None:
