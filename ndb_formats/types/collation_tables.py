@@ -26,7 +26,7 @@ __all__ = ["CollationTable", "table_of"]
 _FILES = ("general", "single_byte", "uca_400", "uca_520", "uca_900")
 # More characters in a row with the same text than this are kept as a range.
 _LONG = 4096
-# Stands before the canonical text of a text with a contraction around its end. It is ignorable: it stands for no other.
+# Stand around a contraction of the end of a text with its start. It is ignorable, so it stands for no other character.
 _CIRCULAR = "\u034f"
 
 
@@ -72,7 +72,8 @@ class CollationTable:
         """Return the text that stands for all that are equal to a text."""
         if self._pattern is None:
             return text.translate(self.texts)
-        parts, end = [_CIRCULAR] if self.circular and text[-1:] + text[:1] in self.contractions else [], 0
+        around = self.contractions.get(text[-1:] + text[:1]) if self.circular else None
+        parts, end = [] if around is None else [_CIRCULAR, around, _CIRCULAR], 0
         for found in self._pattern.finditer(text):
             parts += [text[end : found.start()].translate(self.texts), self.contractions[found[0]]]
             end = found.end()

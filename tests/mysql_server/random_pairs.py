@@ -22,6 +22,7 @@ def _range(first: int, last: int) -> str:
     return "".join(chr(code) for code in range(first, last + 1) if not 0xD800 <= code < 0xE000)
 
 
+_KANA = "かカｶガがアあァぁーｰゝゞヽヾんンハばぱパﾊㇰﾞﾟ\u3099\u309a"
 # What a letter is drawn from, pool by pool: scripts, letters with marks, ligatures, characters that collations ignore.
 _POOLS = (
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ",
@@ -40,7 +41,7 @@ _POOLS = (
     _range(0x2000, 0x23FF),
     _range(0x2460, 0x24FF) + _range(0x2E80, 0x2FDF),
     _range(0x3040, 0x30FF) + _range(0x31F0, 0x31FF) + _range(0xFF66, 0xFF9F),
-    "かカｶガがアあァぁーｰゝゞヽヾんンハばぱパﾊ゙゚ﾞﾟ",
+    _KANA,
     _range(0x3190, 0x33FF),
     _range(0x4E00, 0x4E60) + _range(0xF900, 0xF940) + _range(0x3400, 0x3420) + _range(0x9FA0, 0x9FFF) + "一二三中国國",
     _range(0xA640, 0xA7FF) + _range(0xAB30, 0xABFF),
@@ -90,7 +91,8 @@ class PairMaker:
         if max_bytes(self._charset) > 1:
             last = 0xFFFF if self._charset == "utf8mb3" else 0x10FFFF
             pools = ("".join(letter for letter in pool if ord(letter) <= last) for pool in _POOLS)
-            return [pool for pool in pools if pool]
+            found = [pool for pool in pools if pool]
+            return found + [_KANA] * len(found) if "_ja_" in self.collation else found
         size = 128 if self._charset == "ascii" else 256
         letters = [decode_text(bytes([byte]), self._charset) for byte in range(size)]
         return [*("".join(letters[start : start + 32]) for start in range(0, size, 32)), "".join(letters)]
