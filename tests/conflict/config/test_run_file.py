@@ -193,7 +193,7 @@ class TestRefusals:
                 "[cluster]\n[clusters.A]",
                 (
                     "the run file has unknown entries cluster; known are "
-                    "charset, clusters, conflict_function, database, ndb_replication, schedule, schema"
+                    "charset, clusters, conflict_function, database, inexact_keys, ndb_replication, schedule, schema"
                 ),
             ),
         ],

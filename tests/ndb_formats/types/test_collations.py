@@ -46,7 +46,8 @@ def test_recorded_pairs():
     wrong = {collation: found for collation, pairs in recorded().items() if (found := disagreements(collation, pairs))}
     assert not wrong
     assert len(recorded()) > 240
-    assert all(any(equal for *_, equal in pairs) for pairs in recorded().values())
+    # Its texts are equal only to themselves.
+    assert [name for name, pairs in recorded().items() if not any(equal for *_, equal in pairs)] == ["utf8mb4_0900_bin"]
 
 
 @pytest.mark.corpus("collations")
