@@ -8,7 +8,7 @@ left them. The caller commits the pass or rolls it back (see `conflict.reference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -42,6 +42,7 @@ from conflict.rules.stop_messages import (
 )
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
@@ -69,13 +70,24 @@ class DecidedOperation:
 
 @attrs.define
 class ChangedRow:
-    """A row that the pass changed: its state before, the last operation on it, and the columns written."""
+    """
+    A row that the pass changed.
+
+    Attributes:
+        before: Its state before; None if it did not exist.
+        change: The last operation on it.
+        server_id: Server under whose id the change is logged.
+        written: Positions of the columns that were written.
+        flags: Conflict flags of the logged change.
+        image: The after image of the last operation, if the source made it and it writes values.
+    """
 
     before: Row | None
     change: RowChange
     server_id: int
     written: set[int] = attrs.field(factory=set)
     flags: ConflictFlag = NO_FLAGS
+    image: RowImage | None = None
 
 
 @attrs.define
@@ -88,6 +100,7 @@ class EpochPass:
         source: The cluster whose epoch it is.
         apply: The epoch apply.
         rejected: Transactions in conflict, which the pass rejects whole.
+        early: Rows that are judged as they stood some time ago, until an operation is applied: that locks the row.
         tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
         decided: Every operation with its decision, in order.
@@ -95,12 +108,14 @@ class EpochPass:
         exceptions: Rows for exceptions tables.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
+        locked: Rows of `early` on which an operation was applied.
     """
 
     cluster: ReplayedCluster
     source: Cluster
     apply: EpochApply
     rejected: frozenset[int] = frozenset()
+    early: Mapping[RowKey, Row | None] = attrs.field(factory=dict)
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
     decided: list[DecidedOperation] = attrs.field(factory=list)
@@ -108,6 +123,7 @@ class EpochPass:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+    locked: set[RowKey] = attrs.field(factory=set)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -118,7 +134,7 @@ class EpochPass:
         """
         for entry in changes:
             self.handle(entry)
-        self._make_exceptions_rows()
+        self.make_exceptions_rows()
 
     def handle(self, entry: LoggedChange) -> None:
         """
@@ -143,7 +159,7 @@ class EpochPass:
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
-        decision = self._decide(change, setup, function)
+        decision = self._decide(entry, setup, function)
         self.decided.append(DecidedOperation(entry, decision))
         if decision.verdict is Verdict.APPLIED:
             self._change_row(entry, function)
@@ -170,8 +186,19 @@ class EpochPass:
         self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
         self.refreshes.setdefault(entry.row, entry.change)
 
-    def _decide(self, change: RowChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
-        row, table = self.cluster.store.get((change.table, change.key)), setup.table
+    def _decide(self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
+        key = entry.row
+        if key in self.early and key not in self.locked:
+            decision = self._decide_on(self.early[key], entry.change, setup, function)
+            if decision.verdict is not Verdict.APPLIED:
+                return decision
+            self.locked.add(key)
+        return self._decide_on(self.cluster.store.get(key), entry.change, setup, function)
+
+    def _decide_on(
+        self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> Decision:
+        table = setup.table
         if function is None:
             return decide_without_function(row, change, table)
         if function.spec.transactional and change.transaction_id is None:
@@ -194,6 +221,8 @@ class EpochPass:
         row.change = change
         row.server_id = cluster.server_id if reflects else entry.server_id
         row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
+        from_log = entry.ordinal < 0 or change.flags & ConflictFlag.READ
+        row.image = None if from_log else change.after
         if change.after is not None:
             row.written.update(change.after.present)
         cluster.store.write(change, local=False, epoch=self.apply.epoch)
@@ -208,7 +237,7 @@ class EpochPass:
         if function.spec.refreshes and not moved[DELETE_DELETE]:
             self.refreshes.setdefault(entry.row, entry.change)
 
-    def _make_exceptions_rows(self) -> None:
+    def make_exceptions_rows(self) -> None:
         """Number the rejected operations: those of rejected transactions as they came, and after them all others."""
         rejected = [each for each in self.decided if each.decision.verdict is Verdict.REJECTED]
         for each in sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT):

@@ -4,7 +4,7 @@ Writes the result of the reference engine, and reads results. `conflict.results.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from conflict.grid.folder import Folder
 from conflict.history.effects import Effect
 from conflict.history.model import History
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
+from conflict.results.contradictions import CONTRADICTIONS, ContradictedRow, contradictions_path, count_kinds, texts_of
 from conflict.results.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
@@ -22,12 +23,14 @@ from conflict.results.layout import (
     applied_epochs_path,
     exceptions_path,
     open_places_path,
+    open_rows_path,
     outcomes_path,
     rows_path,
     undecided_path,
 )
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
+from conflict.results.open_rows import OpenEpoch, undecided_rows
 from conflict.results.summary import RunSummary
 from conflict.results.undecided import counter_ranges, decision_text
 from conflict.rules.decision import Cause, Verdict
@@ -45,7 +48,9 @@ __all__ = [
     "read_tracked",
     "rejected_examples",
     "summarize_resolution",
+    "write_contradictions",
     "write_open_places",
+    "write_open_rows",
     "write_resolution",
 ]
 
@@ -154,6 +159,40 @@ def write_open_places(
             out.write_table(open_places_path(applier), _undecided_table(mine, layouts, tables))
 
 
+def write_open_rows(
+    out: Folder, epochs: Sequence[OpenEpoch], layouts: Mapping[str, RowLayout], tables: Mapping[str, Table]
+) -> None:
+    """Write the decisions that hang on when rows were judged; arguments as for `write_open_places`."""
+    for applier, undecided in undecided_rows(epochs).items():
+        if undecided:
+            out.write_table(open_rows_path(applier), _undecided_table(undecided, layouts, tables))
+
+
+def write_contradictions(
+    out: Folder,
+    applier: str,
+    rows: Sequence[ContradictedRow],
+    layouts: Mapping[str, RowLayout],
+    tables: Mapping[str, Table],
+) -> None:
+    """
+    Write the rows of which a binlog shows another effect than was derived; nothing if there are none.
+
+    Args:
+        out: Folder of the result.
+        applier: The cluster whose applier changed them.
+        rows: The rows.
+        layouts: How the rows of each table are read.
+        tables: The tables by name.
+    """
+    values = [
+        (row.epoch, row.group, row.table, _key_text(tables[row.table], layouts[row.table], row.key), *texts_of(row))
+        for row in rows
+    ]
+    if values:
+        out.write_table(contradictions_path(applier, 0), _table(values, CONTRADICTIONS))
+
+
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
@@ -165,14 +204,16 @@ def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
     return key_text(table.key_columns, codecs, key)
 
 
-def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recorded) -> RunSummary:
+def summarize_resolution(
+    resolution: Resolution, setups: Setups, compared: Mapping[str, tuple[int, Sequence[ContradictedRow]]]
+) -> RunSummary:
     """
     Return the figures of a run of the reference engine.
 
     Args:
         resolution: Its result.
         setups: Per cluster, the setup of each table.
-        recorded: The effects of appliers as the binlogs show them.
+        compared: Per cluster, how many rows of its applier were compared with its binlog, and those that differ.
     """
     names = list(resolution.clusters)
     tables: dict[str, dict[str, Counter[str]]] = {
@@ -186,7 +227,6 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
     for name, result in resolution.clusters.items():
         for table, refreshes in result.refreshes.items():
             tables[name][table]["refreshes"] += refreshes
-    compared, contradicted = _compare(resolution, recorded)
     return RunSummary(
         counters={name: result.counters for name, result in resolution.clusters.items()},
         tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
@@ -195,8 +235,13 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
             for name, result in resolution.clusters.items()
         },
         differing_rows={table: resolution.differing_rows.get(table, 0) for table in setups[names[0]]},
-        compared=compared,
-        contradicted=contradicted,
+        compared=sum(count for count, _ in compared.values()),
+        contradicted=sum(len(rows) for _, rows in compared.values()),
+        contradictions={
+            name: count_kinds((row.table, *texts_of(row)) for row in rows)
+            for name, (_, rows) in compared.items()
+            if rows
+        },
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
         undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
@@ -215,20 +260,6 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
 def _zero_counts() -> Counter[str]:
     names = [verdict.name.lower() for verdict in Verdict] + [cause.name for cause in Cause if cause] + ["refreshes"]
     return Counter(dict.fromkeys(names, 0))
-
-
-def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
-    """Return the number of rows per epoch apply that the engine or the binlogs changed, and of those that differ."""
-    compared = contradicted = 0
-    for name, result in resolution.clusters.items():
-        rows: dict[tuple[object, ...], list[Effect | None]] = defaultdict(lambda: [None, None])
-        for side, effects in enumerate((result.effects, recorded[name])):
-            for applied, touched in effects.items():
-                for row, effect in touched.items():
-                    rows[*applied, *row][side] = effect
-        compared += len(rows)
-        contradicted += sum(resolved != shown for resolved, shown in rows.values())
-    return compared, contradicted
 
 
 def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:
@@ -271,11 +302,12 @@ def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
 
 
 def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
-    """Return the open decisions of an applier's pass TRACK, without those that hang on open places."""
+    """Return the open decisions of an applier's pass TRACK, without those that hang on open places and moments."""
     path = f"undecided/applier={applier}"
     if not out.exists(path):
         return []
     dataset = pads.dataset(f"{out.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
-    files = [file for file in dataset.files if not file.endswith(open_places_path(applier))]
+    others = (open_places_path(applier), open_rows_path(applier))
+    files = [file for file in dataset.files if not file.endswith(others)]
     kept = pads.dataset(files, schema=UNDECIDED, format="parquet", partitioning=None) if files else None
     return [] if kept is None else kept.to_table().to_pylist()

@@ -5,7 +5,7 @@ The figures of a run, added up over its buckets. Computes docs/run-file.md, "run
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,9 +13,10 @@ import attrs
 from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
 from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
+from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
 from conflict.rules.counters import add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_schedule"]
+__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_rows", "with_open_schedule"]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -50,6 +51,7 @@ class BucketSummary:
         differing_rows: Per table, final rows that differ.
         compared: Rows per epoch apply that were compared with the binlogs.
         contradicted: How many of those differ.
+        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         unexplained: Per cluster, own changes that do not fit their row.
         undecided: Per cluster, open decisions of its applier.
         less: Per cluster, by how much each counter may be lower.
@@ -62,6 +64,7 @@ class BucketSummary:
     differing_rows: dict[str, int | None] = attrs.field(factory=dict)
     compared: int = 0
     contradicted: int = 0
+    contradictions: Counts = attrs.field(factory=dict)
     unexplained: dict[str, int] = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -82,11 +85,13 @@ class RunSummary:
             tell, and they were not read.
         compared: Number of rows, per epoch apply, that an applier changed in the binlogs or in the result.
         contradicted: How many of those differ.
+        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         unexplained: Per cluster, updates and deletes of its own that found no row.
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         schedule: What the schedule leaves open.
+        open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
@@ -101,16 +106,20 @@ class RunSummary:
     contradicted: int
     unexplained: dict[str, int]
     stops: dict[str, Stop]
+    contradictions: Counts = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
+    open_epochs: tuple[OpenEpoch, ...] = ()
     restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
 
     @property
     def converged(self) -> bool | None:
-        """Whether both clusters end with the same rows; None if this is not known."""
+        """Whether both clusters end with the same rows; None if this is not known, or the binlogs contradict it."""
+        if self.contradicted:
+            return None
         differing = self.differing_rows.values()
         return False if any(differing) else None if None in differing else True
 
@@ -132,9 +141,11 @@ class RunSummary:
             "differing_rows": self.differing_rows,
             "compared_with_binlogs": self.compared,
             "contradicted_by_binlogs": self.contradicted,
+            "contradictions": self.contradictions,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
-            "counter_ranges": self.counter_ranges,
+            # What is derived is not what happened where the binlogs contradict it.
+            "counter_ranges": None if self.contradicted else self.counter_ranges,
             "open_places": dict(Counter(each.applier for each in self.schedule.places)),
             "ndb_count_more": self.ndb_count_more,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
@@ -183,3 +194,11 @@ def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummar
     undecided.update(open_operations(schedule.places))
     ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
     return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)
+
+
+def with_open_rows(summary: RunSummary, epochs: Sequence[OpenEpoch]) -> RunSummary:
+    """Return the figures of a run with the rows whose moments are open: more open decisions, wider ranges."""
+    undecided = Counter(summary.undecided)
+    undecided.update({name: len(each) for name, each in undecided_rows(epochs).items()})
+    ranges = ranges_with_rows(summary.counter_ranges, summary.counters, epochs)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, open_epochs=tuple(epochs))

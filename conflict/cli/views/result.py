@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.config.configuration import Configuration
-from conflict.history.reconcile import Explanation, Inference
+from conflict.history.reconcile import Inference
 from conflict.pipeline import Run
 from conflict.results.model import Stop
 from conflict.results.summary import RunSummary
@@ -109,6 +109,16 @@ def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
     return table
 
 
+def _contradictions(summary: RunSummary) -> Table:
+    """One row per applier, table and kind of contradiction."""
+    table = _table("What the binlogs show otherwise", ["applier", "table", "contradiction"], ["rows"])
+    for applier, tables in summary.contradictions.items():
+        for name, kinds in tables.items():
+            for kind, rows in sorted(kinds.items(), key=lambda item: -item[1]):
+                table.add_row(applier, name, kind, f"{rows:,}")
+    return table
+
+
 def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
     names = [cluster.name for cluster in configuration.clusters]
     table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
@@ -143,6 +153,8 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         None: "[yellow]may or may not have converged[/yellow]",
     }
     console.print(f"The clusters {answers[run.summary.converged]}, after {run.changes:,} row changes of their own.")
+    if run.summary.contradicted:
+        return
     for table, differing in run.summary.differing_rows.items():
         functions = [
             str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
@@ -199,16 +211,10 @@ def _print_open_questions(console: Console, run: Run) -> None:
 
 def _settled_text(settled: Inference) -> str:
     """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
-    if settled.explanation is Explanation.NOT_APPLIED:
-        return (
-            f"whether {settled.cluster} applied epoch {settled.foreign_epoch} of the other cluster, the first one "
-            "without a trace at the end. It would have changed rows, and the binlog shows no such change: it was not "
-            "applied."
-        )
     return (
-        f"when {settled.cluster} judged epoch {settled.foreign_epoch}, because its own changes came in between. Of "
-        f"{settled.candidates} moments, the latest one is chosen that explains the {settled.rows:,} rows that the "
-        "binlog shows otherwise."
+        f"when {settled.cluster} judged {settled.judged_earlier:,} rows of epoch {settled.foreign_epoch}: its own "
+        f"changes of them came in between. Of {settled.candidates:,} possible answers, one with the fewest rows judged "
+        f"earlier is chosen that explains the {settled.rows:,} rows that the binlog shows otherwise."
     )
 
 
@@ -222,6 +228,16 @@ def _print_agreement(console: Console, run: Run) -> None:
     summary = run.summary
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    if summary.contradicted:
+        console.print(_contradictions(summary))
+        console.print(
+            "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
+            "contradictions/ lists them."
+        )
+    for cause in run.likely_causes:
+        concerned = f" ({', '.join(cause.tables)})" if cause.tables else ""
+        label = "Likely cause" if summary.contradicted else "Note"
+        console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
     for name, epochs in run.epochs_left_out.items():
         if epochs:
             console.print(
