@@ -55,6 +55,7 @@ from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = [
     "ENGINES",
@@ -97,11 +98,13 @@ def no_progress(stage: str, done: int, total: int) -> None:
 
 def check_built(configuration: Configuration) -> None:
     """
-    Refuse a table that has a function by epoch on one cluster and one by column on the other.
+    Refuse a table that has a function by epoch on one cluster and one by column on the other, and inexact keys.
 
     Raises:
         NotBuiltError: A table has both.
+        UnsupportedError: Equality under the collation of a key column is not known exactly.
     """
+    refuse_inexact_keys(configuration.data_schema.tables)
     tables: dict[str, set[Argument]] = {}
     for setups in configuration.setups().values():
         for name, setup in setups.items():
