@@ -77,12 +77,7 @@ SETTINGS = [
     # Other functions on the two clusters.
     [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$MAX(x)"), ("other", 2, "NDB$EPOCH()")],
     [("judged", 1, "NDB$EPOCH_TRANS()"), ("judged", 2, "NDB$OLD(x)"), ("other", 1, "NDB$MAX_INS(x)")],
-    [
-        ("judged", 1, "NDB$MAX_DELETE_WIN(x)"),
-        ("judged", 2, "NDB$EPOCH(0)"),
-        ("other", 1, "NDB$MAX(x)"),
-        ("other", 2, "NDB$EPOCH_TRANS()"),
-    ],
+    [("judged", 1, "NDB$MAX_DELETE_WIN(x)"), ("judged", 2, "NDB$EPOCH(0)"), ("other", 2, "NDB$EPOCH_TRANS()")],
     [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$EPOCH_TRANS()")],
     [("judged", 1, "NDB$EPOCH2()"), ("judged", 2, "NDB$MAX_DEL_WIN_INS(x)"), ("other", 2, "NDB$OLD(x)")],
     [("judged", 1, "NDB$MAX(x)"), ("judged", 2, "NDB$EPOCH2_TRANS()"), ("other", 1, "NDB$MAX_INS(x)")],
