@@ -24,9 +24,8 @@ from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
-from conflict.history.model import Cluster, History
+from conflict.history.model import History
 from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
@@ -35,6 +34,7 @@ from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
 from conflict.results.contradictions import contradicted_rows
@@ -43,6 +43,7 @@ from conflict.results.files import (
     summarize_resolution,
     write_contradictions,
     write_open_places,
+    write_open_rows,
     write_resolution,
 )
 from conflict.results.layout import BUCKET_PARTS
@@ -50,7 +51,7 @@ from conflict.results.likely_causes import declared_types, facts_of_epochs, like
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_schedule
+from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -141,28 +142,29 @@ def run_reference(
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
 
-    def run() -> tuple[History, Placed, Resolution, list[Inference]]:
+    def run() -> tuple[History, Placed, Resolution, Moments]:
         history = history_of(configuration, readings, hints)
         placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
         history = placed.history(history)
         items = sum(len(cluster.timeline) for cluster in history.clusters)
-        history, resolution, settled = resolve_settled(
+        history, resolution, moments = resolve_settled(
             history,
             setups,
             recorded,
             lambda done: progress("resolving", done, items),
             skip_missing=configuration.skip_missing,
         )
-        return history, placed, resolution, settled
+        return history, placed, resolution, moments
 
-    history, placed, resolution, settled = run()
+    history, placed, resolution, moments = run()
     unexplained = any(result.unexplained for result in resolution.clusters.values())
     if configuration.span.empty is None and unexplained and any(map(changes_older_rows, epochs.values())):
         configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
-        history, placed, resolution, settled = run()
+        history, placed, resolution, moments = run()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
+    write_open_rows(out, moments.open_epochs, history.layouts, tables)
     compared = {
         name: contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))
         for name, result in resolution.clusters.items()
@@ -170,6 +172,7 @@ def run_reference(
     for name, (_, rows) in compared.items():
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    summary = with_open_rows(summary, moments.open_epochs)
     facts = {name: facts_of_epochs(own) for name, own in epochs.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
@@ -179,7 +182,7 @@ def run_reference(
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
-        settled=tuple(settled),
+        settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(*declared_types(images, setups), *likely_causes(summary.contradictions, facts, setups)),
     )
@@ -200,7 +203,7 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Inference]]:
+) -> tuple[History, Resolution, Moments]:
     """
     Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
@@ -212,22 +215,11 @@ def resolve_settled(
         skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
 
     Returns:
-        The History with its takes as they were, the result, and what was chosen.
+        The History with its rows judged when they were, the result, and what was found of these moments.
     """
-    kept: list[tuple[Sequence[Cluster], Resolution]] = []
-
-    def run(clusters: Sequence[Cluster]) -> Resolution:
-        if not kept or kept[-1][0] is not clusters:
-            changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing, shown=recorded))]
-        return kept[-1][1]
-
-    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
-        effects = {name: result.effects for name, result in run(clusters).clusters.items()}
-        return contradictions(clusters, effects, recorded)
-
-    clusters, settled = infer(history.clusters, find)
-    return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
+    moments = find_moments(history, setups, recorded, skip_missing=skip_missing)
+    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+    return history, replay(history, setups, progress, skip_missing=skip_missing, shown=recorded), moments
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:

@@ -9,7 +9,7 @@ tell the values.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 import attrs
@@ -26,7 +26,7 @@ from conflict.reference.not_known import take_shown
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Background", "Recorded", "Setups", "background_of", "epochs_known"]
+__all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
 
 # Per cluster, by own epoch and group: the effects on rows that its binlog shows.
 Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
@@ -66,8 +66,16 @@ class Background:
             self.versions.setdefault(key, []).append((position, self.cluster.store.get(key)))
 
 
+# The applying cluster, the epoch apply, the other cluster.
+Visit = Callable[[Background, EpochApply, Background], None]
+
+
 def background_of(
-    history: History, setups: Setups, recorded: Recorded, known: Mapping[str, Sequence[int]]
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    known: Mapping[str, Sequence[int]],
+    visit: Visit = lambda here, apply, source: None,
 ) -> dict[str, Background]:
     """
     Replay the own transactions and the traced epoch applies of both clusters.
@@ -77,6 +85,7 @@ def background_of(
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         known: Per cluster, the max replicated epoch before each epoch apply (see `epochs_known`).
+        visit: Called before each epoch apply, with the rows of both clusters as they then are.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -103,6 +112,7 @@ def background_of(
         else:
             assert isinstance(item, EpochApply)
             here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
+            visit(here, item, found[item.source])
             source, shown = found[item.source].cluster, recorded[cluster.name]
             if cluster.start is not None:
                 _apply_in_the_middle(here, item, source)

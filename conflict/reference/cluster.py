@@ -4,13 +4,13 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
+from collections import Counter, deque
+from collections.abc import Iterable, Mapping
 
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, Transaction
+from conflict.history.model import START, Cluster, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.unique_keys import UniqueKeys
@@ -20,9 +20,11 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ReplayedCluster", "rows_at_start"]
+__all__ = ["OVERLAPPING", "ReplayedCluster", "rows_at_start"]
 
 
+# Parallel workers may judge an epoch before so many epochs in front of it are committed.
+OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
 
@@ -55,7 +57,7 @@ class ReplayedCluster:
         log: Per own epoch, what the next applier has to apply.
         relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
         max_replicated_epoch: Highest own epoch known to have come back.
-        earlier: Per row changed here since the applier's last commit, its states before each change, with the own
+        earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
@@ -87,6 +89,7 @@ class ReplayedCluster:
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _own_changes: Counter[int] = attrs.field(factory=Counter)
+    _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
         self.store = rows_at_start(self.cluster)
@@ -115,7 +118,7 @@ class ReplayedCluster:
             key = (change.table, change.key)
             row = self.store.get(key)
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
-            self.earlier.setdefault(key, []).append((position, row))
+            self.overwrite(key, position, row)
             self.store.write(change, local=True, epoch=epoch)
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id))
             self._own_changes[epoch] += 1
@@ -126,6 +129,29 @@ class ReplayedCluster:
         """Note that it is not known what its applier sent on of a row in an own epoch."""
         self.untold.setdefault(epoch, set()).add(row)
         self.last_untold[row] = epoch
+
+    @property
+    def last_applied(self) -> Position:
+        """The own position at which its applier committed last."""
+        return self._applied_at[-1]
+
+    def overwrite(self, key: RowKey, position: Position, before: Row | None) -> None:
+        """Note that a row was changed at an own position."""
+        self.earlier.setdefault(key, []).append((position, before))
+
+    def rows_at(self, moments: Iterable[RowMoment]) -> dict[RowKey, Row | None]:
+        """Return rows as they stood some time ago; as they are now if they did not change since."""
+        found = {}
+        for each in moments:
+            key = each.table, each.key
+            states = (state for position, state in self.earlier.get(key, ()) if position > each.after)
+            found[key] = next(states, self.store.get(key))
+        return found
+
+    def _forget(self, until: Position) -> None:
+        """Forget states before changes up to an own position."""
+        kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
+        self.earlier = {key: states for key, states in kept.items() if states}
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""
@@ -138,7 +164,8 @@ class ReplayedCluster:
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)
-        self.earlier.clear()
+        self._forget(self._applied_at[0])
+        self._applied_at.append((apply.epoch, apply.group))
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))

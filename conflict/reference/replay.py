@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from conflict.history.causal_order import Judging, interleave
+from conflict.history.causal_order import interleave
 from conflict.history.model import History, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import Effects, ReplayedCluster
@@ -56,8 +56,6 @@ def resolve(
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         if isinstance(item, Transaction):
             clusters[cluster.name].commit(item)
-        elif isinstance(item, Judging):
-            appliers[cluster.name].judge(item.apply, clusters[item.source])
         else:
             appliers[cluster.name].apply_epoch(item, clusters[item.source])
         progress(done)
