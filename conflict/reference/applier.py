@@ -33,6 +33,7 @@ from conflict.reference.not_known import (
     take_untold,
 )
 from conflict.reference.open_decisions import open_decisions
+from conflict.reference.row_store import NOT_KNOWN
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.stop_messages import StopError, duplicate_value
 
@@ -118,7 +119,11 @@ class Applier:
         return final
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:
-        early = self.cluster.rows_at(apply.moments)
+        early = {
+            key: row
+            for key, row in self.cluster.rows_at(apply.moments).items()
+            if row is not NOT_KNOWN and key not in self._settled.rows
+        }
         current = EpochPass(self.cluster, source.cluster, apply, rejected, early, open=self._settled.open)
         current.run(self.cluster.arriving(source, apply.foreign_epoch))
         return current

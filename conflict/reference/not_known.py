@@ -11,7 +11,7 @@ from the applier's binlog.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 
 import attrs
 
@@ -131,11 +131,15 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     untold = source.untold.get(apply.foreign_epoch, set())
     entries = _entries_by_row(cluster, source, apply)
     passed = _passed_groups(cluster, apply, entries)
-    doubtful = _doubtful_groups(cluster, entries, passed)
+    befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
+    possible = {
+        key: _possible_states(cluster, befores[key], mine, apply.epoch if key in untold else 0)
+        for key, mine in entries.items()
+    }
+    doubtful = _doubtful_groups(cluster, entries, passed, {key for key, states in possible.items() if len(states) > 1})
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
-        before = NOT_KNOWN if key in untold else cluster.store.get(key)
-        states = _possible_states(cluster, before, mine, apply.epoch if key in untold else 0)
+        before, states = befores[key], possible[key]
         if len(states) < 2 and not in_doubt:
             continue
         if before is NOT_KNOWN:
@@ -198,13 +202,22 @@ def _judges_transactions(cluster: ReplayedCluster) -> bool:
 
 
 def _doubtful_groups(
-    cluster: ReplayedCluster, entries: Mapping[RowKey, Sequence[LoggedChange]], passed: frozenset[int] | None
+    cluster: ReplayedCluster,
+    entries: Mapping[RowKey, Sequence[LoggedChange]],
+    passed: frozenset[int] | None,
+    not_known: Container[RowKey],
 ) -> set[int]:
     """
     Return the transactions of which the binlog does not tell whether they were rejected.
 
     The last transaction that touched a refreshed row was rejected, unless a function refreshes single rows. One before
     it was or was not, if it is not known what the row was.
+
+    Args:
+        cluster: The applying cluster.
+        entries: The operations by row.
+        passed: See `_passed_groups`.
+        not_known: Rows that can have been in several states.
     """
     if passed is None:
         return set()
@@ -220,7 +233,7 @@ def _doubtful_groups(
     rejected = set[int]() if refreshes_rows else {groups[-1] for groups in refreshed.values()}
     doubtful = set[int]()
     for key, groups in refreshed.items():
-        if len(_possible_states(cluster, cluster.store.get(key), entries[key])) > 1:
+        if key in not_known:
             doubtful.update(group for group in groups if group not in rejected)
     while True:
         after = {
