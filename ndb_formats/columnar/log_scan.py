@@ -1,0 +1,130 @@
+"""
+What a log says of definitions: its statements that change them, and its different Table_map events.
+
+Only event headers and a few bytes of each event are read. Events inside compressed transactions are not seen: NDB does
+not compress statements, and whoever reads the rows meets the Table_map events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from ndb_formats.binlog_reader import event_at, first_event
+from ndb_formats.columnar.event_index import EventIndex, index_events, map_bytes
+from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.errors import FormatError
+from ndb_formats.events.header import FormatDescription, decode_format_description
+from ndb_formats.events.query_event import decode_query, session_collation
+from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.schema.definitions import Statement, defines_tables
+from ndb_formats.types.collation_names import collation_of
+
+__all__ = ["LoggedStatement", "LoggedTable", "scan_log"]
+
+_TABLE_ID = 6
+# Statements that begin and end transactions, after the NUL that ends the database's name.
+_PLAIN = tuple(np.frombuffer(word, np.uint8) for word in (b"\0BEGIN", b"\0COMMIT"))
+
+
+@attrs.frozen
+class LoggedStatement:
+    """
+    A statement that may change definitions.
+
+    Attributes:
+        file: Path of its file.
+        position: Position of its event.
+        server_id: Server on which it was run.
+        statement: The statement.
+    """
+
+    file: str
+    position: int
+    server_id: int
+    statement: Statement
+
+
+@attrs.frozen
+class LoggedTable:
+    """
+    A Table_map event that differs from those before it in its file.
+
+    Attributes:
+        file: Path of its file.
+        position: Position of the event.
+        table_map: The event.
+    """
+
+    file: str
+    position: int
+    table_map: TableMap
+
+
+def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTable]:
+    """
+    Yield what a log says of definitions, in order; it ends where the log cannot be read.
+
+    Args:
+        files: In the order in which they were written.
+    """
+    for file in files:
+        try:
+            first = first_event(file, verify=False)
+            if first is None:
+                continue
+            description = decode_format_description(first.body)
+            index = index_events(file)
+            chosen = np.concatenate([_statements(index, description), _tables(index)])
+            for number in np.sort(chosen).tolist():
+                found = _read(index, number, description)
+                if found is not None:
+                    yield found
+        except FormatError:
+            return  # whoever reads the rows says why
+        if index.error is not None:
+            return
+
+
+def _read(index: EventIndex, number: int, description: FormatDescription) -> LoggedStatement | LoggedTable | None:
+    event = event_at(index.file, int(index.positions[number]), description, verify=False)
+    if event.type is EventType.TABLE_MAP_EVENT:
+        return LoggedTable(index.file, event.position, decode_table_map(event.body))
+    query = decode_query(event.body)
+    if query.error or not defines_tables(query.statement):
+        return None
+    number_or_none = session_collation(query)
+    collation = None if number_or_none is None else collation_of(number_or_none)
+    statement = Statement(query.statement, query.database)
+    if collation is not None:
+        statement = attrs.evolve(statement, charset=(collation.charset, collation.name))
+    return LoggedStatement(index.file, event.position, event.header.server_id, statement)
+
+
+def _statements(index: EventIndex, description: FormatDescription) -> npt.NDArray[np.int64]:
+    """Return the numbers of Query events that neither begin nor end a transaction."""
+    queries = np.flatnonzero(index.types == EventType.QUERY_EVENT)
+    if not len(queries):
+        return queries
+    data = map_bytes(index.file)
+    ends = index.positions[queries] + index.sizes[queries].astype(np.int64) - description.checksum_size
+    plain = np.zeros(len(queries), np.bool_)
+    for word in _PLAIN:
+        plain |= (data[ends[:, None] - len(word) + np.arange(len(word))] == word).all(axis=1)
+    return queries[~plain]
+
+
+def _tables(index: EventIndex) -> npt.NDArray[np.int64]:
+    """Return the numbers of the first Table_map event of each table id and size: a server gives an id once."""
+    maps = np.flatnonzero(index.types == EventType.TABLE_MAP_EVENT)
+    if not len(maps):
+        return maps
+    starts = index.positions[maps] + EVENT_HEADER_SIZE
+    parts = map_bytes(index.file)[starts[:, None] + np.arange(_TABLE_ID)].astype(np.uint64)
+    ids = (parts << (8 * np.arange(_TABLE_ID, dtype=np.uint64))).sum(axis=1)
+    _, first = np.unique(np.stack([ids, index.sizes[maps].astype(np.uint64)]), axis=1, return_index=True)
+    return maps[first]
