@@ -19,6 +19,7 @@ from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects
+from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.model import Cluster, History
 from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
@@ -114,22 +115,23 @@ def run_reference(
     if options.history is not None:
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
+    configuration = follow_definitions(configuration)
     check_built(configuration)
     readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
-        readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
+        readings[cluster.name] = read_cluster(cluster, configuration)
     summaries = usable_epochs(configuration, readings)
     history = history_of(configuration, readings, hints_of(summaries) if hints_of else None)
-    setups = configuration.setups()
+    setups, at_start = configuration.setups(), configuration.setups_at_start()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
-    placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
     history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
     history, resolution, settled = resolve_settled(
         history,
-        setups,
+        at_start,
         recorded,
         lambda done: progress("resolving", done, items),
         skip_missing=configuration.skip_missing,

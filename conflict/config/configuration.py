@@ -4,10 +4,12 @@ The model of a run: two clusters, their binlogs and tables, and the rows of mysq
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import attrs
 
+from conflict.config.definitions import ClusterDefinitions
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -30,6 +32,7 @@ class ClusterConfiguration:
         role: ``ndb_applier_conflict_role``.
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
+        schema: Its own tables, where they differ from those of the run; None if they do not.
     """
 
     name: str
@@ -38,6 +41,7 @@ class ClusterConfiguration:
     role: Role = Role.NONE
     options: ServerOptions = attrs.field(factory=ServerOptions)
     transaction_ids: bool | None = None
+    schema: Schema | None = attrs.field(default=None, repr=False)
 
 
 @attrs.frozen
@@ -51,6 +55,10 @@ class Configuration:
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
+        schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
+        definitions: By cluster, its definitions over time, where they change or differ between the clusters (see
+            `conflict.history.following`); empty if `schema` holds for all time. `schema` then has History tables.
+        notes: What is to be said about the definitions.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -58,6 +66,9 @@ class Configuration:
     replication: tuple[ReplicationRow, ...]
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
     skip_missing: bool = False
+    schema_at_end: bool = False
+    definitions: Mapping[str, ClusterDefinitions] = attrs.field(factory=dict, repr=False)
+    notes: tuple[str, ...] = ()
 
     @property
     def data_schema(self) -> Schema:
@@ -65,11 +76,25 @@ class Configuration:
         return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
 
     def setups(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, how its server sets up each table."""
+        """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
+        if self.definitions:
+            return {name: known.setups for name, known in self.definitions.items()}
         return {
             cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options, self.functions)
             for cluster in self.clusters
         }
+
+    def setups_at_start(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, how its server sets up each table at the start of its binlogs."""
+        if not self.definitions:
+            return self.setups()
+        return {name: known.start.setups for name, known in self.definitions.items()}
+
+    def setups_over_time(self) -> dict[str, list[TableSetup]]:
+        """Return, per cluster, every setup that a table had at any time."""
+        if not self.definitions:
+            return {name: list(setups.values()) for name, setups in self.setups().items()}
+        return {name: known.all_setups for name, known in self.definitions.items()}
 
     @property
     def server_ids(self) -> dict[str, int]:

@@ -17,6 +17,7 @@ from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, Tracke
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
+from conflict.history.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
@@ -71,7 +72,7 @@ class JudgedRun:
     @classmethod
     def read(cls, case: ConflictCase, out: Folder, run: Run) -> Self:
         """Read the result of a case."""
-        configuration = case.configuration()
+        configuration = follow_definitions(case.configuration())
         setups = configuration.setups()
         return cls(
             configuration,
@@ -84,10 +85,10 @@ class JudgedRun:
 
     def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
-        setups = self.configuration.setups()
+        setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
         fixed = [
             *self.run.errors.values(),
-            *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
+            *(line for side, want in expected.items() for line in setup_differences(side, want, over_time[side])),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
@@ -120,7 +121,7 @@ class JudgedRun:
     def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
         """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
         cluster = next(each for each in self.configuration.clusters if each.name == name)
-        epochs = read_cluster(cluster, self.configuration.data_schema).epochs
+        epochs = read_cluster(cluster, self.configuration).epochs
         own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
         found, before = [], START
         for position, each in applied:
@@ -136,7 +137,8 @@ def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[s
         result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:
-                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
+                shown, _ = setup.shown
+                result.rows[shown.full_name] = read_rows(out, f"rows/{name}/{table}", shown)
         for definition in configuration.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:

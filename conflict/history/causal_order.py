@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 import attrs
 
 from conflict.errors import HistoryError
-from conflict.history.model import Cluster, EpochApply, History, Timeline, Transaction
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Timeline, Transaction
 
 __all__ = ["Item", "Judging", "interleave"]
 
@@ -36,7 +36,7 @@ class Judging:
         return self.apply.judged[0] if self.apply.judged else self.apply.epoch
 
 
-Item = Transaction | EpochApply | Judging
+Item = Transaction | EpochApply | DefinitionChange | Judging
 
 
 def _with_judging(timeline: Timeline) -> list[Item]:

@@ -10,7 +10,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Transaction
 from conflict.history.schedule import (
     Hints,
     Summary,
@@ -23,7 +23,6 @@ from conflict.history.schedule import (
 )
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.tables import Schema
 
 __all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
 
@@ -39,6 +38,7 @@ class ClusterReading:
         cluster: The cluster.
         epochs: Every complete epoch.
         layouts: Layout of each table met.
+        changes: The changes of definitions.
         error: Why they could not be read to the end; None if they could.
         left_out: Row operations of the epoch that the error cut off.
     """
@@ -46,14 +46,21 @@ class ClusterReading:
     cluster: ClusterConfiguration
     epochs: list[BinlogEpoch] = attrs.field(factory=list, repr=False)
     layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False)
+    changes: list[DefinitionChange] = attrs.field(factory=list, repr=False)
     error: FormatError | None = None
     left_out: int = 0
 
 
-def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReading:
+def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
     """Read a cluster's binlogs in this process; what comes before an error is kept."""
-    reader = EpochReader(cluster.server_id, schema)
-    reading = ClusterReading(cluster, layouts=reader.layouts)
+    definitions = configuration.definitions.get(cluster.name)
+    reader = EpochReader(
+        cluster.server_id,
+        configuration.data_schema,
+        definitions=definitions,
+        moment=None if definitions is None else definitions.start,
+    )
+    reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
         for epoch in read_epochs(cluster.files, reader):
             reading.epochs.append(epoch)
@@ -78,9 +85,10 @@ def history_of(
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        clusters.append(
-            Cluster(cluster.name, cluster.server_id, timeline_of(transactions, applied[cluster.name]), cluster.role)
-        )
+        last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
+        changes = [each for each in reading.changes if not cut or each.epoch < last]
+        timeline = timeline_of(transactions, applied[cluster.name], changes)
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
         layouts.update(readings[cluster.name].layouts)
     applies = {name: tuple(each) for name, each in applied.items()}
     ends = {name: epoch_ends(own) for name, own in summaries.items()}

@@ -17,7 +17,7 @@ import attrs
 
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.model import Cluster, EpochApply, History
 
 __all__ = ["MAX_CONTRADICTIONS", "Contradiction", "Explanation", "Inference", "contradictions", "infer"]
 
@@ -142,7 +142,7 @@ def _untraced_end(cluster: Cluster) -> list[EpochApply]:
 def _before(cluster: Cluster, dropped: EpochApply) -> Cluster:
     """Return the cluster without an epoch apply and all epoch applies after it."""
     place = cluster.timeline.index(dropped)
-    kept = [item for item in cluster.timeline[place:] if isinstance(item, Transaction)]
+    kept = [item for item in cluster.timeline[place:] if not isinstance(item, EpochApply)]
     return attrs.evolve(cluster, timeline=(*cluster.timeline[:place], *kept))
 
 

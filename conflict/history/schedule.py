@@ -21,7 +21,17 @@ import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import END, LAST_GROUP, START, EpochApply, Position, Timeline, Transaction, Window
+from conflict.history.model import (
+    END,
+    LAST_GROUP,
+    START,
+    DefinitionChange,
+    EpochApply,
+    Position,
+    Timeline,
+    Transaction,
+    Window,
+)
 
 __all__ = [
     "Hint",
@@ -354,9 +364,11 @@ def _any_between(transactions: Sequence[Position], earliest: Position, latest: P
     return place < len(transactions) and transactions[place] < latest
 
 
-def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochApply]) -> Timeline:
-    """Merge a cluster's transactions and epoch applies into the order in which they happened."""
-    items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply]] = [
+def timeline_of(
+    transactions: Sequence[Transaction], applies: Sequence[EpochApply], changes: Sequence[DefinitionChange] = ()
+) -> Timeline:
+    """Merge a cluster's transactions, epoch applies and changes of definitions into the order in which they happened."""
+    items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply | DefinitionChange]] = [
         ((item.epoch, item.group, 0, 0), item) for item in transactions
     ]
     items += [
@@ -364,4 +376,5 @@ def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochAppl
         for order, item in enumerate(applies)
         if item.applied
     ]
+    items += [((item.epoch, item.group, 2, order), item) for order, item in enumerate(changes)]
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))

@@ -8,7 +8,7 @@ from collections import Counter
 
 import attrs
 
-from conflict.history.model import Cluster, EpochApply, Transaction
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.unique_keys import UniqueKeys
@@ -93,6 +93,15 @@ class ReplayedCluster:
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
+
+    def define(self, change: DefinitionChange) -> None:
+        """Carry out a statement that changes definitions: tables are set up anew, some lose their rows."""
+        self.setups = change.step.after.setups
+        for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
+            self.store.put(key, None)
+        self.store.commit()
+        self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
+        self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from conflict.history.causal_order import Judging, interleave
-from conflict.history.model import History, Transaction
+from conflict.history.model import DefinitionChange, History, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.row_store import RowKey
@@ -20,6 +20,8 @@ from ndb_formats.schema.tables import Column
 from ndb_formats.types.values import Value
 
 __all__ = ["resolve"]
+
+Rows = Mapping[RowKey, tuple[Value, ...]]
 
 
 def resolve(
@@ -50,6 +52,8 @@ def resolve(
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         if isinstance(item, Transaction):
             clusters[cluster.name].commit(item)
+        elif isinstance(item, DefinitionChange):
+            clusters[cluster.name].define(item)
         elif isinstance(item, Judging):
             appliers[cluster.name].judge(item.apply, clusters[item.source])
         else:
@@ -58,11 +62,11 @@ def resolve(
     rows = {name: _rows_by_key(cluster) for name, cluster in clusters.items()}
     for name, replayed in clusters.items():
         _complete_result(replayed, rows[name])
-    first, second = (rows[cluster.name] for cluster in history.clusters[:2])
+    first, second = (clusters[cluster.name] for cluster in history.clusters[:2])
     return Resolution(
         {name: cluster.result for name, cluster in clusters.items()},
         [outcome for cluster in clusters.values() for outcome in cluster.outcomes],
-        dict(Counter(key[0] for key in first.keys() | second.keys() if first.get(key) != second.get(key))),
+        _differing(first, second, rows),
     )
 
 
@@ -70,10 +74,38 @@ def _rows_by_key(cluster: ReplayedCluster) -> dict[RowKey, tuple[Value, ...]]:
     """Return the final rows of a cluster, in order of their keys."""
     rows = {}
     for key, row in sorted(cluster.store.rows.items()):
-        table, layout = cluster.setups[key[0]].table, cluster.layouts[key[0]]
-        columns = enumerate(table.columns)
-        rows[key] = tuple(_value(row.payloads, layout, ordinal, column) for ordinal, column in columns)
+        if key[0] not in cluster.setups:
+            continue  # the table was dropped
+        (table, places), layout = cluster.setups[key[0]].shown, cluster.layouts[key[0]]
+        columns = zip(places, table.columns, strict=True)
+        rows[key] = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
     return rows
+
+
+def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[str, Rows]) -> dict[str, int]:
+    """Return, by table, how many rows differ between two clusters, in the columns that both have."""
+    found: Counter[str] = Counter()
+    common: dict[str, tuple[list[int], list[int]]] = {}
+    mine, theirs = rows[first.name], rows[second.name]
+    for key in mine.keys() | theirs.keys():
+        if key[0] not in common:
+            common[key[0]] = _common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
+        here, there = (each.get(key) for each in (mine, theirs))
+        if here is None or there is None:
+            found[key[0]] += 1
+        else:
+            pairs = zip(*common[key[0]], strict=True)
+            found[key[0]] += any(here[place] != there[other] for place, other in pairs)
+    return dict(+found)
+
+
+def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
+    """Return the ordinals on both clusters of the columns that both have."""
+    if first is None or second is None:
+        return [], []
+    (_, places), (_, others) = first.shown, second.shown
+    shared = [place for place in places if place in others]
+    return [places.index(place) for place in shared], [others.index(place) for place in shared]
 
 
 def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:

@@ -89,7 +89,7 @@ def write_resolution(
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
         for name, values in result.rows.items():
-            definition = setups[cluster.name][name].table
+            definition, _ = setups[cluster.name][name].shown
             if values:
                 out.write_table(rows_path(cluster.name, name, 0), rows_to_arrow(definition, values))
 

@@ -35,6 +35,7 @@ class RefusalKind(Enum):
     NO_COLUMN = "its resolve column does not exist"
     WRONG_TYPE = "its resolve column has a type that cannot be compared"
     BLOB = "it has blob columns, which cannot be refreshed"
+    DROPPED = "it was dropped"
     UPDATES_AS_WRITES = "its updates are logged as writes, which its function cannot judge"
 
 
@@ -73,6 +74,8 @@ class TableSetup:
         refusal: Why the table does not exist here; None if it does.
         warnings: The server's warnings.
         format: How the server logs the table's changes.
+        declared: The table as it is declared, where `table` has columns of other times too; None for `table`.
+        places: Position of each declared column in `table`, where `declared` is given.
     """
 
     table: Table
@@ -81,6 +84,15 @@ class TableSetup:
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()
     format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
+    declared: Table | None = None
+    places: tuple[int, ...] = ()
+
+    @property
+    def shown(self) -> tuple[Table, tuple[int, ...]]:
+        """The table as users see it, and the position of each of its columns in `table`."""
+        if self.declared is not None:
+            return self.declared, self.places
+        return self.table, tuple(range(len(self.table.columns)))
 
 
 def is_exceptions_table(table: Table) -> bool:
