@@ -74,6 +74,7 @@ class DefinitionStep:
         text: The statement.
         after: What is in force from then on.
         emptied: The History tables that it left without rows.
+        renewed: The History tables that the server opened as new ones: all that it changed other than online.
     """
 
     file: str
@@ -82,6 +83,7 @@ class DefinitionStep:
     text: str
     after: Moment = attrs.field(repr=False)
     emptied: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
 
 
 @attrs.frozen(eq=False)

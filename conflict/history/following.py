@@ -164,6 +164,7 @@ class _Moment:
     without_author: frozenset[str]
     logged: LoggedStatement | None = None
     emptied: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
 
 
 def _with_history_tables(configuration: Configuration, logs: Sequence[_Log]) -> Configuration:
@@ -204,14 +205,16 @@ def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
     found = [_moment(lineage, log.start)]
     for number, step in enumerate(log.steps):
         try:
-            emptied = [name for each in step.tables for name in _take(lineage, tables, each)]
+            taken = [(each, _take(lineage, tables, each)) for each in step.tables]
         except FormatError as error:
             statement = step.logged
             error.message = f"{error.message}. The statement: {statement.statement.text[:200]}"
             log.error = error.located(file=statement.file, position=statement.position, event="QUERY_EVENT")
             del log.steps[number:]
             break
-        found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, emptied=tuple(emptied)))
+        emptied = tuple(name for each, name in taken if name is not None and each.emptied)
+        renewed = tuple(name for each, name in taken if name is not None and _renews(each))
+        found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, emptied=emptied, renewed=renewed))
     return found
 
 
@@ -231,14 +234,20 @@ def _begin(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table, nam
     lineage.seen[name] = []
 
 
-def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -> list[str]:
-    """Take what a statement did to one table, and return the History tables that it emptied."""
+def _renews(step: TableStep) -> bool:
+    """Whether the server opens a table as a new one, which an ALTER in place does not."""
+    names = {each.full_name for each in (step.before, step.after) if each is not None}
+    return step.emptied or step.copied or len(names) > 1
+
+
+def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -> str | None:
+    """Take what a statement did to one table, and return its History table; None for an exceptions table."""
     before, after = step.before, step.after
     if (before is not None and is_exceptions_table(before)) or (after is not None and is_exceptions_table(after)):
-        return []
+        return None
     name = None if before is None else lineage.names.pop((before.database, before.name), None)
     if after is None:
-        return [] if name is None else [name]
+        return name
     if before is None or name is None:
         return _create(lineage, tables, after)
     lineage.names[after.database, after.name] = name
@@ -246,12 +255,14 @@ def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -
     kept = {column.name.lower() for column in after.columns}
     lineage.seen[name] += [column.name for column in before.columns if column.name.lower() not in kept]
     lineage.columns[name] = list(columns)
-    if step.copied:
+    if step.emptied:
+        lineage.without_author.discard(name)
+    elif step.copied:
         lineage.without_author.add(name)
-    return [name] if step.emptied else []
+    return name
 
 
-def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> list[str]:
+def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> str:
     """Begin a new table; one that was there before under that name goes on if its key is the same."""
     name, number = table.full_name, 1
     while name in lineage.names.values() or (name in tables and not tables[name].continues(table)):
@@ -259,7 +270,7 @@ def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) ->
         name = f"{table.full_name} ({number})"
     _begin(lineage, tables, table, name)
     lineage.without_author.discard(name)
-    return [name]
+    return name
 
 
 def _definitions(
@@ -278,6 +289,7 @@ def _definitions(
             moment.logged.statement.text,
             after,
             moment.emptied,
+            moment.renewed,
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)
         if moment.logged is not None

@@ -149,11 +149,13 @@ class DefinitionChange:
         epoch: Own epoch after which it was carried out.
         step: The statement.
         group: After all groups of that epoch.
+        follows: The last epoch of the other cluster that was applied before, if the statement came from there; else -1.
     """
 
     epoch: int
     step: DefinitionStep
     group: int = LAST_GROUP
+    follows: int = -1
 
 
 Timeline = tuple[Transaction | EpochApply | DefinitionChange, ...]

@@ -4,14 +4,15 @@ Binlogs to a History in memory, with the scalar reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Transaction
+from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Transaction
 from conflict.history.schedule import (
+    Barrier,
     Hints,
     Summary,
     consistent_cut,
@@ -24,7 +25,7 @@ from conflict.history.schedule import (
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = ["ClusterHints", "ClusterReading", "history_of", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = ["ClusterHints", "ClusterReading", "history_of", "placed_changes", "read_cluster", "schedule_of", "usable_epochs"]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -76,17 +77,20 @@ def history_of(
     summaries = usable_epochs(configuration, readings)
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
+    made = placed_changes(configuration, {name: reading.changes for name, reading in readings.items()})
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
-        applied[cluster.name], assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        applied[cluster.name], assumed[cluster.name] = schedule_of(
+            configuration, cluster, summaries, hints, cut=cut, changes=made
+        )
         transactions: list[Transaction] = [
             transaction
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
         last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
-        changes = [each for each in reading.changes if not cut or each.epoch < last]
+        changes = [each for each in made[cluster.name] if not cut or each.epoch < last]
         timeline = timeline_of(transactions, applied[cluster.name], changes)
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
         layouts.update(readings[cluster.name].layouts)
@@ -108,6 +112,7 @@ def schedule_of(
     hints: ClusterHints | None,
     *,
     cut: bool,
+    changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
@@ -124,4 +129,25 @@ def schedule_of(
         hints=(hints or {}).get(cluster.name, ()),
         cut=cut,
         again=again,
+        barriers=[
+            Barrier(each.follows, (each.epoch, LAST_GROUP))
+            for each in (changes or {}).get(cluster.name, ())
+            if each.follows >= 0
+        ],
     )
+
+
+def placed_changes(
+    configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
+) -> dict[str, list[DefinitionChange]]:
+    """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
+    found = {}
+    for name, own in changes.items():
+        peer = configuration.peer(name)
+        made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])
+        found[name] = []
+        for mine in own:
+            theirs = next(made, None) if mine.step.server_id == peer.server_id else None
+            same = theirs is not None and theirs.step.text == mine.step.text
+            found[name].append(attrs.evolve(mine, follows=theirs.epoch) if same and theirs is not None else mine)
+    return found

@@ -96,6 +96,9 @@ class ReplayedCluster:
 
     def define(self, change: DefinitionChange) -> None:
         """Carry out a statement that changes definitions: tables are set up anew, some lose their rows."""
+        for setup in (each.get(name) for name in change.step.renewed for each in (self.setups, change.step.after.setups)):
+            if setup is not None and setup.exceptions is not None:
+                self.exceptions_count.pop(setup.exceptions.table.full_name, None)
         self.setups = change.step.after.setups
         for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
             self.store.put(key, None)

@@ -115,7 +115,7 @@ def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Seque
         if apply.window is None:
             found.append(apply)
         elif place.position is not None:
-            epoch, group = logged_at(place.position, ends)
+            epoch, group = logged_at(place.position, ends, apply.window.before)
             found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
     return found
 

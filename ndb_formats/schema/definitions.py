@@ -206,7 +206,7 @@ def _truncate(known: Definitions, words: Words, statement: Statement) -> list[Ta
 def _rename(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
     """Rename tables one after the other; ``a TO x, b TO a, x TO b`` swaps two."""
     current, first = known, dict[tuple[str, str], Table]()
-    for item in words.items():
+    for item in words.rest().items():
         old = take_name(item, statement.database)
         item.accept("TO")
         new = take_name(item, statement.database)

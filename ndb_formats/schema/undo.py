@@ -42,7 +42,7 @@ def _undo(tables: dict[tuple[str, str], Table], words: Words, statement: Stateme
         tables.pop(take_name(words, statement.database), None)
     elif words.accept("RENAME", "TABLE") or words.accept("RENAME", "TABLES"):
         pairs = []
-        for item in words.items():
+        for item in words.rest().items():
             old = take_name(item, statement.database)
             item.accept("TO")
             pairs.append((old, take_name(item, statement.database)))
