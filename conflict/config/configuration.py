@@ -14,6 +14,7 @@ from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
+from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
 from ndb_formats.schema.tables import Schema
 
@@ -33,6 +34,7 @@ class ClusterConfiguration:
         options: Its logging options, which count for tables with binlog type 0.
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
         schema: Its own tables, where they differ from those of the run; None if they do not.
+        conversions: ``replica_type_conversions``.
     """
 
     name: str
@@ -42,6 +44,7 @@ class ClusterConfiguration:
     options: ServerOptions = attrs.field(factory=ServerOptions)
     transaction_ids: bool | None = None
     schema: Schema | None = attrs.field(default=None, repr=False)
+    conversions: frozenset[TypeConversion] = frozenset()
 
 
 @attrs.frozen

@@ -324,7 +324,9 @@ def _in_force(
         setup = known[views[name].full_name]
         if made.history in moment.without_author and setup.function is not None:
             setup = _without_author_bits(setup)
-        setups[made.history] = attrs.evolve(setup, declared=made.table, places=made.places)
+        setups[made.history] = attrs.evolve(
+            setup, declared=made.table, places=made.places, conversions=cluster.conversions
+        )
     return Moment(versions, setups)
 
 

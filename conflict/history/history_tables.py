@@ -39,13 +39,18 @@ class HistoryTable:
 
     Attributes:
         name: Its name: that of the table when it was first met.
-        changes: Whether the table has several versions.
     """
 
     name: str
-    changes: bool = False
     _columns: list[HistoryColumn] = attrs.field(factory=list)
     _key: list[HistoryColumn] | None = None
+    _narrowest: int = 0
+    _first: list[HistoryColumn] = attrs.field(factory=list)
+
+    @property
+    def changes(self) -> bool:
+        """Whether there are versions with different columns."""
+        return self._narrowest < len(self._columns) or any(len(each.definitions) > 1 for each in self._columns)
 
     def continues(self, table: Table) -> bool:
         """Whether a new table of the name has the same key, so that its rows are identified alike."""
@@ -53,8 +58,19 @@ class HistoryTable:
         return None not in key and key == self._key
 
     def first(self, table: Table) -> list[HistoryColumn]:
-        """Add a version whose columns are those of the same names and types, if there are any."""
-        return self._add(table, [None] * len(table.columns), {})
+        """
+        Add the first version on a cluster.
+
+        Changes go from one cluster to the other by the places of columns. So its columns are those that stand in the same
+        place on the first cluster, unless their types exclude each other.
+        """
+        known: list[HistoryColumn | None] = [None] * len(table.columns)
+        for place, (column, other) in enumerate(zip(table.columns, self._first, strict=False)):
+            if _widest([*other.definitions, column]) is not None:
+                known[place] = other
+        chosen = self._add(table, known, {})
+        self._first = self._first or chosen
+        return chosen
 
     def next(
         self, table: Table, before: Sequence[HistoryColumn], sources: Sequence[int | None], seen: Iterable[str]
@@ -87,11 +103,10 @@ class HistoryTable:
                 place = self._columns.index(chosen[-1]) + 1 if chosen else 0
                 self._columns.insert(place, found)
             if column not in found.definitions:
-                self.changes |= bool(found.definitions)
                 found.definitions.append(column)
             found.name = column.name
             chosen.append(found)
-        self.changes |= len(chosen) != len(self._columns)
+        self._narrowest = min(self._narrowest or len(chosen), len(chosen))
         self._check_key([chosen[ordinal] for ordinal in table.key_ordinals], table)
         return chosen
 

@@ -89,7 +89,8 @@ class ReplayedCluster:
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
             self.earlier.setdefault(key, []).append((position, row))
             self.store.write(change, local=True, epoch=epoch)
-            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id))
+            setup = self.setups.get(change.table)
+            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()

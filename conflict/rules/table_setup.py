@@ -17,6 +17,7 @@ from conflict.rules.conflict_fn_text import PARSE_ERROR, parse_conflict_function
 from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Schema, Table
 
@@ -76,6 +77,7 @@ class TableSetup:
         format: How the server logs the table's changes.
         declared: The table as it is declared, where `table` has columns of other times too; None for `table`.
         places: Position of each declared column in `table`, where `declared` is given.
+        conversions: ``replica_type_conversions``.
     """
 
     table: Table
@@ -86,6 +88,7 @@ class TableSetup:
     format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
     declared: Table | None = None
     places: tuple[int, ...] = ()
+    conversions: frozenset[TypeConversion] = frozenset()
 
     @property
     def shown(self) -> tuple[Table, tuple[int, ...]]:
