@@ -238,6 +238,7 @@ def resolve(
         refuse_python_rules(configuration)
     check_built(configuration)
     refuse_by_policy(configuration, policy)
+    configuration = follow_definitions(configuration)
     if target.exists():
         message = f"{target.uri} exists already; give another folder, or remove it first"
         raise ConfigurationError(message)
@@ -300,6 +301,7 @@ def _run_columnar(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
+    configuration = follow_definitions(configuration)
     check_built(configuration)
     history = options.history
     if history is None:

@@ -74,6 +74,7 @@ class DefinitionStep:
         text: The statement.
         after: What is in force from then on.
         emptied: The History tables that it left without rows.
+        touched: The History tables that it changed.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
     """
 
@@ -83,6 +84,7 @@ class DefinitionStep:
     text: str
     after: Moment = attrs.field(repr=False)
     emptied: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
 
 
@@ -121,10 +123,14 @@ class ClusterDefinitions:
         return {name: setup if name in self.end.setups else _dropped(setup) for name, setup in last.items()}
 
     @property
+    def moments(self) -> list[Moment]:
+        """What was in force from the start on, and after each statement."""
+        return [self.start, *(step.after for step in self.steps)]
+
+    @property
     def all_setups(self) -> list[TableSetup]:
         """Every setup that a table had at any time."""
-        moments = [self.start, *(step.after for step in self.steps)]
-        return [setup for moment in moments for setup in moment.setups.values()]
+        return [setup for moment in self.moments for setup in moment.setups.values()]
 
     def at(self, file: str, position: int, files: tuple[str, ...]) -> Moment:
         """

@@ -164,6 +164,7 @@ class _Moment:
     without_author: frozenset[str]
     logged: LoggedStatement | None = None
     emptied: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
 
 
@@ -214,7 +215,9 @@ def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
             break
         emptied = tuple(name for each, name in taken if name is not None and each.emptied)
         renewed = tuple(name for each, name in taken if name is not None and _renews(each))
-        found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, emptied=emptied, renewed=renewed))
+        touched = tuple(dict.fromkeys(name for _, name in taken if name is not None))
+        effects = {"emptied": emptied, "touched": touched, "renewed": renewed}
+        found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, **effects))
     return found
 
 
@@ -289,6 +292,7 @@ def _definitions(
             moment.logged.statement.text,
             after,
             moment.emptied,
+            moment.touched,
             moment.renewed,
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)

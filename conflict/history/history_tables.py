@@ -15,6 +15,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.events.table_map_of_table import wire_type_of
 from ndb_formats.schema.tables import Column, Table
+from ndb_formats.types.values import ABSENT
 
 __all__ = ["HistoryColumn", "HistoryTable", "layout_of_history", "view_of"]
 
@@ -140,6 +141,8 @@ class HistoryTable:
         columns, taken = [], set(shown)
         for each in self._columns:
             column = _widest(each.definitions) or each.definitions[-1]
+            if any(one.must_be_given for one in each.definitions):
+                column = attrs.evolve(column, nullable=False, default=ABSENT, generated=None)
             chosen = each.name
             if chosen not in shown:
                 number = 1
@@ -150,9 +153,7 @@ class HistoryTable:
             columns.append(attrs.evolve(column, name=chosen))
         database, _, table = name.partition(".")
         key = tuple(columns[self._columns.index(each)].name for each in self._key or ())
-        return attrs.evolve(
-            last, database=database, name=table, columns=tuple(columns), primary_key=key, unique_keys=(), unique_names=()
-        )
+        return attrs.evolve(last, database=database, name=table, columns=tuple(columns), primary_key=key)
 
     def places(self, columns: Iterable[HistoryColumn]) -> tuple[int, ...]:
         """Return the positions of a version's columns."""

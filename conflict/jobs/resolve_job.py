@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs, plan_applies
 from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.output.effects import Difference
 from conflict.columnar.output.exceptions_numbering import number_exceptions
@@ -40,8 +41,10 @@ from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history import reconcile
-from conflict.history.model import Cluster, History
+from conflict.history.following import follow_definitions
+from conflict.history.model import Cluster, DefinitionChange, History
 from conflict.history.schedule import epoch_ends, timeline_of
+from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
@@ -97,11 +100,14 @@ def resolve_history(
     Raises:
         HistoryError: The schedule is circular.
     """
+    configuration = follow_definitions(configuration)
     manifest, numbers = read_manifest(history), table_numbers(configuration)
-    run = ResolveRun(history, out, manifest, numbers, _cluster_setups(configuration, numbers), options)
+    changes = definition_changes(configuration, manifest)
+    setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
+    run = ResolveRun(history, out, manifest, numbers, setups, options)
     schedule = history.read_table("schedule.parquet", SCHEDULE)
     job = _Job(runner, run, progress)
-    placed = _place_untraced(job, schedule, configuration) if _has_windows(schedule) else None
+    placed = _place_untraced(job, schedule, configuration, changes) if _has_windows(schedule) else None
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     found, summaries = job.resolve([ApplierEpochs.of_table(schedule, name) for name in manifest.clusters])
@@ -240,20 +246,6 @@ class _Job:
         return (runner or self.runner)(function, tasks, partial(self.progress, name))
 
 
-def _cluster_setups(configuration: Configuration, numbers: TableNumbers) -> tuple[ClusterSetup, ...]:
-    setups = configuration.setups()
-    return tuple(
-        ClusterSetup(
-            cluster.name,
-            cluster.server_id,
-            tuple(setups[cluster.name][table.full_name] for table in numbers.tables),
-            cluster.role,
-            configuration.skip_missing,
-        )
-        for cluster in configuration.clusters
-    )
-
-
 def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies = applies_of(schedule)
@@ -276,7 +268,12 @@ def _layouts(manifest: Manifest, numbers: TableNumbers) -> dict[str, RowLayout]:
     return {layout.table: layout for layout in manifest.layouts(numbers) if layout is not None}
 
 
-def _place_untraced(job: _Job, schedule: pa.Table, configuration: Configuration) -> Placed:
+def _place_untraced(
+    job: _Job,
+    schedule: pa.Table,
+    configuration: Configuration,
+    changes: Mapping[str, Sequence[DefinitionChange]],
+) -> Placed:
     """Place the epochs that left no trace, from the rows that they touch."""
     run, manifest = job.run, job.run.manifest
     applied = applies_of(schedule)
@@ -287,14 +284,14 @@ def _place_untraced(job: _Job, schedule: pa.Table, configuration: Configuration)
     clusters, recorded = [], {}
     for cluster in configuration.clusters:
         transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
-        timeline = timeline_of(transactions, applies[cluster.name])
+        timeline = timeline_of(transactions, applies[cluster.name], changes[cluster.name])
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
     ends = {
         name: [end for end in epoch_ends(read_summaries(run.history, name, len(segments))) if end[0] <= last]
         for (name, segments), last in zip(manifest.segments.items(), manifest.last_epochs.values(), strict=True)
     }
     history = History(tuple(clusters), _layouts(manifest, run.numbers), {}, applies, ends)
-    return place_untraced(history, configuration.setups(), recorded, skip_missing=configuration.skip_missing)
+    return place_untraced(history, configuration.setups_at_start(), recorded, skip_missing=configuration.skip_missing)
 
 
 def _earliest(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:
