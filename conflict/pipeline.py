@@ -147,6 +147,7 @@ def run_reference(
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
+        notes=configuration.notes,
     )
 
 
@@ -238,7 +239,10 @@ def resolve(
         refuse_python_rules(configuration)
     check_built(configuration)
     refuse_by_policy(configuration, policy)
-    configuration = follow_definitions(configuration)
+    followed = follow_definitions(configuration)
+    if followed.definitions:
+        refuse_by_policy(followed, policy)
+    configuration = followed
     if target.exists():
         message = f"{target.uri} exists already; give another folder, or remove it first"
         raise ConfigurationError(message)
@@ -319,6 +323,7 @@ def _run_columnar(
         summary.schedule.assumed or manifest.assumed,
         manifest.epochs_left_out,
         summary.settled,
+        configuration.notes,
     )
 
 

@@ -14,7 +14,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import DefinitionChange, Position
-from conflict.reference.fitting import misfit
+from conflict.history.fitting import misfit
 from conflict.rules.table_setup import RefusalKind, TableSetup
 
 __all__ = ["cluster_setups"]

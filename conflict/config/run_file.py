@@ -1,7 +1,9 @@
 """
 `run.toml`: the file that describes a run.
 
-    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
+    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them; needless for tables that
+                                   # the binlogs create, or describe (binlog_row_metadata=FULL)
+    schema_at = "start"            # whether it says how tables stand at the "start" or the "end" of the binlogs
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
 
@@ -11,6 +13,8 @@
     role = "NONE"                  # ndb_applier_conflict_role
     ndb_log_update_as_write = "ON" # and the other two options that count for binlog_type 0
     ndb_log_transaction_id = "ON"  # if known; the _TRANS functions need it
+    schema = "schema-a.sql"        # if its tables differ from those of the other cluster
+    replica_type_conversions = ""  # if it is set
 
     [clusters.B]
     ...
@@ -56,14 +60,17 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES = {"schema", "schema_at", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
+_CONVERSIONS = "replica_type_conversions"
 
 
 @attrs.frozen
@@ -97,7 +104,9 @@ def load_run_file(path: Path | str) -> RunFile:
         document = tomllib.loads(text)
         _no_others("the run file", document, _ENTRIES)
         clusters = _clusters(path.parent, document.get("clusters"))
-        schema_path = path.parent / _required(document, "schema", str)
+        if "schema" in document:
+            _required(document, "schema", str)
+        at_end = _schema_at_end(document.get("schema_at", "start"))
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
         schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
@@ -107,13 +116,34 @@ def load_run_file(path: Path | str) -> RunFile:
     else:
         with located(path):
             replication = rows_of_tables(rows)
-    definitions = read_text(schema_path)
-    with located(schema_path):
-        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
-        schema = parse_schema(definitions, database=database, charset=charset)
-    named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
+    schema = _schema(path.parent, document.get("schema"), document)
+    own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
+    clusters = tuple(
+        attrs.evolve(cluster, schema=_schema(path.parent, own[cluster.name], document)) if cluster.name in own else cluster
+        for cluster in clusters
+    )
+    texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
+    named = [name for name in texts if isinstance(name, str)]
     inputs = (path, *(path.parent / name for name in named), *(file for cluster in clusters for file in cluster.files))
-    return RunFile(path, Configuration(clusters, schema, replication, functions), schedule, inputs)
+    configuration = Configuration(clusters, schema, replication, functions, schema_at_end=at_end)
+    return RunFile(path, configuration, schedule, inputs)
+
+
+def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Schema:
+    """Return the tables of a file of definitions; none without a file."""
+    if name is None:
+        return Schema()
+    text = read_text(folder / name)
+    with located(folder / name):
+        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
+        return parse_schema(text, database=database, charset=charset)
+
+
+def _schema_at_end(text: Any) -> bool:
+    if text not in ("start", "end"):
+        message = f'schema_at is "start" or "end", not {text!r}'
+        raise ConfigurationError(message)
+    return bool(text == "end")
 
 
 def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -143,7 +173,7 @@ def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
 
 
 def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, {"server_id", "binlogs", "role", _TRANSACTION_IDS, *_OPTIONS})
+    _no_others(f"[clusters.{name}]", table, {"server_id", "binlogs", "role", "schema", _CONVERSIONS, _TRANSACTION_IDS, *_OPTIONS})
     role = table.get("role", "NONE")
     if role not in set(Role):
         message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
@@ -151,7 +181,11 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
     files = _binlogs(folder, name, _required(table, "binlogs", list))
     server_id = _required(table, "server_id", int)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    return ClusterConfiguration(name, server_id, files, Role(role), server_options(table), transaction_ids)
+    conversions = parse_type_conversions(table.get(_CONVERSIONS, ""))
+    options = server_options(table)
+    return ClusterConfiguration(
+        name, server_id, files, Role(role), options, transaction_ids, conversions=conversions
+    )
 
 
 def _binlogs(folder: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:

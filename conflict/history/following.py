@@ -13,6 +13,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
+from conflict.errors import ConfigurationError
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
@@ -34,6 +35,7 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     Return a run with the definitions that are in force over the time of its binlogs.
 
     Raises:
+        ConfigurationError: No table is known.
         SchemaError: The definitions at the end cannot be taken back to the start.
     """
     if configuration.definitions:
@@ -41,6 +43,12 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     logs = [_Log.read(configuration, cluster) for cluster in configuration.clusters]
     notes = tuple(dict.fromkeys(note for log in logs for note in log.notes))
     added = [table for log in logs for table in log.added]
+    if not configuration.schema.tables and not any(log.known for log in logs):
+        message = (
+            "the definition of no table is known: the run file names no schema, and the binlogs neither create tables "
+            "nor name their columns (binlog_row_metadata=FULL does)"
+        )
+        raise ConfigurationError(message)
     if not any(log.steps or log.error or log.own for log in logs):
         names = {table.full_name for table in configuration.schema.tables}
         new = {table.full_name: table for table in added if table.full_name not in names}
@@ -80,6 +88,11 @@ class _Log:
     added: list[Table] = attrs.field(factory=list)
     error: FormatError | None = None
     notes: list[str] = attrs.field(factory=list)
+
+    @property
+    def known(self) -> bool:
+        """Whether any table is known at any time."""
+        return bool(self.start.tables or self.steps)
 
     @classmethod
     def read(cls, configuration: Configuration, cluster: ClusterConfiguration) -> _Log:

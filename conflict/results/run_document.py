@@ -32,6 +32,7 @@ class Run:
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
+        notes: What is to be said about the definitions of tables.
     """
 
     summary: RunSummary
@@ -41,6 +42,7 @@ class Run:
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -55,6 +57,7 @@ class Run:
             "changes": self.changes,
             "binlog_errors": self.errors,
             "row_operations_left_out": self.left_out,
+            "definition_notes": list(self.notes),
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],

@@ -8,6 +8,7 @@ not compress statements, and whoever reads the rows meets the Table_map events.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from operator import itemgetter
 from pathlib import Path
 
 import attrs
@@ -79,11 +80,11 @@ def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTa
                 continue
             description = decode_format_description(first.body)
             index = index_events(file)
-            chosen = np.concatenate([_statements(index, description), _tables(index)])
-            for number in np.sort(chosen).tolist():
-                found = _read(index, number, description)
-                if found is not None:
-                    yield found
+            read = [(number, _read(index, number, description)) for number in _statements(index, description).tolist()]
+            statements = [(number, found) for number, found in read if found is not None]
+            maps = _tables(index, np.array([number for number, _ in statements], np.int64))
+            found = statements + [(number, _read(index, number, description)) for number in maps.tolist()]
+            yield from (item for _, item in sorted(found, key=itemgetter(0)) if item is not None)
         except FormatError:
             return  # whoever reads the rows says why
         if index.error is not None:
@@ -118,13 +119,19 @@ def _statements(index: EventIndex, description: FormatDescription) -> npt.NDArra
     return queries[~plain]
 
 
-def _tables(index: EventIndex) -> npt.NDArray[np.int64]:
-    """Return the numbers of the first Table_map event of each table id and size: a server gives an id once."""
+def _tables(index: EventIndex, statements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """
+    Return the numbers of the first Table_map event of each table id, size, and statement before it.
+
+    A server gives an id once, but a table that is renamed and back has its id again.
+    """
     maps = np.flatnonzero(index.types == EventType.TABLE_MAP_EVENT)
     if not len(maps):
         return maps
     starts = index.positions[maps] + EVENT_HEADER_SIZE
     parts = map_bytes(index.file)[starts[:, None] + np.arange(_TABLE_ID)].astype(np.uint64)
     ids = (parts << (8 * np.arange(_TABLE_ID, dtype=np.uint64))).sum(axis=1)
-    _, first = np.unique(np.stack([ids, index.sizes[maps].astype(np.uint64)]), axis=1, return_index=True)
+    eras = np.searchsorted(statements, maps)
+    identities = np.stack([ids, index.sizes[maps].astype(np.uint64), eras.astype(np.uint64)])
+    _, first = np.unique(identities, axis=1, return_index=True)
     return maps[first]
