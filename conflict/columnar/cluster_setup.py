@@ -39,6 +39,7 @@ class ClusterSetup:
         first: By table number, the setup before the first change.
         steps: By table number, the own positions (epoch, group) of these changes.
         renewed: By exceptions table, the own positions from which on its rows are counted from 1 again.
+        copied: By table number, which of its changes its applier made by copying, for the other cluster.
         wholes: The History tables, in the order of the table numbers; empty if they are the tables of the setups.
         misfits: By table number, a column that the applier may not convert, and the server's message.
     """
@@ -52,6 +53,7 @@ class ClusterSetup:
     first: Mapping[int, TableSetup] = attrs.field(factory=dict)
     steps: Mapping[int, tuple[Position, ...]] = attrs.field(factory=dict)
     renewed: Mapping[str, tuple[Position, ...]] = attrs.field(factory=dict)
+    copied: Mapping[int, tuple[int, ...]] = attrs.field(factory=dict)
     wholes: tuple[Table, ...] = ()
     misfits: Mapping[int, tuple[str, str]] = attrs.field(factory=dict)
 

@@ -81,6 +81,7 @@ def _over_time(
     versions: dict[int, tuple[TableSetup, ...]] = {}
     positions: dict[int, tuple[Position, ...]] = {}
     renewed: dict[str, tuple[Position, ...]] = {}
+    copied: dict[int, tuple[int, ...]] = {}
     left, before = list(steps), known.start
     for change in changes:
         after = change.step.after
@@ -88,6 +89,8 @@ def _over_time(
             number, place = numbers.number(name), left.pop(0)
             last = versions.get(number, (before.setups.get(name),))[-1]
             versions[number] = (*versions.get(number, ()), after.setups.get(name) or last or _none(numbers, number))
+            if name in change.step.copied and change.step.server_id != cluster.server_id:
+                copied[number] = (*copied.get(number, ()), len(positions.get(number, ())))
             positions[number] = (*positions.get(number, ()), (place.epoch, place.group))
             for setup in (before.setups.get(name), after.setups.get(name)) if name in change.step.renewed else ():
                 if setup is not None and setup.exceptions is not None:
@@ -101,6 +104,7 @@ def _over_time(
         "first": first,
         "steps": positions,
         "renewed": renewed,
+        "copied": copied,
         "wholes": numbers.tables,
         "misfits": misfits,
     }

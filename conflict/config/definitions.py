@@ -75,6 +75,7 @@ class DefinitionStep:
         after: What is in force from then on.
         emptied: The History tables that it left without rows.
         touched: The History tables that it changed.
+        copied: Those of them whose rows were copied into a new table.
         renewed: The History tables that the server opened as new ones: all that it changed other than online.
     """
 
@@ -85,6 +86,7 @@ class DefinitionStep:
     after: Moment = attrs.field(repr=False)
     emptied: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
 
 

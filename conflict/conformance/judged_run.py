@@ -25,6 +25,7 @@ from conflict.results.layout import exceptions_path
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import Run
 from conflict.results.undecided import decision_of, moved_counters
+from conflict.rules.counters import COUNTED_AGAIN
 from conflict.rules.decision import Decision, Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -85,6 +86,7 @@ class JudgedRun:
 
     def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
+        self, copied = self._with_copied_rows(expected)
         setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
         fixed = [
             *self.run.errors.values(),
@@ -92,12 +94,23 @@ class JudgedRun:
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
-            return Comparison(fixed, undecided)
+            return Comparison(fixed, undecided, by_candidates=copied)
         agreeing = self._agreeing(expected)
         if agreeing is None:
             return Comparison(fixed + differences, undecided)
         left = list(result_differences(expected, self.database, agreeing, setups))
         return Comparison(fixed + left, undecided, by_candidates=not left)
+
+    def _with_copied_rows(self, expected: Mapping[str, Any]) -> tuple[JudgedRun, bool]:
+        """Return the result with copied rows counted as recorded, where all may have been, and whether any was."""
+        results, changed = dict(self.results), False
+        for name, rows in self.run.summary.copied.items():
+            recorded, counters = expected[name]["status_difference"], dict(results[name].counters)
+            for counter in COUNTED_AGAIN:
+                if counters.get(counter, 0) and recorded.get(counter) == counters[counter] + rows:
+                    counters[counter], changed = recorded[counter], True
+            results[name] = attrs.evolve(results[name], counters=counters)
+        return attrs.evolve(self, results=results), changed
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
         summary = self.run.summary

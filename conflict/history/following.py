@@ -178,6 +178,7 @@ class _Moment:
     logged: LoggedStatement | None = None
     emptied: tuple[str, ...] = ()
     touched: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
     renewed: tuple[str, ...] = ()
 
 
@@ -229,7 +230,8 @@ def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
         emptied = tuple(name for each, name in taken if name is not None and each.emptied)
         renewed = tuple(name for each, name in taken if name is not None and _renews(each))
         touched = tuple(dict.fromkeys(name for _, name in taken if name is not None))
-        effects = {"emptied": emptied, "touched": touched, "renewed": renewed}
+        copied = tuple(name for each, name in taken if name is not None and each.copied)
+        effects = {"emptied": emptied, "touched": touched, "copied": copied, "renewed": renewed}
         found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, **effects))
     return found
 
@@ -306,6 +308,7 @@ def _definitions(
             after,
             moment.emptied,
             moment.touched,
+            moment.copied,
             moment.renewed,
         )
         for moment, after in zip(moments[1:], made[1:], strict=True)

@@ -100,6 +100,8 @@ class ReplayedCluster:
         for setup in (each.get(name) for name in change.step.renewed for each in (self.setups, change.step.after.setups)):
             if setup is not None and setup.exceptions is not None:
                 self.exceptions_count.pop(setup.exceptions.table.full_name, None)
+        if change.step.server_id != self.server_id:
+            self.result.copied += sum(key[0] in change.step.copied for key in self.store.rows)
         self.setups = change.step.after.setups
         for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
             self.store.put(key, None)

@@ -28,7 +28,7 @@ from conflict.results.layout import (
 )
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
-from conflict.results.summary import RunSummary
+from conflict.results.summary import RunSummary, with_copied_rows
 from conflict.results.undecided import counter_ranges, decision_text
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.table_setup import TableSetup
@@ -188,7 +188,7 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
         for table, refreshes in result.refreshes.items():
             tables[name][table]["refreshes"] += refreshes
     compared, contradicted = _compare(resolution, recorded)
-    return RunSummary(
+    summary = RunSummary(
         counters={name: result.counters for name, result in resolution.clusters.items()},
         tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
         rows={
@@ -210,7 +210,9 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
             name: counter_ranges(result.undecided, result.counters, setups[name])
             for name, result in resolution.clusters.items()
         },
+        copied={name: result.copied for name, result in resolution.clusters.items() if result.copied},
     )
+    return with_copied_rows(summary)
 
 
 def _zero_counts() -> Counter[str]:

@@ -125,6 +125,7 @@ class ClusterResult:
         undecided: Decisions that the binlogs leave open.
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
             exceptions rows that a pass makes; by its number among the epoch applies.
+        copied: Rows that its applier copied for changes of definitions.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -138,6 +139,7 @@ class ClusterResult:
     stop: Stop | None = None
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
     further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
+    copied: int = 0
 
 
 @attrs.define
