@@ -13,8 +13,8 @@ from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
-from conflict.history.model import DefinitionChange, Position
 from conflict.history.fitting import misfit
+from conflict.history.model import DefinitionChange, Position
 from conflict.rules.table_setup import RefusalKind, TableSetup
 
 __all__ = ["cluster_setups"]

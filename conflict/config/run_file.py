@@ -67,7 +67,9 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "schema_at", "database", "charset", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES = {"schema", "schema_at", "database", "charset", "clusters", "ndb_replication"} | {
+    *("conflict_function", "schedule")
+}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
@@ -119,8 +121,8 @@ def load_run_file(path: Path | str) -> RunFile:
     schema = _schema(path.parent, document.get("schema"), document)
     own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
     clusters = tuple(
-        attrs.evolve(cluster, schema=_schema(path.parent, own[cluster.name], document)) if cluster.name in own else cluster
-        for cluster in clusters
+        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
+        for each in clusters
     )
     texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
@@ -173,7 +175,8 @@ def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
 
 
 def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, {"server_id", "binlogs", "role", "schema", _CONVERSIONS, _TRANSACTION_IDS, *_OPTIONS})
+    known = {"server_id", "binlogs", "role", "schema", _CONVERSIONS, _TRANSACTION_IDS, *_OPTIONS}
+    _no_others(f"[clusters.{name}]", table, known)
     role = table.get("role", "NONE")
     if role not in set(Role):
         message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
@@ -183,9 +186,7 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
     conversions = parse_type_conversions(table.get(_CONVERSIONS, ""))
     options = server_options(table)
-    return ClusterConfiguration(
-        name, server_id, files, Role(role), options, transaction_ids, conversions=conversions
-    )
+    return ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids, conversions=conversions)
 
 
 def _binlogs(folder: Path, cluster: str, patterns: Sequence[str]) -> tuple[Path, ...]:

@@ -86,7 +86,12 @@ class JudgedRun:
 
     def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
-        self, copied = self._with_copied_rows(expected)
+        counted, copied = self._with_copied_rows(expected)
+        found = counted.compare_as_is(expected, undecided)
+        return attrs.evolve(found, by_candidates=not found.differences and (copied or found.by_candidates))
+
+    def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> Comparison:
+        """Compare, with copied rows counted as they are."""
         setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
         fixed = [
             *self.run.errors.values(),
@@ -94,7 +99,7 @@ class JudgedRun:
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
-            return Comparison(fixed, undecided, by_candidates=copied)
+            return Comparison(fixed, undecided)
         agreeing = self._agreeing(expected)
         if agreeing is None:
             return Comparison(fixed + differences, undecided)

@@ -36,6 +36,7 @@ __all__ = [
     "table_of_rows",
 ]
 
+
 class RowStep(IntEnum):
     """
     What a statement that changes definitions does to a row: numbers of the column `operation`, besides `Operation`.

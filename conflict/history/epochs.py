@@ -247,9 +247,7 @@ class EpochReader:
         return known
 
 
-def _converted(
-    rows: RowsEvent, table_map: TableMap, version: TableVersion, layout: RowLayout
-) -> Iterator[Images]:
+def _converted(rows: RowsEvent, table_map: TableMap, version: TableVersion, layout: RowLayout) -> Iterator[Images]:
     """Yield the rows of an event as those of its History table."""
     for before, after in rows.rows(layout_of(table_map, version.table)):
         yield converted_image(before, version.places, layout), converted_image(after, version.places, layout)

@@ -1,8 +1,8 @@
 """
 An arriving change as the applier's own table takes it, where the tables of the two clusters differ at that moment.
 
-An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are left out;
-those that only the applier has keep their values or get their defaults. A type that may not be converted stops it.
+An applier goes by the places of columns, not by their names. Columns that only the source has, at its end, are left
+out; those that only the applier has keep their values or get their defaults. A type that may not be converted stops it.
 """
 
 from __future__ import annotations

@@ -105,10 +105,8 @@ class _Log:
         current = start
         for item in scan:
             try:
-                if isinstance(item, LoggedStatement):
-                    current = log._follow(item, current)  # noqa: SLF001  # of this class
-                else:
-                    current = log._check(item, current)  # noqa: SLF001
+                step = log._follow if isinstance(item, LoggedStatement) else log._check
+                current = step(item, current)  # type: ignore[arg-type]  # the one of its type
             except FormatError as error:
                 event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
                 log.error = error.located(file=item.file, position=item.position, event=event)
@@ -153,7 +151,7 @@ class _Log:
 
 @attrs.define
 class _Lineage:
-    """The tables of one cluster while versions are collected: which History table each is, and where its columns are."""
+    """The tables of one cluster while versions are collected: the History table of each, and where its columns are."""
 
     names: dict[Name, str] = attrs.field(factory=dict)
     columns: dict[str, list[HistoryColumn]] = attrs.field(factory=dict)
@@ -231,8 +229,10 @@ def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
         renewed = tuple(name for each, name in taken if name is not None and _renews(each))
         touched = tuple(dict.fromkeys(name for _, name in taken if name is not None))
         copied = tuple(name for each, name in taken if name is not None and each.copied)
-        effects = {"emptied": emptied, "touched": touched, "copied": copied, "renewed": renewed}
-        found.append(attrs.evolve(_moment(lineage, step.after), logged=step.logged, **effects))
+        after = _moment(lineage, step.after)
+        after.logged, after.emptied, after.touched = step.logged, emptied, touched
+        after.copied, after.renewed = copied, renewed
+        found.append(after)
     return found
 
 

@@ -62,8 +62,8 @@ class HistoryTable:
         """
         Add the first version on a cluster.
 
-        Changes go from one cluster to the other by the places of columns. So its columns are those that stand in the same
-        place on the first cluster, unless their types exclude each other.
+        Changes go from one cluster to the other by the places of columns. So its columns are those that stand in the
+        same place on the first cluster, unless their types exclude each other.
         """
         known: list[HistoryColumn | None] = [None] * len(table.columns)
         for place, (column, other) in enumerate(zip(table.columns, self._first, strict=False)):
@@ -93,9 +93,7 @@ class HistoryTable:
             times[name.lower()] = times.get(name.lower(), 0) + 1
         return self._add(table, [None if each is None else before[each] for each in sources], times)
 
-    def _add(
-        self, table: Table, known: Sequence[HistoryColumn | None], times: dict[str, int]
-    ) -> list[HistoryColumn]:
+    def _add(self, table: Table, known: Sequence[HistoryColumn | None], times: dict[str, int]) -> list[HistoryColumn]:
         chosen: list[HistoryColumn] = []
         for column, given in zip(table.columns, known, strict=True):
             found = given or self._like(column, times.get(column.name.lower(), 0))

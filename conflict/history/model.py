@@ -169,7 +169,8 @@ class Cluster:
     Attributes:
         name: The user's name for it.
         server_id: Server id of its logging and applying server.
-        timeline: Transactions, epoch applies and changes of definitions in the order in which they happened; epochs never fall.
+        timeline: Transactions, epoch applies and changes of definitions in the order in which they happened; epochs
+            never fall.
         role: Its role, for the functions that have roles.
     """
 

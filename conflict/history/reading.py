@@ -25,7 +25,15 @@ from conflict.history.schedule import (
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = ["ClusterHints", "ClusterReading", "history_of", "placed_changes", "read_cluster", "schedule_of", "usable_epochs"]
+__all__ = [
+    "ClusterHints",
+    "ClusterReading",
+    "history_of",
+    "placed_changes",
+    "read_cluster",
+    "schedule_of",
+    "usable_epochs",
+]
 
 ClusterHints = Mapping[str, Hints]
 
@@ -141,7 +149,7 @@ def placed_changes(
     configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
 ) -> dict[str, list[DefinitionChange]]:
     """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
-    found = {}
+    found: dict[str, list[DefinitionChange]] = {}
     for name, own in changes.items():
         peer = configuration.peer(name)
         made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])

@@ -17,7 +17,7 @@ import attrs
 
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, History
+from conflict.history.model import Cluster, EpochApply, History, Transaction
 
 __all__ = ["MAX_CONTRADICTIONS", "Contradiction", "Explanation", "Inference", "contradictions", "infer"]
 
@@ -222,6 +222,6 @@ def _changes_since_last_apply(
             return [each for each in found if each > arrived]
         if isinstance(item, EpochApply):
             found.clear()
-        elif any((change.table, change.key) in wanted for change in item.changes):
+        elif isinstance(item, Transaction) and any((change.table, change.key) in wanted for change in item.changes):
             found.append((item.epoch, item.group))
     return []

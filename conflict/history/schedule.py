@@ -404,7 +404,7 @@ def _any_between(transactions: Sequence[Position], earliest: Position, latest: P
 def timeline_of(
     transactions: Sequence[Transaction], applies: Sequence[EpochApply], changes: Sequence[DefinitionChange] = ()
 ) -> Timeline:
-    """Merge a cluster's transactions, epoch applies and changes of definitions into the order in which they happened."""
+    """Merge a cluster's transactions, epoch applies and changes of definitions, in the order in which they happened."""
     keys = [((item.epoch, item.group, 0, 0, 0), item) for item in transactions]
     items: list[tuple[_Order, Transaction | EpochApply | DefinitionChange]] = [*keys]
     taken = [

@@ -55,7 +55,7 @@ def step_position(before: int, following: int | None) -> tuple[int, int]:
     """
     Return the own epoch and group under which the effect of a statement stands.
 
-    It has to come after the epoch before the statement and what the applier did then, and before the epoch that follows.
+    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
     """
     return (before + 1, 0) if following != before + 1 else (before + 1, -1)
 

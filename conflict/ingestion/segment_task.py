@@ -118,9 +118,7 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
 def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     """Read a segment with the scalar reader, up to its first error, and write its rows."""
     segment = task.segment
-    reader = EpochReader(
-        task.server_id, task.schema, definitions=task.definitions, moment=task.moment(segment.start)
-    )
+    reader = EpochReader(task.server_id, task.schema, definitions=task.definitions, moment=task.moment(segment.start))
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None
     try:

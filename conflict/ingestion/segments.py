@@ -98,9 +98,7 @@ def plan_segments(
     return SegmentPlan(tuple(segments), None)
 
 
-def _divide(
-    file: Path, segment_bytes: int, start: int, cuts: Sequence[int]
-) -> tuple[list[int], FormatError | None]:
+def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> tuple[list[int], FormatError | None]:
     """Return where the segments of a file start and where the last one ends, and the error in its headers, if any."""
     try:
         index = index_events(file)

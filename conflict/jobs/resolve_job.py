@@ -26,12 +26,12 @@ import pyarrow.compute as pc
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs, plan_applies
 from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.output.effects import Difference
 from conflict.columnar.output.exceptions_numbering import number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
+from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration

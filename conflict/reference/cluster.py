@@ -97,7 +97,8 @@ class ReplayedCluster:
 
     def define(self, change: DefinitionChange) -> None:
         """Carry out a statement that changes definitions: tables are set up anew, some lose their rows."""
-        for setup in (each.get(name) for name in change.step.renewed for each in (self.setups, change.step.after.setups)):
+        moments = (self.setups, change.step.after.setups)
+        for setup in (each.get(name) for name in change.step.renewed for each in moments):
             if setup is not None and setup.exceptions is not None:
                 self.exceptions_count.pop(setup.exceptions.table.full_name, None)
         if change.step.server_id != self.server_id:

@@ -12,12 +12,12 @@ from collections.abc import Iterable
 
 import attrs
 
+from conflict.history.fitting import fitted, misfit
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
-from conflict.history.fitting import fitted, misfit
 from conflict.reference.row_store import Row, RowKey
 from conflict.results.model import Stop, Undecided
 from conflict.results.undecided import moved_counters

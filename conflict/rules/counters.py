@@ -12,11 +12,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 
 __all__ = [
+    "COUNTED_AGAIN",
     "COUNTERS",
     "DELETE_DELETE",
     "REFLECTED_DISCARDED",
     "REFLECTED_RECEIVED",
-    "COUNTED_AGAIN",
     "REFRESH_RECEIVED",
     "TRANSACTION_COMMITS",
     "TRANSACTION_ITERATIONS",

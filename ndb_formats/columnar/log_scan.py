@@ -20,10 +20,10 @@ from ndb_formats.columnar.event_index import EventIndex, index_events, map_bytes
 from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
-from ndb_formats.events.query_event import decode_query, session_collation
+from ndb_formats.events.logged_statement import statement_of
+from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.table_map import TableMap, decode_table_map
-from ndb_formats.schema.definitions import Statement, defines_tables
-from ndb_formats.types.collation_names import collation_of
+from ndb_formats.schema.definitions import Statement
 
 __all__ = ["LoggedStatement", "LoggedTable", "scan_log"]
 
@@ -95,14 +95,9 @@ def _read(index: EventIndex, number: int, description: FormatDescription) -> Log
     event = event_at(index.file, int(index.positions[number]), description, verify=False)
     if event.type is EventType.TABLE_MAP_EVENT:
         return LoggedTable(index.file, event.position, decode_table_map(event.body))
-    query = decode_query(event.body)
-    if query.error or not defines_tables(query.statement):
+    statement = statement_of(decode_query(event.body))
+    if statement is None:
         return None
-    number_or_none = session_collation(query)
-    collation = None if number_or_none is None else collation_of(number_or_none)
-    statement = Statement(query.statement, query.database)
-    if collation is not None:
-        statement = attrs.evolve(statement, charset=(collation.charset, collation.name))
     return LoggedStatement(index.file, event.position, event.header.server_id, statement)
 
 

@@ -78,9 +78,7 @@ def differences(table_map: TableMap, table: Table) -> Iterator[Difference]:
         yield from _full(table, full)
 
 
-def _of_column(
-    column: Column, wire: WireType, table_map: TableMap, ordinal: int
-) -> Iterator[tuple[str, str, bool]]:
+def _of_column(column: Column, wire: WireType, table_map: TableMap, ordinal: int) -> Iterator[tuple[str, str, bool]]:
     if wire.code not in CODES_OF_TYPE.get(column.type, (wire.code,)):
         yield column.sql_type, wire.code.name, True
         return
@@ -90,11 +88,10 @@ def _of_column(
         yield f"{column.sql_type}, which is {_size(expected)}", _size(wire), wire.code is ColumnCode.NEWDECIMAL
     # Without explicit_defaults_for_timestamp a TIMESTAMP is NOT NULL where nothing is declared.
     if column.nullable != table_map.nullable[ordinal] and column.type != "timestamp":
-        yield *(("NULL" if nullable else "NOT NULL") for nullable in (column.nullable, table_map.nullable[ordinal])), True
-    if table_map.unsigned is not None and wire.code in NUMERIC_CODES and column.type != "year":
-        signs = column.unsigned, table_map.unsigned[ordinal]
-        if signs[0] != signs[1]:
-            yield *(("UNSIGNED" if unsigned else "signed") for unsigned in signs), True
+        yield _nullable(allowed=column.nullable), _nullable(allowed=table_map.nullable[ordinal]), True
+    signed = table_map.unsigned is not None and wire.code in NUMERIC_CODES and column.type != "year"
+    if signed and table_map.unsigned is not None and column.unsigned != table_map.unsigned[ordinal]:
+        yield ("UNSIGNED", "signed", True) if column.unsigned else ("signed", "UNSIGNED", True)
     number = None if table_map.collations is None else table_map.collations[ordinal]
     known = None if number is None else collation_of(number)
     if known is not None and not column.members and (column.collation or "binary") != known.name:
@@ -112,8 +109,15 @@ def _full(table: Table, full: Table) -> Iterator[Difference]:
         if column.name != other.name:
             yield Difference(table.full_name, column.name, f"column {column.name}", f"column {other.name}")
         if column.members and other.members and column.members != other.members:
-            lists = (", ".join(each.members) for each in (column, other))
-            yield Difference(table.full_name, column.name, *(f"members {each}" for each in lists))
+            mine, theirs = (", ".join(each.members) for each in (column, other))
+            yield Difference(table.full_name, column.name, f"members {mine}", f"members {theirs}")
     if table.primary_key != full.primary_key:
-        keys = (f"PRIMARY KEY ({', '.join(key)})" if key else "no primary key" for key in (table.primary_key, full.primary_key))
-        yield Difference(table.full_name, None, *keys)
+        yield Difference(table.full_name, None, _key(table), _key(full))
+
+
+def _nullable(*, allowed: bool) -> str:
+    return "NULL" if allowed else "NOT NULL"
+
+
+def _key(table: Table) -> str:
+    return f"PRIMARY KEY ({', '.join(table.primary_key)})" if table.primary_key else "no primary key"

@@ -55,10 +55,14 @@ def converted_image(image: RowImage | None, places: Sequence[int], target: RowLa
     """
     if image is None:
         return None
-    found = sorted(
-        (places[ordinal], _payload(image, ordinal, payload, target, places[ordinal]))
-        for ordinal, payload in zip(image.present, image.payloads, strict=True)
-    ) if len(image) else []
+    found = (
+        sorted(
+            (places[ordinal], _payload(image, ordinal, payload, target, places[ordinal]))
+            for ordinal, payload in zip(image.present, image.payloads, strict=True)
+        )
+        if len(image)
+        else []
+    )
     return RowImage(target, tuple(place for place, _ in found), tuple(payload for _, payload in found))
 
 

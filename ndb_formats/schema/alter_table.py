@@ -284,7 +284,7 @@ def _alter_column(work: _Work, clause: Words) -> None:
     place = work.place(clause.step())
     column, source = work.columns[place]
     if clause.accept("SET", "DEFAULT"):
-        column = attrs.evolve(column, **{"default": ABSENT, "computed_default": False, **take_default(clause)})
+        column = take_default(attrs.evolve(column, default=ABSENT, computed_default=False), clause)
     elif clause.accept("DROP", "DEFAULT"):
         column = attrs.evolve(column, default=ABSENT, computed_default=False)
     elif clause.accept("SET", "INVISIBLE") or clause.accept("SET", "VISIBLE"):

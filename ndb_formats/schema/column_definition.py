@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import attrs
 from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
@@ -138,11 +139,11 @@ def _set_collation(words: Words, facts: dict[str, object], _: set[str]) -> None:
     facts["collation"] = words.step().lower()
 
 
-def take_default(words: Words) -> dict[str, object]:
-    """Read what follows DEFAULT, and return the attributes of `Column` that it sets."""
+def take_default(column: Column, words: Words) -> Column:
+    """Read what follows DEFAULT, and return the column with it."""
     facts: dict[str, object] = {}
     _set_default(words, facts, set())
-    return facts
+    return attrs.evolve(column, **facts)  # type: ignore[arg-type]  # facts are named like fields
 
 
 def _set_default(words: Words, facts: dict[str, object], _: set[str]) -> None:

@@ -106,7 +106,7 @@ class Definitions:
                 if words.accept(*phrase):
                     made = follow(current, words, statement)
                     current, steps = current.with_steps(made), steps + made
-                    current = current._with_database(phrase, words, statement)
+                    current = _with_database(current, phrase, words, statement)
                     break
         return current, tuple(steps)
 
@@ -121,24 +121,6 @@ class Definitions:
                 tables[step.after.database, step.after.name] = step.after
         return attrs.evolve(self, tables=tables)
 
-    def _with_database(self, phrase: tuple[str, ...], words: Words, statement: Statement) -> Definitions:
-        if phrase[-1] not in ("DATABASE", "SCHEMA"):
-            return self
-        charsets = dict(self.charsets)
-        name = words.words[words.position - 1][0] if words.position else statement.database
-        if phrase[0] == "DROP":
-            charsets.pop(name, None)
-            return attrs.evolve(self, charsets=charsets)
-        given = None
-        while words.word:
-            found = options_charset(words, given)
-            given = found or given
-            if found is None:
-                words.step()
-        if given is not None or phrase[0] == "CREATE":
-            charsets[name] = given or statement.charset
-        return attrs.evolve(self, charsets=charsets)
-
 
 def defines_tables(text: str) -> bool:
     """Whether a statement may change definitions, by its first word: quick, for statements that mostly do not."""
@@ -146,6 +128,25 @@ def defines_tables(text: str) -> bool:
     if head.startswith(("/", "-", "#")):
         return True
     return head[:8].upper().startswith(("CREATE", "ALTER", "DROP", "RENAME", "TRUNCATE"))
+
+
+def _with_database(known: Definitions, phrase: tuple[str, ...], words: Words, statement: Statement) -> Definitions:
+    if phrase[-1] not in ("DATABASE", "SCHEMA"):
+        return known
+    charsets = dict(known.charsets)
+    name = words.words[words.position - 1][0] if words.position else statement.database
+    if phrase[0] == "DROP":
+        charsets.pop(name, None)
+        return attrs.evolve(known, charsets=charsets)
+    given = None
+    while words.word:
+        found = options_charset(words, given)
+        given = found or given
+        if found is None:
+            words.step()
+    if given is not None or phrase[0] == "CREATE":
+        charsets[name] = given or statement.charset
+    return attrs.evolve(known, charsets=charsets)
 
 
 def _create(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
@@ -217,9 +218,7 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> list[Tabl
         renamed = attrs.evolve(found, database=new[0], name=new[1])
         first[new] = origin
         current = current.with_steps([TableStep(found, renamed)])
-    return [
-        TableStep(origin, current.tables[new], tuple(range(len(origin.columns)))) for new, origin in first.items()
-    ]
+    return [TableStep(origin, current.tables[new], tuple(range(len(origin.columns)))) for new, origin in first.items()]
 
 
 def _alter(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:

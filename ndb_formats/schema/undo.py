@@ -1,8 +1,8 @@
 """
 Definitions at the start of a log, from those at its end.
 
-Only what a statement says can be taken back: an added column is dropped again, a new name gives way to the old one. What
-a statement removed is not in it.
+Only what a statement says can be taken back: an added column is dropped again, a new name gives way to the old one.
+What a statement removed is not in it.
 """
 
 from __future__ import annotations

@@ -31,7 +31,8 @@ def start_arrivals(schedule, changes, arrivals):
         stop = len(schedule.by_epoch) if side == 0 else schedule.second
         row, end = changes.begin[side], changes.end[side]
         while row < end:
-            if rows[row]["operation"] > LAST_OPERATION:  # a statement's effect, which the other cluster does not receive
+            # The other cluster does not receive what a statement did to rows.
+            if rows[row]["operation"] > LAST_OPERATION:
                 row += 1
                 continue
             epoch, first = rows[row]["epoch"], row

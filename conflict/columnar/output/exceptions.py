@@ -56,9 +56,7 @@ def _with_order(result: BucketResult, rows: pa.Table, chosen: Int64) -> pa.Table
     order = {
         EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
         OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
-        OPERATION_ORDER: operation_orders(
-            chosen, decisions, result.folded.logged, result.applies, result.bucket.rows
-        ),
+        OPERATION_ORDER: operation_orders(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
     }
     for field, column in order.items():
         rows = rows.append_column(field, column)

@@ -156,7 +156,7 @@ class TestRefusals:
     def test_schema_at_is_start_or_end(self, folder: Path):
         """No other time has a name."""
         message = refusal(folder, 'schema_at = "middle"\n' + HEAD + CLUSTERS)
-        assert message == "run.toml: schema_at is \"start\" or \"end\", not 'middle'"
+        assert message == 'run.toml: schema_at is "start" or "end", not \'middle\''
 
     def test_a_missing_schema_file_is_refused(self, folder: Path):
         """The message names it, not the run file."""

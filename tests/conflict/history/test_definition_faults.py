@@ -52,13 +52,28 @@ def said(configuration: Configuration) -> list[str]:
 
 
 SCHEMA_FAULTS: list[tuple[str, str, Sequence[tuple[str, str]], str]] = [
-    ("signed column declared UNSIGNED", ADDED, [("v INT NOT", "v INT UNSIGNED NOT")], "says UNSIGNED, the binlog signed"),
+    (
+        "signed column declared UNSIGNED",
+        ADDED,
+        [("v INT NOT", "v INT UNSIGNED NOT")],
+        "says UNSIGNED, the binlog signed",
+    ),
     ("UNSIGNED column declared signed", ADDED, [("x INT UNSIGNED", "x INT")], "says signed, the binlog UNSIGNED"),
     ("shorter type", ADDED, [("v INT", "v SMALLINT")], "says smallint, the binlog LONG"),
     ("other type", ADDED, [("s VARCHAR(20)", "s DATE")], "says date, the binlog VARCHAR"),
-    ("other length", ADDED, [("VARCHAR(20)", "VARCHAR(30)")], "the binlog VARCHAR of length 80; this changes no answer"),
+    (
+        "other length",
+        ADDED,
+        [("VARCHAR(20)", "VARCHAR(30)")],
+        "the binlog VARCHAR of length 80; this changes no answer",
+    ),
     ("NULL for NOT NULL", ADDED, [("v INT NOT NULL DEFAULT 42", "v INT")], "says NULL, the binlog NOT NULL"),
-    ("NOT NULL for NULL", ADDED, [("s VARCHAR(20) DEFAULT", "s VARCHAR(20) NOT NULL DEFAULT")], "NOT NULL, the binlog NULL"),
+    (
+        "NOT NULL for NULL",
+        ADDED,
+        [("s VARCHAR(20) DEFAULT", "s VARCHAR(20) NOT NULL DEFAULT")],
+        "NOT NULL, the binlog NULL",
+    ),
     (
         "other collation",
         ADDED,
@@ -73,15 +88,42 @@ SCHEMA_FAULTS: list[tuple[str, str, Sequence[tuple[str, str]], str]] = [
     ),
     ("a column left out", ADDED, [("  v INT NOT NULL DEFAULT 42,\n", "")], "says 3 columns, the binlog 4 columns"),
     ("a column too many", ADDED, [("  v INT", "  w INT,\n  v INT")], "says 5 columns, the binlog 4 columns"),
-    ("two columns in another order", ADDED, [("x INT UNSIGNED NOT NULL,\n  v INT NOT NULL DEFAULT 42", "v INT NOT NULL DEFAULT 42,\n  x INT UNSIGNED NOT NULL")], "says signed, the binlog UNSIGNED"),
-    ("a primary key on a nullable column", ADDED, [("PRIMARY KEY (k)", "PRIMARY KEY (s)")], "NOT NULL, the binlog NULL"),
-    ("a definition from after ADD COLUMN", ADDED, [("DEFAULT 'none'", "DEFAULT 'none', n1 INT")], "5 columns, the binlog 4"),
-    ("a definition from after DROP COLUMN", DROPPED, [("  s VARCHAR(20) DEFAULT 'none',\n", "")], "3 columns, the binlog 4"),
+    (
+        "two columns in another order",
+        ADDED,
+        [
+            (
+                "x INT UNSIGNED NOT NULL,\n  v INT NOT NULL DEFAULT 42",
+                "v INT NOT NULL DEFAULT 42,\n  x INT UNSIGNED NOT NULL",
+            )
+        ],
+        "says signed, the binlog UNSIGNED",
+    ),
+    (
+        "a primary key on a nullable column",
+        ADDED,
+        [("PRIMARY KEY (k)", "PRIMARY KEY (s)")],
+        "NOT NULL, the binlog NULL",
+    ),
+    (
+        "a definition from after ADD COLUMN",
+        ADDED,
+        [("DEFAULT 'none'", "DEFAULT 'none', n1 INT")],
+        "5 columns, the binlog 4",
+    ),
+    (
+        "a definition from after DROP COLUMN",
+        DROPPED,
+        [("  s VARCHAR(20) DEFAULT 'none',\n", "")],
+        "3 columns, the binlog 4",
+    ),
     ("a definition from after MODIFY", WIDENED, [("v INT", "v BIGINT")], "says bigint, the binlog LONG"),
-]  # fmt: skip
+]
 
 
-@pytest.mark.parametrize(("name", "edits", "expected"), [fault[1:] for fault in SCHEMA_FAULTS], ids=[f[0] for f in SCHEMA_FAULTS])
+@pytest.mark.parametrize(
+    ("name", "edits", "expected"), [fault[1:] for fault in SCHEMA_FAULTS], ids=[f[0] for f in SCHEMA_FAULTS]
+)
 def test_a_wrong_definition_is_named_with_both_sides(name: str, edits: Sequence[tuple[str, str]], expected: str):
     """Before any row is decided by it."""
 
@@ -120,20 +162,67 @@ def edited_statements(case: ConflictCase, tmp_path: Path, edit: Callable[[str], 
 
 LOG_FAULTS: list[tuple[str, str, Callable[[str], str | None], str]] = [
     ("ADD COLUMN removed", ADDED, lambda text: None if text.startswith("ALTER") else text, "4 columns, the binlog 5"),
-    ("DROP COLUMN removed", DROPPED, lambda text: None if text.startswith("ALTER") else text, "4 columns, the binlog 3"),
-    ("MODIFY removed", WIDENED, lambda text: None if text.startswith("ALTER") else text, "says int, the binlog LONGLONG"),
-    ("CREATE removed", CREATED, lambda text: None if text.startswith("CREATE") else text, "day.t7 is not in the schema file"),
-    ("DROP removed, CREATE of another table", RECREATED, lambda text: None if text.startswith("DROP") else text.replace("v INT", "v BIGINT"), "creates a table that is there already"),
-    ("RENAME back removed", RENAMED, lambda text: None if "t9 TO" in text else text, "day.t1 is not in the schema file"),
-    ("another column added", COPIED, lambda text: text.replace("INT NOT", "BIGINT NOT"), "says bigint, the binlog LONG"),
+    (
+        "DROP COLUMN removed",
+        DROPPED,
+        lambda text: None if text.startswith("ALTER") else text,
+        "4 columns, the binlog 3",
+    ),
+    (
+        "MODIFY removed",
+        WIDENED,
+        lambda text: None if text.startswith("ALTER") else text,
+        "says int, the binlog LONGLONG",
+    ),
+    (
+        "CREATE removed",
+        CREATED,
+        lambda text: None if text.startswith("CREATE") else text,
+        "day.t7 is not in the schema file",
+    ),
+    (
+        "DROP removed, CREATE of another table",
+        RECREATED,
+        lambda text: None if text.startswith("DROP") else text.replace("v INT", "v BIGINT"),
+        "creates a table that is there already",
+    ),
+    (
+        "RENAME back removed",
+        RENAMED,
+        lambda text: None if "t9 TO" in text else text,
+        "day.t1 is not in the schema file",
+    ),
+    (
+        "another column added",
+        COPIED,
+        lambda text: text.replace("INT NOT", "BIGINT NOT"),
+        "says bigint, the binlog LONG",
+    ),
     ("a column added twice", ADDED, lambda text: text.replace("n1", "v"), "which the table has already"),
-    ("another column dropped", DROPPED, lambda text: text.replace("COLUMN s", "COLUMN v"), "says varchar(20), the binlog LONG"),
-    ("a statement that cannot be followed", ADDED, lambda text: text.replace("ADD COLUMN", "CRUMBLE"), "cannot be followed"),
-    ("another primary key", ADDED, lambda text: "ALTER TABLE t1 DROP PRIMARY KEY, ADD PRIMARY KEY (x)", "its primary key changes"),
-]  # fmt: skip
+    (
+        "another column dropped",
+        DROPPED,
+        lambda text: text.replace("COLUMN s", "COLUMN v"),
+        "says varchar(20), the binlog LONG",
+    ),
+    (
+        "a statement that cannot be followed",
+        ADDED,
+        lambda text: text.replace("ADD COLUMN", "CRUMBLE"),
+        "cannot be followed",
+    ),
+    (
+        "another primary key",
+        ADDED,
+        lambda text: "ALTER TABLE t1 DROP PRIMARY KEY, ADD PRIMARY KEY (x)",
+        "its primary key changes",
+    ),
+]
 
 
-@pytest.mark.parametrize(("name", "edit", "expected"), [fault[1:] for fault in LOG_FAULTS], ids=[f[0] for f in LOG_FAULTS])
+@pytest.mark.parametrize(
+    ("name", "edit", "expected"), [fault[1:] for fault in LOG_FAULTS], ids=[f[0] for f in LOG_FAULTS]
+)
 def test_a_wrong_statement_is_noticed(name: str, edit: Callable[[str], str | None], expected: str, tmp_path: Path):
     """By the Table_map events after it, or by itself; with its place."""
     found = said(edited_statements(load(name), tmp_path, edit))
