@@ -28,6 +28,7 @@ from ndb_formats.schema.definitions import Statement
 __all__ = ["LoggedStatement", "LoggedTable", "scan_log"]
 
 _TABLE_ID = 6
+_MIX = np.uint64(0x9E3779B97F4A7C15)  # odd, so that different identities stay different but for a rare coincidence
 # Statements that begin and end transactions, after the NUL that ends the database's name.
 _PLAIN = tuple(np.frombuffer(word, np.uint8) for word in (b"\0BEGIN", b"\0COMMIT"))
 
@@ -73,7 +74,7 @@ def scan_log(files: Sequence[str | Path]) -> Iterator[LoggedStatement | LoggedTa
     Args:
         files: In the order in which they were written.
     """
-    for file in files:
+    for file in (each for each in files if Path(each).exists()):  # one that was read earlier need not be there
         try:
             first = first_event(file, verify=False)
             if first is None:
@@ -108,10 +109,13 @@ def _statements(index: EventIndex, description: FormatDescription) -> npt.NDArra
         return queries
     data = map_bytes(index.file)
     ends = index.positions[queries] + index.sizes[queries].astype(np.int64) - description.checksum_size
-    plain = np.zeros(len(queries), np.bool_)
+    left = np.ones(len(queries), np.bool_)
     for word in _PLAIN:
-        plain |= (data[ends[:, None] - len(word) + np.arange(len(word))] == word).all(axis=1)
-    return queries[~plain]
+        same = left.copy()
+        for place, letter in enumerate(word, start=-len(word)):
+            same[same] = data[ends[same] + place] == letter
+        left &= ~same
+    return queries[left]
 
 
 def _tables(index: EventIndex, statements: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -124,9 +128,10 @@ def _tables(index: EventIndex, statements: npt.NDArray[np.int64]) -> npt.NDArray
     if not len(maps):
         return maps
     starts = index.positions[maps] + EVENT_HEADER_SIZE
-    parts = map_bytes(index.file)[starts[:, None] + np.arange(_TABLE_ID)].astype(np.uint64)
-    ids = (parts << (8 * np.arange(_TABLE_ID, dtype=np.uint64))).sum(axis=1)
-    eras = np.searchsorted(statements, maps)
-    identities = np.stack([ids, index.sizes[maps].astype(np.uint64), eras.astype(np.uint64)])
-    _, first = np.unique(identities, axis=1, return_index=True)
-    return maps[first]
+    data, identities = map_bytes(index.file), np.searchsorted(statements, maps).astype(np.uint64)
+    identities = identities * _MIX + index.sizes[maps]
+    for place in range(_TABLE_ID):
+        identities = identities * _MIX + data[starts + place]
+    order = np.argsort(identities, kind="stable")
+    new = np.append(True, np.diff(identities[order]) != 0)
+    return np.sort(maps[order[new]])
