@@ -16,7 +16,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.event_index import index_events
+from ndb_formats.columnar.event_index import recent_index
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
@@ -101,7 +101,7 @@ def plan_segments(
 def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> tuple[list[int], FormatError | None]:
     """Return where the segments of a file start and where the last one ends, and the error in its headers, if any."""
     try:
-        index = index_events(file)
+        index = recent_index(file)
     except FormatError as error:
         return [start, os.path.getsize(file)], error
     positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
