@@ -22,13 +22,13 @@ check: setup             ## Style and types
 	$(BIN)/mypy
 
 test: check              ## Everything that is fast enough for every commit
-	$(BIN)/pytest -m "not slow"
+	$(BIN)/pytest -m "not slow" -n 2 --dist loadgroup
 
 test-mysql: setup         ## Written files, applied by a real MySQL 9 server: make test-mysql MYSQL_SOCKET=...
 	$(BIN)/pytest tests/mysql_server/check_written_files.py
 
 test-all: check          ## Also the long checks
-	$(BIN)/pytest
+	$(BIN)/pytest -n 2 --dist loadgroup
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json

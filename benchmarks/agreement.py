@@ -24,7 +24,7 @@ from conflict.results.summary import RunSummary
 __all__ = ["by_job", "by_reference", "differences"]
 
 # A made History has the consequences of clusters that apply everything; the reference engine is given none.
-NOT_COMPARED = ("compared_with_binlogs", "contradicted_by_binlogs")
+NOT_COMPARED = ("compared_with_binlogs", "contradicted_by_binlogs", "contradictions", "converged", "counter_ranges")
 
 
 def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
@@ -50,7 +50,7 @@ def by_reference(history: Folder, run: Configuration) -> dict[str, Any]:
     resolution = resolve(made, setups)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), made, setups, resolution, all_outcomes=True)
-        summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
+        summary = summarize_resolution(resolution, setups, {})
         return contents(Folder(folder), run, summary)
 
 

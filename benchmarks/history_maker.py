@@ -34,9 +34,12 @@ from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.folder import Folder
+from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
 from conflict.grid.tables import table_definitions, table_numbers
+from conflict.history.effects import Effect
+from conflict.ingestion.kernels.image_digests import add_values
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
@@ -304,11 +307,21 @@ def _changes(plan: Plan, cluster: int, bucket: MadeBucket, before: Array, after:
         np.where(before & UPDATED, side.before, none) if compared else none,
         _bitmaps(after),
         np.where(after & UPDATED, side.value, none) if compared else none,
+        _digests(bucket, side, after),
         transaction + np.uint64(server_id(cluster) << 56),
         run.astype(np.int16),
         (4 + EVENT_BYTES * (change - clock.starts[edges[run]])).astype(np.uint64),
         np.zeros(count, np.int32),
     ]
+
+
+def _digests(bucket: MadeBucket, side: Side, after: Array) -> Array:
+    """Return the digests of after images (see `conflict.grid.image_digests`)."""
+    offsets, data = image_bytes(bucket.ids[side.place], side.value, after)
+    starts, sizes = offsets[:-1].astype(np.int64), np.where(after == 0, -1, np.diff(offsets)).astype(np.int64)
+    digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[after]
+    add_values(data, starts, sizes, np.arange(len(after)), digests)
+    return digests
 
 
 def _images(keys: Array, values: Array, sets: Array) -> pa.Array:
@@ -320,13 +333,15 @@ def _consequences(plan: Plan, applier: int, bucket: MadeBucket) -> tuple[list[An
     """Return the columns of `CONSEQUENCES` of what an applier did of the other's changes, and where runs end."""
     own, source, side = plan.clocks[applier], plan.clocks[1 - applier], bucket.sides[1 - applier]
     foreign, slots, groups = _apply_places(own, source)
-    place, applied, effect = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
+    place, applied, effect, last = consequences_of(side.slot, side.place, side.operation, len(bucket.ids), len(foreign))
+    _, after = _sets(plan.shape, side)
     columns = [
         bucket.numbers[place],
         np.zeros(len(place), np.int16),
         own.epochs[slots[applied]],
         groups[applied].astype(np.int32),
         effect,
+        np.where(effect == Effect.CHANGED, _digests(bucket, side, after)[last], np.uint64(0)),
     ]
     return columns, np.searchsorted(slots[applied], _edges(plan.shape)).tolist()
 

@@ -227,7 +227,7 @@ def make_rows(members: Array, times: Times, seed: int, gap: int, keys: Keys) -> 
 
 
 @njit
-def consequences_of(slots: Array, places: Array, operations: Array, keys: int, end: int) -> tuple[Array, Array, Array]:
+def consequences_of(slots: Array, places: Array, operations: Array, keys: int, end: int) -> tuple[Array, ...]:
     """
     Return what the other cluster's binlog shows of a cluster's changes if it applied them all: one entry per take, row.
 
@@ -239,10 +239,11 @@ def consequences_of(slots: Array, places: Array, operations: Array, keys: int, e
         end: Epochs before this slot are taken.
 
     Returns:
-        Place of the key, slot of the epoch taken, and `Effect`. Shape (entries,) each.
+        Place of the key, slot of the epoch taken, `Effect`, and the last change. Shape (entries,) each.
     """
     count = len(slots)
     place, slot, effect = np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int8)
+    last = np.empty(count, np.int32)
     entry_of, first, made = np.full(keys, -1, np.int32), np.empty(count, np.int8), 0
     for row in range(count):
         if slots[row] >= end:
@@ -253,10 +254,10 @@ def consequences_of(slots: Array, places: Array, operations: Array, keys: int, e
             entry = made
             made += 1
             entry_of[key], place[entry], slot[entry], first[entry] = entry, key, slots[row], operation
-        effect[entry] = DELETED if operation == DELETE else CHANGED
+        effect[entry], last[entry] = DELETED if operation == DELETE else CHANGED, row
     kept = 0
     for entry in range(made):
         if not (first[entry] == WRITE and effect[entry] == DELETED):
-            place[kept], slot[kept], effect[kept] = place[entry], slot[entry], effect[entry]
+            place[kept], slot[kept], effect[kept], last[kept] = place[entry], slot[entry], effect[entry], last[entry]
             kept += 1
-    return place[:kept], slot[:kept], effect[:kept]
+    return place[:kept], slot[:kept], effect[:kept], last[:kept]

@@ -18,9 +18,11 @@ from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
-from conflict.history.effects import recorded_effects
+from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
+from conflict.history.log_files import check_log_files
+from conflict.history.logged_images import logged_images
 from conflict.history.model import Cluster, History
 from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
 from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
@@ -28,11 +30,20 @@ from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
+from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
-from conflict.results.files import Recorded, summarize_resolution, write_open_places, write_resolution
+from conflict.results.contradictions import contradicted_rows
+from conflict.results.files import (
+    Recorded,
+    summarize_resolution,
+    write_contradictions,
+    write_open_places,
+    write_resolution,
+)
+from conflict.results.likely_causes import declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
@@ -139,14 +150,27 @@ def run_reference(
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
+    compared = {
+        name: contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))
+        for name, result in resolution.clusters.items()
+    }
+    for name, (_, rows) in compared.items():
+        write_contradictions(out, name, rows, history.layouts, tables)
+    summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    facts = {name: facts_of_epochs(own) for name, own in epochs.items()}
+    images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
-        summary=with_open_schedule(summarize_resolution(resolution, setups, recorded), placed.schedule),
+        summary=summary,
         changes=sum(summary.changes for own in summaries.values() for summary in own),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(settled),
+        likely_causes=(
+            *declared_types(images, configuration.setups_over_time()),
+            *likely_causes(summary.contradictions, facts, setups),
+        ),
         notes=configuration.notes,
     )
 
@@ -205,6 +229,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         HistoryError: The folder holds a History of something else.
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    check_log_files(run_file.configuration)
     return ingest_binlogs(
         _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
     )
@@ -239,6 +264,7 @@ def resolve(
         refuse_python_rules(configuration)
     check_built(configuration)
     refuse_by_policy(configuration, policy)
+    check_log_files(configuration)
     followed = follow_definitions(configuration)
     if followed.definitions:
         refuse_by_policy(followed, policy)
@@ -315,6 +341,12 @@ def _run_columnar(
         manifest = finished_history(history, configuration)
     kept = ResultOptions(options.final_rows, options.all_outcomes)
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    setups = configuration.setups()
+    causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
+    sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
+    if summary.contradicted or sliced or lacks_something(history, manifest):
+        facts = facts_of_history(history, manifest)
+        causes += likely_causes(summary.contradictions, facts, setups)
     return Run(
         summary,
         manifest.changes,
@@ -323,6 +355,7 @@ def _run_columnar(
         summary.schedule.assumed or manifest.assumed,
         manifest.epochs_left_out,
         summary.settled,
+        causes,
         configuration.notes,
     )
 

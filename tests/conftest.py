@@ -16,6 +16,14 @@ settings.register_profile("ndb", deadline=None, print_blob=True)
 settings.load_profile("ndb")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Give the tests that use Spark to one process, where several run the tests: it starts one session."""
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker(pytest.mark.xdist_group("spark"))
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """Start Spark when the first test asks for it, and stop it after the last."""

@@ -7,6 +7,7 @@ says so.
 
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -27,9 +28,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     marks = {item: item.get_closest_marker("corpus") for item in items}
     absent = {item: mark.args[0] for item, mark in marks.items() if mark and not (SHARED / mark.args[0]).exists()}
     config.stash[NOT_RUN] = Counter(absent.values())
+    if hasattr(config, "workeroutput"):
+        config.workeroutput["not_run"] = dict(config.stash[NOT_RUN])
     if absent:
         config.hook.pytest_deselected(items=list(absent))
         items[:] = [item for item in items if item not in absent]
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Take the counts of one of several processes that ran the tests; each collects all of them."""
+    node.config.stash[NOT_RUN] = Counter(node.workeroutput.get("not_run", {}))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:

@@ -30,7 +30,9 @@ from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
 from conflict.jobs.data_source import NdbBinlogDataSource, register
 from conflict.results.arrow_rows import row_schema
+from conflict.results.contradictions import CONTRADICTIONS
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, UNDECIDED
+from conflict.results.likely_causes import CauseKind
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
@@ -342,11 +344,17 @@ def arrow_columns(schema: pa.Schema) -> list[list[str]]:
 
 
 def test_outcome_columns() -> None:
-    """The tables of takes, outcomes and open decisions are `APPLIED_EPOCHS`, `OUTCOMES` and `UNDECIDED`."""
-    applied, outcomes, undecided = tables("run-file.md", "column", "type", "meaning")
+    """The tables of the files of a result are those of the code."""
+    applied, outcomes, undecided, contradictions = tables("run-file.md", "column", "type", "meaning")
     assert [row[:2] for row in applied] == arrow_columns(APPLIED_EPOCHS)
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
+    assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
+
+
+def test_likely_causes() -> None:
+    """The page lists every kind."""
+    assert [row[0] for row in table("run-file.md", "kind", "what points to it")] == [kind.value for kind in CauseKind]
 
 
 def test_batch_columns() -> None:

@@ -22,7 +22,7 @@ from conflict.cli.common import (
     load_run,
     progress_bars,
 )
-from conflict.cli.exit_codes import ExitCode
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
 from conflict.grid.folder import Folder
@@ -78,4 +78,5 @@ def resolve(
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, configuration, run, examples, str(out))
     if run.errors:
-        raise typer.Exit(ExitCode.CUT_SHORT)
+        exit_with(ExitCode.CUT_SHORT)
+    exit_with(ExitCode.CONTRADICTED if run.contradicted else ExitCode.DONE)

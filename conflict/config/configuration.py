@@ -93,11 +93,11 @@ class Configuration:
             return self.setups()
         return {name: known.start.setups for name, known in self.definitions.items()}
 
-    def setups_over_time(self) -> dict[str, list[TableSetup]]:
-        """Return, per cluster, every setup that a table had at any time."""
+    def setups_over_time(self) -> dict[str, dict[str, list[TableSetup]]]:
+        """Return, per cluster and table, every setup that it had, one after the other."""
         if not self.definitions:
-            return {name: list(setups.values()) for name, setups in self.setups().items()}
-        return {name: known.all_setups for name, known in self.definitions.items()}
+            return {name: {table: [setup] for table, setup in setups.items()} for name, setups in self.setups().items()}
+        return {name: known.setups_over_time for name, known in self.definitions.items()}
 
     @property
     def server_ids(self) -> dict[str, int]:

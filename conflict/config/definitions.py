@@ -130,9 +130,13 @@ class ClusterDefinitions:
         return [self.start, *(step.after for step in self.steps)]
 
     @property
-    def all_setups(self) -> list[TableSetup]:
-        """Every setup that a table had at any time."""
-        return [setup for moment in self.moments for setup in moment.setups.values()]
+    def setups_over_time(self) -> dict[str, list[TableSetup]]:
+        """Every setup of each table, one after the other."""
+        found: dict[str, list[TableSetup]] = {}
+        for moment in self.moments:
+            for name, setup in moment.setups.items():
+                found.setdefault(name, []).append(setup)
+        return found
 
     def at(self, file: str, position: int, files: tuple[str, ...]) -> Moment:
         """

@@ -95,7 +95,8 @@ class JudgedRun:
         setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
         fixed = [
             *self.run.errors.values(),
-            *(line for side, want in expected.items() for line in setup_differences(side, want, over_time[side])),
+            *(["the self-check says that the binlogs contradict the result"] if self.run.contradicted else []),
+            *(line for side, want in expected.items() for line in setup_differences(side, want, _all(over_time[side]))),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
@@ -147,6 +148,10 @@ class JudgedRun:
             found.append(attrs.evolve(each, disturbed=disturbed))
             before = position
         return found
+
+
+def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
+    return [setup for each in setups.values() for setup in each]
 
 
 def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:

@@ -127,8 +127,10 @@ def _stepped_keys(task: KeyTask, identities: pa.BinaryArray) -> dict[str, pa.Tab
 
 
 def _step_row(step: SegmentStep) -> tuple[object, ...]:
-    """Return the columns of `CHANGES` after the key."""
-    return step.table, int(step.kind), 0, step.epoch, step.group, 0, b"", 0, b"", 0, None, -1, 0, 0
+    """Return the columns of `CHANGES` after the key; it has no image and comes from no binlog."""
+    known = {"table": step.table, "operation": int(step.kind), "epoch": step.epoch, "group": step.group, "file": -1}
+    nothing = {"before_columns": b"", "after_columns": b"", "transaction_id": None}
+    return tuple({**nothing, **known}.get(name, 0) for name in CHANGES.names if name != "key")
 
 
 def _put_before_images(history: Folder, path: str, rows: int, more: int) -> None:

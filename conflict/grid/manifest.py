@@ -34,6 +34,7 @@ class SegmentFacts:
         first_epoch: First own epoch; 0 if it has none.
         last_epoch: Last own epoch; 0 if it has none.
         changes: Row changes that the cluster itself made in it.
+        images: Which columns the images of these changes carry, by table (see `conflict.history.logged_images`).
         digest: Digest of the beginning of the file and of the bytes before `stop`, by which the file is recognized.
     """
 
@@ -43,6 +44,7 @@ class SegmentFacts:
     first_epoch: int
     last_epoch: int
     changes: int
+    images: dict[str, list[str]] = attrs.field(factory=dict)
     digest: str = ""
 
 

@@ -10,11 +10,14 @@ from collections.abc import Iterable, Sequence
 import attrs
 import pyarrow as pa
 
+from conflict.grid.image_digests import digest_of
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES, table_of_rows
 from conflict.grid.tables import TableNumbers
 from conflict.history.effects import effect_of
 from conflict.history.epochs import BinlogEpoch
+from conflict.history.logged_images import add_text, sorted_texts
 from conflict.history.model import RowChange
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, put_image
 from ndb_formats.types.values import ABSENT
 
@@ -52,6 +55,7 @@ class PartBuilder:
     numbers: TableNumbers
     buckets: int
     files: Sequence[str]
+    _images: dict[str, set[str]] = attrs.field(factory=dict)
     _parts: dict[int, _Rows] = attrs.field(factory=dict)
     _table_numbers: dict[str, tuple[int, int | None]] = attrs.field(factory=dict)
 
@@ -65,11 +69,12 @@ class PartBuilder:
         for group, change in epoch.consequences:
             number, _ = self._table(change.table)
             identity = identity_of(number, change.key)
-            row = (identity, number, epoch.number, group, int(effect_of(change)))
+            row = (identity, number, epoch.number, group, int(effect_of(change)), _digest(change))
             self._part(identity).consequences.append(row)
 
     def add_change(self, change: RowChange, epoch: int, group: int, ordinal: int) -> None:
         """Add one row change of the cluster itself."""
+        add_text(self._images, change)
         number, resolve = self._table(change.table)
         identity = identity_of(number, change.key)
         part = self._part(identity)
@@ -87,6 +92,7 @@ class PartBuilder:
                 _value(change.before, resolve),
                 _carried(change.after),
                 _value(change.after, resolve),
+                _digest(change),
                 change.transaction_id,
                 -1 if origin is None else self.files.index(origin.file),
                 0 if origin is None else origin.position,
@@ -107,6 +113,11 @@ class PartBuilder:
                 table_of_rows(part.consequences, STAGED_CONSEQUENCES),
             )
 
+    @property
+    def images(self) -> dict[str, list[str]]:
+        """Which columns the images of the changes carry, by table (see `conflict.history.logged_images`)."""
+        return sorted_texts(self._images)
+
     def _part(self, identity: bytes) -> _Rows:
         return self._parts.setdefault(bucket_of(identity, self.buckets), _Rows())
 
@@ -121,6 +132,13 @@ def _carried(image: RowImage | None) -> bytes:
     if image is None:
         return b""
     return sum(1 << place for place in image.present).to_bytes((len(image.layout.codecs) + 7) // 8, "little")
+
+
+def _digest(change: RowChange) -> int:
+    """Return the digest of an after image; 0 for a read, which writes no values."""
+    if change.after is None or change.flags & ConflictFlag.READ:
+        return 0
+    return digest_of(_carried(change.after), put_image(change.after))
 
 
 def _value(image: RowImage | None, ordinal: int | None) -> int:

@@ -70,6 +70,7 @@ _DECISION: list[tuple[str, pa.DataType]] = [
     ("before_value", pa.uint64()),
     ("after_columns", _CARRIED),
     ("after_value", pa.uint64()),
+    ("after_digest", pa.uint64()),
     ("transaction_id", pa.uint64()),
     ("file", pa.int16()),
     ("position", pa.uint64()),
@@ -80,6 +81,7 @@ _EFFECT: list[tuple[str, pa.DataType]] = [
     ("epoch", pa.uint64()),
     ("group", pa.int32()),
     ("effect", pa.int8()),
+    ("after_digest", pa.uint64()),
 ]
 
 STAGED_CHANGES = _schema(("identity", pa.binary()), *_DECISION)

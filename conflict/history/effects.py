@@ -10,9 +10,10 @@ from enum import IntEnum
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Effect", "effect_of", "recorded_effects"]
+__all__ = ["Effect", "effect_of", "recorded_effects", "recorded_images"]
 
 
 class Effect(IntEnum):
@@ -38,4 +39,14 @@ def recorded_effects(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dic
     for epoch in epochs:
         for group, change in epoch.consequences:
             found.setdefault((epoch.number, group), {})[change.table, change.key] = effect_of(change)
+    return found
+
+
+def recorded_images(epochs: Sequence[BinlogEpoch]) -> dict[tuple[int, int], dict[tuple[str, bytes], RowImage]]:
+    """Return the after images in the consequences of a cluster's binlog, as `recorded_effects` returns effects."""
+    found: dict[tuple[int, int], dict[tuple[str, bytes], RowImage]] = {}
+    for epoch in epochs:
+        for group, change in epoch.consequences:
+            if change.after is not None:
+                found.setdefault((epoch.number, group), {})[change.table, change.key] = change.after
     return found

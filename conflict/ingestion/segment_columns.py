@@ -18,10 +18,13 @@ import pyarrow as pa
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
+from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
+from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
+from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, UnreadableError
 from conflict.ingestion.segment_content import SegmentContent
@@ -89,12 +92,23 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
     ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
     return SegmentContent(
         epochs=_epochs_table(grouped, first_group, ordered.own_rows),
+        images=_logged_images(walk.shapes, events, rows.event[ordered.changes]),
         types=walk.shapes.types,
         settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
         error=error,
         left_out=grouped.pending if error is not None else 0,
         parts=_Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered).tables(),
     )
+
+
+def _logged_images(shapes: RowShapes, events: Events, own: Int64) -> dict[str, list[str]]:
+    """Return which columns the images of own changes carry, given the event of each, reads left out."""
+    reads = events.flags & int(ConflictFlag.READ) != 0
+    found: dict[str, set[str]] = {}
+    for shape in np.flatnonzero(np.bincount(events.shape[own[~reads[own]]])).tolist():
+        text = text_of_bitmaps(Operation(shapes.operation[shape]), shapes.before[shape], shapes.after[shape])
+        found.setdefault(shapes.numbers.tables[shapes.table[shape]].full_name, set()).add(text)
+    return sorted_texts(found)
 
 
 @attrs.frozen(eq=False)
@@ -125,7 +139,7 @@ class _Parts:
                 )
 
     def _identities(self, rows: Int64, key_start: Int64) -> pa.BinaryArray:
-        return _binary([(self.rows.keys, slice(None))], key_start[rows], self.rows.key_size[rows])
+        return _binary([(self.rows.keys, np.arange(len(rows)))], key_start[rows], self.rows.key_size[rows])
 
     def _changes(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
         events, found = self.events, self.rows
@@ -144,6 +158,7 @@ class _Parts:
             found.before_value[rows],
             after_columns,
             found.after_value[rows],
+            self._digests(rows, shape),
             pa.array(events.transaction_id[event], mask=events.no_id[event]),
             np.full(len(rows), self.file, np.int16),
             events.position[event].view(np.uint64),
@@ -162,6 +177,7 @@ class _Parts:
             self.grouped.epochs.number[self.grouped.events.epoch[event]],
             self.grouped.events.group[event],
             _EFFECTS[refreshed.astype(np.int8), deleted.astype(np.int8)],
+            self._digests(rows, shape),
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)
 
@@ -172,11 +188,24 @@ class _Parts:
 
     def _copied(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
         """Return the images of rows, each copied from its array of bytes."""
-        sources: list[tuple[Bytes, slice | Int64]] = [(self.sources[0], slice(None))]
-        if len(self.sources) > 1:
-            source = self.rows.source[rows]
-            sources = [(data, np.flatnonzero(source == number)) for number, data in enumerate(self.sources)]
-        return _binary(sources, starts[rows], sizes[rows])
+        return _binary(self._of_sources(rows), starts[rows], sizes[rows])
+
+    def _digests(self, rows: Int64, shape: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
+        """Return the digests of after images, 0 for reads, which write no values. Shape (rows,)."""
+        digests = digests_of_columns(self.shapes.after)[shape]
+        starts, sizes = self.rows.after_start[rows], self.rows.after_size[rows].copy()
+        reads = self.events.flags[self.rows.event[rows]] & int(ConflictFlag.READ) != 0
+        digests[reads], sizes[reads] = 0, -1
+        for data, chosen in self._of_sources(rows):
+            add_values(data, starts, sizes, chosen, digests)
+        return digests
+
+    def _of_sources(self, rows: Int64) -> list[tuple[Bytes, Int64]]:
+        """Return the arrays of bytes, each with the rows that it holds, as places among `rows`."""
+        source = self.rows.source[rows]
+        if len(self.sources) == 1:
+            return [(self.sources[0], np.arange(len(rows)))]
+        return [(data, np.flatnonzero(source == number)) for number, data in enumerate(self.sources)]
 
 
 # By whether it is a refresh, and a delete; see `conflict.history.effects.effect_of`.
@@ -186,7 +215,7 @@ _EFFECTS = np.array(
 )
 
 
-def _binary(sources: Sequence[tuple[Bytes, slice | Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
+def _binary(sources: Sequence[tuple[Bytes, Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
     """
     Copy slices of bytes.
 

@@ -22,6 +22,7 @@ class SegmentContent:
 
     Attributes:
         epochs: Its epochs as `conflict.grid.epoch_files.EPOCHS`.
+        images: Which columns the images of own changes carry, by table (see `conflict.history.logged_images`).
         types: Wire types of the columns of each table that it mentions.
         settled: Where the last event ends after which no transaction was open; 0 for none.
         error: Why it could not be read to its end; None if it could.
@@ -30,6 +31,7 @@ class SegmentContent:
     """
 
     epochs: pa.Table
+    images: dict[str, list[str]]
     types: dict[str, tuple[WireType, ...]]
     settled: int
     error: FormatError | None

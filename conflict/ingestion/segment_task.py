@@ -87,6 +87,7 @@ def read_segment(task: SegmentTask) -> None:
         first_epoch=numbers[0].as_py() if len(epochs) else 0,
         last_epoch=numbers[-1].as_py() if len(epochs) else 0,
         changes=pc.sum(epochs.column("changes")).as_py() or 0,
+        images=content.images,
         digest=digest_of(segment.file, stop),
     )
     error = None if content.error is None else str(content.error)
@@ -129,4 +130,12 @@ def _read_row_by_row(task: SegmentTask) -> SegmentContent:
         error = fault
     write_parts(task.history, task.cluster, segment.number, builder.tables())
     types = {name: layout.types for name, layout in reader.layouts.items()}
-    return SegmentContent(epochs_table(summaries), types, reader.settled, error, reader.rows_pending, builder.tables())
+    return SegmentContent(
+        epochs_table(summaries),
+        builder.images,
+        types,
+        reader.settled,
+        error,
+        reader.rows_pending,
+        builder.tables(),
+    )

@@ -15,6 +15,7 @@ from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.row_store import RowKey
 from conflict.results.model import Outcome
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 
 __all__ = ["commit_pass", "effects_of"]
 
@@ -30,6 +31,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     cluster, apply, result = final.cluster, final.apply, final.cluster.result
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
     result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
+    result.images.setdefault((apply.epoch, apply.group), {}).update(_given_images(final))
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
@@ -92,6 +94,11 @@ def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
     for key in final.refreshes:
         effects[key] = Effect.REFRESHED if store.get(key) is not None else Effect.REFRESHED_ABSENT
     return effects
+
+
+def _given_images(final: EpochPass) -> dict[RowKey, RowImage]:
+    """Return the after image of the last change of each row, as far as the source's log has it."""
+    return {key: changed.image for key, changed in final.changed.items() if changed.image is not None}
 
 
 def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:

@@ -43,6 +43,7 @@ from conflict.rules.stop_messages import (
 )
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
@@ -70,13 +71,24 @@ class DecidedOperation:
 
 @attrs.define
 class ChangedRow:
-    """A row that the pass changed: its state before, the last operation on it, and the columns written."""
+    """
+    A row that the pass changed.
+
+    Attributes:
+        before: Its state before; None if it did not exist.
+        change: The last operation on it.
+        server_id: Server under whose id the change is logged.
+        written: Positions of the columns that were written.
+        flags: Conflict flags of the logged change.
+        image: The after image of the last operation, if the source made it and it writes values.
+    """
 
     before: Row | None
     change: RowChange
     server_id: int
     written: set[int] = attrs.field(factory=set)
     flags: ConflictFlag = NO_FLAGS
+    image: RowImage | None = None
 
 
 @attrs.define
@@ -205,6 +217,8 @@ class EpochPass:
         row.change = change
         row.server_id = cluster.server_id if reflects else entry.server_id
         row.flags = ConflictFlag.REFLECTED if reflects else NO_FLAGS
+        from_log = entry.ordinal < 0 or change.flags & ConflictFlag.READ
+        row.image = None if from_log else change.after
         if change.after is not None:
             row.written.update(change.after.present)
         cluster.store.write(change, local=False, epoch=self.apply.epoch)

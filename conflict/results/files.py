@@ -4,7 +4,7 @@ Writes the result of the reference engine, and reads results. `conflict.results.
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,6 +15,7 @@ from conflict.grid.folder import Folder
 from conflict.history.effects import Effect
 from conflict.history.model import History
 from conflict.results.arrow_rows import row_schema, rows_to_arrow
+from conflict.results.contradictions import CONTRADICTIONS, ContradictedRow, contradictions_path, count_kinds, texts_of
 from conflict.results.layout import (
     APPLIED_EPOCHS,
     OUTCOMES,
@@ -45,6 +46,7 @@ __all__ = [
     "read_tracked",
     "rejected_examples",
     "summarize_resolution",
+    "write_contradictions",
     "write_open_places",
     "write_resolution",
 ]
@@ -154,6 +156,31 @@ def write_open_places(
             out.write_table(open_places_path(applier), _undecided_table(mine, layouts, tables))
 
 
+def write_contradictions(
+    out: Folder,
+    applier: str,
+    rows: Sequence[ContradictedRow],
+    layouts: Mapping[str, RowLayout],
+    tables: Mapping[str, Table],
+) -> None:
+    """
+    Write the rows of which a binlog shows another effect than was derived; nothing if there are none.
+
+    Args:
+        out: Folder of the result.
+        applier: The cluster whose applier changed them.
+        rows: The rows.
+        layouts: How the rows of each table are read.
+        tables: The tables by name.
+    """
+    values = [
+        (row.epoch, row.group, row.table, _key_text(tables[row.table], layouts[row.table], row.key), *texts_of(row))
+        for row in rows
+    ]
+    if values:
+        out.write_table(contradictions_path(applier, 0), _table(values, CONTRADICTIONS))
+
+
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
     columns = list(zip(*rows, strict=True)) or [()] * len(schema)
     arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
@@ -166,14 +193,16 @@ def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
     return key_text([table.columns[ordinal] for ordinal in ordinals], codecs, key)
 
 
-def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recorded) -> RunSummary:
+def summarize_resolution(
+    resolution: Resolution, setups: Setups, compared: Mapping[str, tuple[int, Sequence[ContradictedRow]]]
+) -> RunSummary:
     """
     Return the figures of a run of the reference engine.
 
     Args:
         resolution: Its result.
         setups: Per cluster, the setup of each table.
-        recorded: The effects of appliers as the binlogs show them.
+        compared: Per cluster, how many rows of its applier were compared with its binlog, and those that differ.
     """
     names = list(resolution.clusters)
     tables: dict[str, dict[str, Counter[str]]] = {
@@ -187,7 +216,6 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
     for name, result in resolution.clusters.items():
         for table, refreshes in result.refreshes.items():
             tables[name][table]["refreshes"] += refreshes
-    compared, contradicted = _compare(resolution, recorded)
     summary = RunSummary(
         counters={name: result.counters for name, result in resolution.clusters.items()},
         tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
@@ -196,8 +224,13 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
             for name, result in resolution.clusters.items()
         },
         differing_rows={table: resolution.differing_rows.get(table, 0) for table in setups[names[0]]},
-        compared=compared,
-        contradicted=contradicted,
+        compared=sum(count for count, _ in compared.values()),
+        contradicted=sum(len(rows) for _, rows in compared.values()),
+        contradictions={
+            name: count_kinds((row.table, *texts_of(row)) for row in rows)
+            for name, (_, rows) in compared.items()
+            if rows
+        },
         unexplained={name: result.unexplained for name, result in resolution.clusters.items()},
         stops={name: result.stop for name, result in resolution.clusters.items() if result.stop is not None},
         undecided={name: len(result.undecided) for name, result in resolution.clusters.items()},
@@ -218,20 +251,6 @@ def summarize_resolution(resolution: Resolution, setups: Setups, recorded: Recor
 def _zero_counts() -> Counter[str]:
     names = [verdict.name.lower() for verdict in Verdict] + [cause.name for cause in Cause if cause] + ["refreshes"]
     return Counter(dict.fromkeys(names, 0))
-
-
-def _compare(resolution: Resolution, recorded: Recorded) -> tuple[int, int]:
-    """Return the number of rows per epoch apply that the engine or the binlogs changed, and of those that differ."""
-    compared = contradicted = 0
-    for name, result in resolution.clusters.items():
-        rows: dict[tuple[object, ...], list[Effect | None]] = defaultdict(lambda: [None, None])
-        for side, effects in enumerate((result.effects, recorded[name])):
-            for applied, touched in effects.items():
-                for row, effect in touched.items():
-                    rows[*applied, *row][side] = effect
-        compared += len(rows)
-        contradicted += sum(resolved != shown for resolved, shown in rows.values())
-    return compared, contradicted
 
 
 def rejected_examples(out: Folder, clusters: Sequence[str], count: int) -> list[dict[str, Any]]:

@@ -5,6 +5,7 @@ The files of a result. Computes docs/run-file.md, "The output folder".
     outcomes/applier=A/...parquet             one row per operation of these that was not simply applied; with
                                               --all-outcomes, per operation
     undecided/applier=A/...parquet            one row per open decision
+    contradictions/applier=A/...parquet       one row per row that the binlog of A shows otherwise than was derived
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         final rows of the tables
     counters.json                             status counters per cluster
@@ -39,7 +40,7 @@ __all__ = [
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
-BUCKET_PARTS = ("outcomes", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided")
+BUCKET_PARTS = ("outcomes", "exceptions", STAGED_EXCEPTIONS, "rows", "undecided", "contradictions")
 
 APPLIED_EPOCHS = pa.schema(
     [("source", pa.string()), ("source_epoch", pa.uint64()), ("epoch", pa.uint64()), ("group", pa.int32())]

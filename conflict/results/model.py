@@ -10,6 +10,7 @@ from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Origin
 from conflict.rules.counters import zero_counters
 from conflict.rules.decision import Cause, Decision, Verdict
+from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
@@ -119,6 +120,7 @@ class ClusterResult:
         unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
             a function other than the recorded one is tried.
         effects: By own epoch and group of an epoch apply, its effect on each row (table, key).
+        images: By own epoch and group, the last image that each row was given that the epoch apply changed.
         versions: Per row, the epoch of its last change, and whether this cluster made it.
         applies: The epochs that its applier applied, in order.
         stop: Why its applier stopped; None if it did not.
@@ -134,6 +136,7 @@ class ClusterResult:
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0
     effects: dict[tuple[int, int], dict[tuple[str, bytes], Effect]] = attrs.field(factory=dict, repr=False)
+    images: dict[tuple[int, int], dict[tuple[str, bytes], RowImage]] = attrs.field(factory=dict, repr=False)
     versions: dict[tuple[str, bytes], tuple[int, bool]] = attrs.field(factory=dict, repr=False)
     applies: list[EpochApply] = attrs.field(factory=list, repr=False)
     stop: Stop | None = None

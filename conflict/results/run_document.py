@@ -13,6 +13,7 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
 from conflict.results.layout import outcomes_note
+from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 
@@ -31,6 +32,7 @@ class Run:
         left_out: Per cluster, row operations read of an epoch that was cut off.
         assumed: Per applying cluster, foreign epochs whose place was assumed.
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
+        likely_causes: Why the binlogs may contradict the result.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
         notes: What is to be said about the definitions of tables.
     """
@@ -42,7 +44,14 @@ class Run:
     assumed: dict[str, int]
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
+    likely_causes: tuple[LikelyCause, ...] = ()
     notes: tuple[str, ...] = ()
+
+    @property
+    def contradicted(self) -> bool:
+        """Whether the binlogs contradict the result, or what the run file declares."""
+        declared = any(cause.kind is CauseKind.BINLOG_TYPE for cause in self.likely_causes)
+        return bool(self.summary.contradicted) or declared
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -62,6 +71,7 @@ class Run:
             "epochs_left_out": self.epochs_left_out,
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
+            "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
             **self.summary.to_json(),
         }
 

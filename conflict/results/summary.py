@@ -50,6 +50,7 @@ class BucketSummary:
         differing_rows: Per table, final rows that differ.
         compared: Rows per epoch apply that were compared with the binlogs.
         contradicted: How many of those differ.
+        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         unexplained: Per cluster, own changes that do not fit their row.
         undecided: Per cluster, open decisions of its applier.
         less: Per cluster, by how much each counter may be lower.
@@ -63,6 +64,7 @@ class BucketSummary:
     differing_rows: dict[str, int | None] = attrs.field(factory=dict)
     compared: int = 0
     contradicted: int = 0
+    contradictions: Counts = attrs.field(factory=dict)
     unexplained: dict[str, int] = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -84,6 +86,7 @@ class RunSummary:
             tell, and they were not read.
         compared: Number of rows, per epoch apply, that an applier changed in the binlogs or in the result.
         contradicted: How many of those differ.
+        contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         unexplained: Per cluster, updates and deletes of its own that found no row.
         stops: Per cluster, why its applier stopped.
         undecided: Per cluster, the number of open decisions of its applier.
@@ -104,6 +107,7 @@ class RunSummary:
     contradicted: int
     unexplained: dict[str, int]
     stops: dict[str, Stop]
+    contradictions: Counts = attrs.field(factory=dict)
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
@@ -114,7 +118,9 @@ class RunSummary:
 
     @property
     def converged(self) -> bool | None:
-        """Whether both clusters end with the same rows; None if this is not known."""
+        """Whether both clusters end with the same rows; None if this is not known, or the binlogs contradict it."""
+        if self.contradicted:
+            return None
         differing = self.differing_rows.values()
         return False if any(differing) else None if None in differing else True
 
@@ -136,9 +142,11 @@ class RunSummary:
             "differing_rows": self.differing_rows,
             "compared_with_binlogs": self.compared,
             "contradicted_by_binlogs": self.contradicted,
+            "contradictions": self.contradictions,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
-            "counter_ranges": self.counter_ranges,
+            # What is derived is not what happened where the binlogs contradict it.
+            "counter_ranges": None if self.contradicted else self.counter_ranges,
             "open_places": dict(Counter(each.applier for each in self.schedule.places)),
             "ndb_count_more": self.ndb_count_more,
             "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},

@@ -75,6 +75,7 @@ class TableSetup:
         refusal: Why the table does not exist here; None if it does.
         warnings: The server's warnings.
         format: How the server logs the table's changes.
+        slices: Into how many slices its rows are divided, of which the server logs one.
         declared: The table as it is declared, where `table` has columns of other times too; None for `table`.
         places: Position of each declared column in `table`, where `declared` is given.
         conversions: ``replica_type_conversions``.
@@ -86,6 +87,7 @@ class TableSetup:
     refusal: Refusal | None = None
     warnings: tuple[str, ...] = ()
     format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
+    slices: int = 1
     declared: Table | None = None
     places: tuple[int, ...] = ()
     conversions: frozenset[TypeConversion] = frozenset()
@@ -140,8 +142,9 @@ def _set_up_table(
         warning = BAD_SCHEMA + row.warning(table.database, table.name, server_id)
         return TableSetup(table, warnings=(warning,), format=effective_format(None, options))
     update_format = effective_format(None if row is None else row.binlog_type, options)
+    slices = 1 if row is None else row.binlog_row_slice_count or 1
     if row is None or row.conflict_fn is None:
-        return TableSetup(table, format=update_format)
+        return TableSetup(table, format=update_format, slices=slices)
     try:
         function = parse_conflict_function(row.conflict_fn, functions)
     except ConfigurationError as error:
@@ -152,7 +155,7 @@ def _set_up_table(
         return TableSetup(table, refusal=refusal_or_none, format=update_format)
     exceptions, warning_or_none = find_exceptions_table(schema, table)
     warnings = () if warning_or_none is None else (warning_or_none,)
-    return TableSetup(table, function, exceptions, warnings=warnings, format=update_format)
+    return TableSetup(table, function, exceptions, warnings=warnings, format=update_format, slices=slices)
 
 
 def refusal_of(table: Table, function: ConflictFunction, update_format: UpdateFormat) -> Refusal | None:

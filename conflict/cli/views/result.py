@@ -109,6 +109,16 @@ def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
     return table
 
 
+def _contradictions(summary: RunSummary) -> Table:
+    """One row per applier, table and kind of contradiction."""
+    table = _table("What the binlogs show otherwise", ["applier", "table", "contradiction"], ["rows"])
+    for applier, tables in summary.contradictions.items():
+        for name, kinds in tables.items():
+            for kind, rows in sorted(kinds.items(), key=lambda item: -item[1]):
+                table.add_row(applier, name, kind, f"{rows:,}")
+    return table
+
+
 def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
     names = [cluster.name for cluster in configuration.clusters]
     table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
@@ -143,6 +153,8 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         None: "[yellow]may or may not have converged[/yellow]",
     }
     console.print(f"The clusters {answers[run.summary.converged]}, after {run.changes:,} row changes of their own.")
+    if run.summary.contradicted:
+        return
     for table, differing in run.summary.differing_rows.items():
         functions = [
             str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
@@ -222,6 +234,16 @@ def _print_agreement(console: Console, run: Run) -> None:
     summary = run.summary
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    if summary.contradicted:
+        console.print(_contradictions(summary))
+        console.print(
+            "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
+            "contradictions/ lists them."
+        )
+    for cause in run.likely_causes:
+        concerned = f" ({', '.join(cause.tables)})" if cause.tables else ""
+        label = "Likely cause" if summary.contradicted else "Note"
+        console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
     for name, epochs in run.epochs_left_out.items():
         if epochs:
             console.print(

@@ -12,6 +12,7 @@ import numpy as np
 from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int32, Int64, UInt64
+from conflict.grid import image_digests
 from conflict.history.effects import Effect
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
@@ -20,6 +21,7 @@ __all__ = ["DecidedRows", "SentRows", "ShownRows", "compare", "in_order", "touch
 
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 NO_EFFECT, CHANGED, DELETED = 0, int(Effect.CHANGED), int(Effect.DELETED)
+NOTHING, COLUMNS_SHIFT = np.uint64(0), np.uint64(image_digests.COLUMNS_SHIFT)
 REFRESHED, REFRESHED_ABSENT = int(Effect.REFRESHED), int(Effect.REFRESHED_ABSENT)
 
 
@@ -27,6 +29,7 @@ class DecidedRows(NamedTuple):
     """Columns of `Decisions`. Shape (decisions,)."""
 
     apply: Int32
+    source: Int32
     verdict: Int8
     existed: Bool
     key: Int32
@@ -50,31 +53,35 @@ class ShownRows(NamedTuple):
         group: Group of that epoch. int32.
         key: The row. An integer.
         effect: `Effect`. int8.
+        digest: What the row was given (see `conflict.grid.image_digests`); 0 where that is not known. uint64.
     """
 
     epoch: UInt64
     group: Int32
     key: Int64
     effect: Int8
+    digest: UInt64
 
 
 @njit(cache=True, nogil=True)
-def touched_rows(side, applier, decided, sent, keys):
+def touched_rows(side, applier, decided, sent, digests, keys):
     """
-    Return epoch apply, row and effect of one applier, in order; an epoch apply has one effect on a row.
+    Return epoch apply, row, effect and digest of one applier, in order; an epoch apply has one effect on a row.
 
     Args:
         side: Number of the applier.
         applier: Of each epoch apply.
         decided: `DecidedRows` of both appliers.
         sent: `SentRows` of this one.
+        digests: Digest of the after image of each change of the other cluster. uint64, shape (changes,).
         keys: Number of rows.
 
     Returns:
-        int64, int64 and int8, shape (effects,).
+        int64, int64, int8 and uint64, shape (effects,).
     """
     count = len(decided.apply) + len(sent.apply)
     applies, rows, effects = np.empty(count, np.int64), np.empty(count, np.int64), np.empty(count, np.int8)
+    given = np.empty(count, np.uint64)
     there, gone = np.empty(count, np.bool_), np.empty(count, np.bool_)
     last, slot = np.full(keys, -1, np.int64), np.zeros(keys, np.int64)
     found, entry, decision = 0, 0, 0
@@ -90,6 +97,8 @@ def touched_rows(side, applier, decided, sent, keys):
                     there[found] = decided.existed[decision]
                     found += 1
                 gone[slot[row]] = decided.operation[decision] == DELETE
+                source = decided.source[decision]
+                given[slot[row]] = digests[source] if source >= 0 else NOTHING
             decision += 1
         while mine and entry < len(sent.apply) and sent.apply[entry] <= now:
             row = sent.key[entry]
@@ -97,6 +106,7 @@ def touched_rows(side, applier, decided, sent, keys):
                 last[row], slot[row] = now, found
                 applies[found], rows[found] = now, row
                 found += 1
+            given[slot[row]] = NOTHING
             effects[slot[row]] = REFRESHED_ABSENT if sent.operation[entry] == DELETE else REFRESHED
             entry += 1
         kept = start
@@ -106,9 +116,10 @@ def touched_rows(side, applier, decided, sent, keys):
                 effect = DELETED if gone[place] else CHANGED
             if effect != NO_EFFECT:  # else the row did not exist before, and does not now
                 applies[kept], rows[kept], effects[kept] = applies[place], rows[place], effect
+                given[kept] = given[place]
                 kept += 1
         found = kept
-    return applies[:found], rows[:found], effects[:found]
+    return applies[:found], rows[:found], effects[:found], given[:found]
 
 
 @njit(cache=True, nogil=True)
@@ -122,6 +133,12 @@ def in_order(epochs, groups):
 
 
 @njit(inline="always")
+def _other_values(mine, shown):
+    """Whether two digests are of the same columns with other values."""
+    return mine != shown and mine >> COLUMNS_SHIFT == shown >> COLUMNS_SHIFT
+
+
+@njit(inline="always")
 def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
     """Whether two runs of `ShownRows` have the same effects on the same rows in the same order."""
     if stop - start != shown_stop - shown_start:
@@ -130,6 +147,8 @@ def _same_in_order(mine, start, stop, shown, shown_start, shown_stop):
         if mine.key[start + place] != shown.key[shown_start + place]:
             return False
         if mine.effect[start + place] != shown.effect[shown_start + place]:
+            return False
+        if _other_values(mine.digest[start + place], shown.digest[shown_start + place]):
             return False
     return True
 
@@ -148,12 +167,15 @@ def compare(mine, apply, shown, keys):
         keys: Number of rows.
 
     Returns:
-        Number of rows, per epoch and group, that either has; and epoch, group and row of those that differ, shape
+        Number of rows, per epoch and group, that either has; and epoch, group and row of those that differ, with the
+        effects of the engine and of the binlog, bit n for effect n, which are the same where only values differ. Shape
         (differing,).
     """
     count = len(mine.key) + len(shown.key)
     at_epoch, at_group, at_row = np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int64)
+    done_there, seen_there = np.empty(count, np.int8), np.empty(count, np.int8)
     done, seen = np.zeros(keys, np.int8), np.zeros(keys, np.int8)  # bit n is effect n
+    given, written = np.zeros(keys, np.uint64), np.zeros(keys, np.uint64)
     first, second, compared, differing = 0, 0, 0, 0
     while first < len(mine.key) or second < len(shown.key):
         earlier = second >= len(shown.key) or (
@@ -174,17 +196,20 @@ def compare(mine, apply, shown, keys):
             compared += first - start
             continue  # nearly always: a third of the time
         for place in range(start, first):
-            done[mine.key[place]] = 1 << mine.effect[place]
+            done[mine.key[place]], given[mine.key[place]] = 1 << mine.effect[place], mine.digest[place]
         for place in range(shown_start, second):
             seen[shown.key[place]] |= 1 << shown.effect[place]
+            written[shown.key[place]] = shown.digest[place]
         for number in range(first - start + second - shown_start):
             own = start + number
             row = np.int64(mine.key[own] if own < first else shown.key[shown_start + own - first])
             if done[row] == 0 and seen[row] == 0:
                 continue  # the row was compared before
             compared += 1
-            if done[row] != seen[row]:
+            if done[row] != seen[row] or (done[row] == 1 << CHANGED and _other_values(given[row], written[row])):
                 at_epoch[differing], at_group[differing], at_row[differing] = epoch, group, row
+                done_there[differing], seen_there[differing] = done[row], seen[row]
                 differing += 1
             done[row], seen[row] = 0, 0
-    return compared, at_epoch[:differing], at_group[:differing], at_row[:differing]
+    effects = done_there[:differing], seen_there[:differing]
+    return compared, at_epoch[:differing], at_group[:differing], at_row[:differing], *effects

@@ -12,13 +12,13 @@ import attrs
 import numpy as np
 
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import Int32, Int64, UInt64, each_read_only, read_only
+from conflict.columnar.kernels.arrays import Int8, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
 from conflict.columnar.kernels.records import packed_changes, packed_schedule
 from conflict.columnar.kernels.search import open_start
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
-__all__ = ["Difference", "Differing", "compare_effects"]
+__all__ = ["Difference", "Differing", "DifferingRows", "compare_effects"]
 
 # Number of the applier, own epoch and group of an epoch apply.
 Applied = tuple[int, int, int]
@@ -42,20 +42,48 @@ class Difference:
         return Difference(self.rows + other.rows, self.changed_at | other.changed_at)
 
 
-@attrs.frozen
+@attrs.frozen(eq=False)
+class DifferingRows:
+    """
+    Rows of which a binlog shows another effect, or other values, than were derived. All arrays have shape (rows,).
+
+    Attributes:
+        epoch: Own epoch of the epoch apply.
+        group: Group of that epoch.
+        key: The row.
+        derived: The effect that was derived, bit n for effect n; 0 for none. int8.
+        shown: The effects in the binlog, bit n for effect n; 0 for none. int8.
+    """
+
+    epoch: UInt64
+    group: Int32
+    key: Int64
+    derived: Int8
+    shown: Int8
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def of_kinds(self) -> DifferingRows:
+        """Return those that differ in their effect, not in values alone."""
+        kept = self.derived != self.shown
+        return DifferingRows(*(each[kept] for each in attrs.astuple(self, recurse=False)))
+
+
+@attrs.frozen(eq=False)
 class Differing:
     """
     How the effects of both appliers compare with what their binlogs show.
 
     Attributes:
         compared: Number of rows, per epoch apply, that either has.
-        contradicted: Number of those that differ.
+        rows: Those that differ, per applier.
         applies: The epoch applies that differ, the first `MAX_CONTRADICTIONS` + 1 of each applier: with more, nothing
             is explained.
     """
 
     compared: int
-    contradicted: int
+    rows: tuple[DifferingRows, ...]
     applies: Mapping[Applied, Difference]
 
 
@@ -67,34 +95,35 @@ def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
         result: A decided bucket.
         with_applies: Return which epoch applies differ too.
     """
-    compared = contradicted = 0
+    compared, differing = 0, []
     applies: dict[Applied, Difference] = {}
     for number in range(len(result.clusters)):
-        rows, epochs, groups, keys = _compare(result, number)
-        compared += rows
-        contradicted += len(keys)
+        count, rows = _compare(result, number)
+        compared += count
+        differing.append(rows)
         if with_applies:
-            applies.update(_differing_applies(result, number, epochs, groups, keys))
-    return Differing(compared, contradicted, applies)
+            applies.update(_differing_applies(result, number, rows.of_kinds()))
+    return Differing(compared, tuple(differing), applies)
 
 
-def _compare(result: BucketResult, number: int) -> tuple[int, UInt64, Int32, Int64]:
-    """Return the number of an applier's rows that were compared, and epoch, group and key of those that differ."""
+def _compare(result: BucketResult, number: int) -> tuple[int, DifferingRows]:
+    """Return the number of an applier's rows that were compared, and those that differ."""
     decisions, logged, applies = result.folded.decisions, result.folded.logged, result.applies
     keys = len(result.bucket.key_table)
     mine = np.flatnonzero(logged.refresh & (logged.cluster == number))
     decided = DecidedRows(*each_read_only(*(getattr(decisions, name) for name in DecidedRows._fields)))
     sent = SentRows(*each_read_only(*(getattr(logged, name)[mine] for name in SentRows._fields)))
-    apply, key, effect = touched_rows(number, read_only(applies.applier), decided, sent, keys)
-    found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect))
+    given = result.bucket.changes[1 - number].array("after_digest")
+    apply, key, effect, digest = touched_rows(number, read_only(applies.applier), decided, sent, read_only(given), keys)
+    found = ShownRows(*each_read_only(applies.epoch[apply], applies.group[apply], key, effect, digest))
     shown = ShownRows(*each_read_only(*_shown(result, number)))
-    rows, epochs, groups, differing = compare(found, apply, shown, keys)
-    return rows, epochs, groups, differing
+    count, *differing = compare(found, apply, shown, keys)
+    return count, DifferingRows(*differing)
 
 
 def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
-    """Return epoch, group, key and effect of the rows that an applier touched by its binlog, in order."""
-    names = ("epoch", "group", "key", "effect")
+    """Return the columns of `ShownRows` that an applier's binlog shows, in order."""
+    names = ("epoch", "group", "key", "effect", "after_digest")
     result.bucket.consequences[number].read(names)
     shown = [result.bucket.consequences[number].array(name) for name in names]
     if in_order(read_only(shown[0]), read_only(shown[1])):
@@ -103,12 +132,10 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     return [column[order] for column in shown]
 
 
-def _differing_applies(
-    result: BucketResult, number: int, epochs: UInt64, groups: Int32, keys: Int64
-) -> dict[Applied, Difference]:
-    """Return the first epoch applies of an applier that differ, given epoch, group and key of differing rows."""
+def _differing_applies(result: BucketResult, number: int, rows: DifferingRows) -> dict[Applied, Difference]:
+    """Return the first epoch applies of an applier that differ, given the differing rows."""
     found: dict[Applied, Difference] = {}
-    for epoch, group, key in zip(epochs.tolist(), groups.tolist(), keys.tolist(), strict=True):
+    for epoch, group, key in zip(rows.epoch.tolist(), rows.group.tolist(), rows.key.tolist(), strict=True):
         applied = (number, epoch, group)
         if applied not in found and len(found) > MAX_CONTRADICTIONS:
             break

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
+from conflict.columnar.output.contradictions import contradictions_table
 from conflict.columnar.output.copied_rows import count_copied
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.effects import compare_effects
@@ -17,6 +18,7 @@ from conflict.columnar.output.final_rows import count_differing, final_table
 from conflict.columnar.output.outcomes import chosen_decisions, outcome_table
 from conflict.columnar.output.undecided import write_undecided
 from conflict.grid.folder import Folder
+from conflict.results.contradictions import contradictions_path
 from conflict.results.layout import outcomes_path, rows_path
 from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
@@ -62,7 +64,11 @@ def write_bucket(
     if options.final_rows:
         _write_rows(result, out, summary)
     differing = compare_effects(result, with_applies=False)
-    summary.compared, summary.contradicted = differing.compared, differing.contradicted
+    summary.compared, summary.contradicted = differing.compared, sum(len(rows) for rows in differing.rows)
+    for cluster, rows in zip(clusters, differing.rows, strict=True):
+        if len(rows):
+            table, summary.contradictions[cluster.name] = contradictions_table(result, rows)
+            out.write_table(contradictions_path(cluster.name, bucket.number), table)
     return summary, tracked_rows(result)
 
 

@@ -16,6 +16,7 @@ from conflict.history.model import History
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.reference.replay import resolve
+from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.options import ResultOptions
@@ -44,21 +45,18 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
     return found
 
 
-def _without_comparison(contents: dict[str, Any]) -> dict[str, Any]:
-    """Leave out the comparison with recorded consequences: a made-up History has none."""
-    for figure in ("compared_with_binlogs", "contradicted_by_binlogs"):
-        contents["summary"].pop(figure)
-    return contents
-
-
 def by_reference(history: History, run: Configuration) -> dict[str, Any]:
     """Resolve with the reference engine."""
     setups = run.setups()
     resolution = resolve(history, setups, skip_missing=run.skip_missing)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
-        summary = summarize_resolution(resolution, setups, {name: {} for name in setups})
-        return _without_comparison(_contents(Folder(folder), run, summary))
+        # A made-up History has no consequences, so all effects are contradicted.
+        compared = {
+            name: contradicted_rows((result.effects, result.images), ({}, {}))
+            for name, result in resolution.clusters.items()
+        }
+        return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
 
 
 def by_kernels(
@@ -77,4 +75,4 @@ def by_kernels(
         write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
         options = ResultOptions(final_rows=final_rows, all_outcomes=True)
         summary = resolve_history(runner, run, grid, out, options, use_evidence=False)
-        return _without_comparison(_contents(out, run, summary))
+        return _contents(out, run, summary)

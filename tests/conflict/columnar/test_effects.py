@@ -23,7 +23,7 @@ def columns(rows: list[tuple[int, ...]], kinds: tuple[type, ...]) -> list[np.nda
 
 def shown_rows(rows: list[Row]) -> ShownRows:
     """Return rows in the form that the kernel reads."""
-    return ShownRows(*columns([*rows], (np.uint64, np.int32, np.int64, np.int8)))
+    return ShownRows(*columns([*rows], (np.uint64, np.int32, np.int64, np.int8)), np.zeros(len(rows), np.uint64))
 
 
 def compared(done: list[Row], shown: list[Row]) -> tuple[int, list[tuple[int, int, int]]]:
@@ -31,7 +31,7 @@ def compared(done: list[Row], shown: list[Row]) -> tuple[int, list[tuple[int, in
     # An epoch apply has a row once: when a row comes again in its group, it is of a later one.
     apply = [sum(before[:3] == row[:3] for before in done[:place]) for place, row in enumerate(done)]
     count, *differing = compare(shown_rows(done), np.array(apply, np.int64), shown_rows(shown), KEYS)
-    return count, list(zip(*(column.tolist() for column in differing), strict=True))
+    return count, list(zip(*(column.tolist() for column in differing[:3]), strict=True))
 
 
 SAME = [(2**63, 0, 5, CHANGED), (2**63, 0, 3, DELETED), (2**64 - 1, 2, 5, CHANGED)]
@@ -61,6 +61,31 @@ SAME = [(2**63, 0, 5, CHANGED), (2**63, 0, 3, DELETED), (2**64 - 1, 2, 5, CHANGE
 def test_compare(done: list[Row], shown: list[Row], count: int, differing: list[tuple[int, int, int]]) -> None:
     """Rows are compared group by group, in whatever order a group has them."""
     assert compared(done, shown) == (count, differing)
+
+
+DIGEST = 7 << 32 | 9
+SAME_COLUMNS, OTHER_COLUMNS = 7 << 32 | 8, 6 << 32 | 9
+
+
+@pytest.mark.parametrize(
+    ("given", "shown", "differs"),
+    [
+        (DIGEST, DIGEST, False),
+        (DIGEST, SAME_COLUMNS, True),
+        # Values can be compared where both carry the same columns.
+        (DIGEST, OTHER_COLUMNS, False),
+        (0, DIGEST, False),
+        (DIGEST, 0, False),
+    ],
+)
+def test_values_are_compared(given: int, shown: int, differs: bool) -> None:
+    """A row with the same effect differs if it was given other values."""
+    rows = [(5, 1, 2, CHANGED), (5, 1, 3, CHANGED)]
+    mine, theirs = (shown_rows(rows)._replace(digest=np.array([each, DIGEST], np.uint64)) for each in (given, shown))
+    count, epoch, group, row, derived, seen = compare(mine, np.zeros(2, np.int64), theirs, KEYS)
+    assert count == 2
+    found = list(zip(*(each.tolist() for each in (epoch, group, row, derived, seen)), strict=True))
+    assert found == ([(5, 1, 2, 1 << CHANGED, 1 << CHANGED)] if differs else [])
 
 
 @pytest.mark.parametrize(
@@ -110,7 +135,13 @@ def test_effects_of_an_applier(
     decided: list[Decided], sent: list[tuple[int, int, int]], expected: list[tuple[int, int, int]]
 ) -> None:
     """An epoch apply has one effect on each row that it touches; the other applier's work does not count."""
-    decisions = DecidedRows(*columns([*decided], (np.int32, np.int8, np.bool_, np.int32, np.int8)))
+    apply, *others = columns([*decided], (np.int32, np.int8, np.bool_, np.int32, np.int8))
+    decisions = DecidedRows(apply, np.arange(len(decided), dtype=np.int32), *others)
     entries = SentRows(*columns([*sent], (np.int64, np.int32, np.int8)))
-    found = touched_rows(0, np.array([0, 1, 0], np.int8), decisions, entries, KEYS)
+    digests = np.arange(100, 100 + len(decided), dtype=np.uint64)
+    *found, given = touched_rows(0, np.array([0, 1, 0], np.int8), decisions, entries, digests, KEYS)
     assert list(zip(*(column.tolist() for column in found), strict=True)) == expected
+    for number, row, effect, digest in zip(*(column.tolist() for column in (*found, given)), strict=True):
+        mine = [(each[0], each[3], each[1]) == (number, row, APPLIED) for each in decided]
+        changes = [100 + place for place, each in enumerate(mine) if each]
+        assert digest == (0 if effect in (REFRESHED, ABSENT) else changes[-1])

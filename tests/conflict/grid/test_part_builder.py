@@ -1,5 +1,6 @@
 """Row changes to the parts of a grid."""
 
+import zlib
 from typing import Any
 
 import pytest
@@ -129,6 +130,7 @@ class TestRows:
             "before_value": 0,
             "after_columns": b"\x03",
             "after_value": 5,
+            "after_digest": 0,  # a read writes no values
             "transaction_id": 2**63,
             "file": 1,
             "position": 2**40,
@@ -195,9 +197,12 @@ class TestEpochs:
         builder.add(BinlogEpoch(5, (), (), ((0, change("dn1")), (3, refresh))))
         ((_, narrow, images, consequences),) = builder.tables()
         assert (len(narrow), len(images)) == (0, 0)
+        image = bytes.fromhex("00 02000000 0500000000000000")
+        digest = zlib.crc32(b"\x03") << 32 | zlib.crc32(image)
         assert consequences.to_pylist() == [
-            {"identity": identity_of(1, key(1)), "table": 1, "epoch": 5, "group": 0, "effect": 2},
-            {"identity": identity_of(0, key(2)), "table": 0, "epoch": 5, "group": 3, "effect": 3},
+            {"identity": identity_of(1, key(1)), "table": 1, "epoch": 5, "group": 0, "effect": 2, "after_digest": 0},
+            {"identity": identity_of(0, key(2)), "table": 0, "epoch": 5, "group": 3, "effect": 3}
+            | {"after_digest": digest},
         ]
 
     def test_nothing(self):

@@ -28,6 +28,8 @@ from conflict.jobs.runner import in_process
 from conflict.pipeline import Run
 from conflict.rules.counters import zero_counters
 
+pytestmark = pytest.mark.xdist_group("cluster")
+
 ROOT = Path(__file__).parents[3]
 RUN_FILE = ROOT / "tests/recordings/demo/run.toml"
 PAGE = (ROOT / "docs/jobs.md").read_text("utf-8").partition("\n## On a cluster\n")[2]

@@ -14,6 +14,7 @@ from conflict.history.schedule import Summary, epoch_ends, place_applies, timeli
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve
+from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import summarize_resolution
 from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace
@@ -183,7 +184,11 @@ def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
         selected[place] = answer
     assert placed.schedule.allows(selected)
     resolution = resolve(placed.history(known), found)
-    summary = with_open_schedule(summarize_resolution(resolution, found, recorded), placed.schedule)
+    compared = {
+        name: contradicted_rows((result.effects, {}), (recorded[name], {}))
+        for name, result in resolution.clusters.items()
+    }
+    summary = with_open_schedule(summarize_resolution(resolution, found, compared), placed.schedule)
     assert summary.contradicted == 0
     for cluster in made.replayed:
         result, truth = resolution.clusters[cluster.name], cluster.result

@@ -1,5 +1,7 @@
 """The figures of a run."""
 
+import attrs
+
 from conflict.history.model import Origin
 from conflict.results.model import Stop
 from conflict.results.summary import BucketSummary, add_summaries, stop_to_json
@@ -46,25 +48,35 @@ def test_the_parts_stay_as_they_were():
 
 def test_converged():
     """Clusters converge if no row of any table differs."""
-    assert add_summaries([bucket(1), bucket(2)], {}).converged
-    assert not add_summaries([bucket(1, differing=1), bucket(2)], {}).converged
+    assert add_summaries([bucket(1), bucket(1)], {}).converged is True
+    assert add_summaries([bucket(1, differing=1), bucket(1)], {}).converged is False
+
+
+def test_contradictions_leave_open_what_happened():
+    """Where the binlogs contradict the result, it is not known whether the clusters converged, nor any range."""
+    summary = add_summaries([bucket(1), bucket(2)], {})
+    assert summary.contradicted == 1
+    assert summary.converged is None
+    assert summary.to_json()["counter_ranges"] is None
 
 
 def test_document():
     """The document says everything in plain types."""
-    document = add_summaries([bucket(2)], {"B": STOP}).to_json()
+    contradictions = {"B": {"d.t": {"derived nothing, shown CHANGED": 1}}}
+    document = add_summaries([attrs.evolve(bucket(2), contradictions=contradictions)], {"B": STOP}).to_json()
     assert document == {
-        "converged": True,
+        "converged": None,
         "tables": {"A": {"d.t": {"applied": 2, "rejected": 1}}, "B": {"d.t": {"applied": 0, "rejected": 0}}},
         "rows": {"A": {"d.t": 2}, "B": {"d.t": 2}},
         "differing_rows": {"d.t": 0, "d.n": 0},
         "compared_with_binlogs": 20,
         "contradicted_by_binlogs": 1,
+        "contradictions": contradictions,
         "unexplained_changes": {"A": 0, "B": 2},
         "undecided": {},
         "open_places": {},
         "ndb_count_more": {},
-        "counter_ranges": {"A": {}, "B": {}},
+        "counter_ranges": None,
         "stops": {"B": stop_to_json(STOP)},
     }
 

@@ -1,0 +1,29 @@
+"""
+The lower half of digests of row images; see `conflict.grid.image_digests`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ndb_formats.columnar.kernels.checksums import crc32
+
+__all__ = ["add_values"]
+
+
+@njit(cache=True, nogil=True)
+def add_values(data, starts, sizes, chosen, digests):
+    """
+    Add the lower half to digests of images that have the upper half.
+
+    Args:
+        data: Bytes that hold images. uint8, shape (bytes,).
+        starts: Where each image starts. int64, shape (rows,).
+        sizes: Its bytes; -1 if there is none. int64, shape (rows,).
+        chosen: The images in `data`. int64, shape (chosen,).
+        digests: The digests. uint64, shape (rows,).
+    """
+    for place in chosen:
+        if sizes[place] >= 0:
+            digests[place] |= np.uint64(crc32(data, starts[place], starts[place] + sizes[place]))

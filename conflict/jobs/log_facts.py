@@ -1,0 +1,81 @@
+"""
+What the binlogs hold that a History was made of; see `conflict.results.likely_causes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.grid.epoch_files import read_summaries
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest
+from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
+from conflict.results.likely_causes import LogFacts
+
+__all__ = ["facts_of_history", "images_of_history", "lacks_something"]
+
+
+def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
+    """Return which columns the images of each cluster's own changes carry, by table."""
+    found: dict[str, dict[str, set[str]]] = {name: {} for name in manifest.clusters}
+    for name, segments in manifest.segments.items():
+        for segment in segments:
+            for table, texts in segment.images.items():
+                found[name].setdefault(table, set()).update(texts)
+    return {name: dict(sorted(tables.items())) for name, tables in found.items()}
+
+
+def lacks_something(history: Folder, manifest: Manifest) -> bool:
+    """Whether a binlog shows no epoch of the other cluster, or row changes without a transaction id."""
+    schedule = history.read_table("schedule.parquet", SCHEDULE, ["applier", "traced"])
+    traced = schedule.filter(schedule.column("traced")).column("applier")
+    if set(pc.unique(traced).to_pylist()) != set(manifest.clusters):
+        return True
+    return any(
+        history.may_be_null(path, "transaction_id")
+        for name in manifest.clusters
+        for path in _paths(manifest, "changes", name)
+    )
+
+
+def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]:
+    """Return what the binlog of each cluster holds."""
+    return {name: _facts(history, manifest, name) for name in manifest.clusters}
+
+
+def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
+    summaries = read_summaries(history, name, len(manifest.segments[name]))
+    applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
+    identities = _column(history, manifest, "changes", name, CHANGES, ["transaction_id"])
+    effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group"])
+    places, counts = np.unique(
+        np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
+        axis=0,
+        return_counts=True,
+    )
+    apart = [
+        count for place, count in zip(places.tolist(), counts.tolist(), strict=True) if tuple(place) not in applying
+    ]
+    return LogFacts(
+        len(identities),
+        identities.column(0).null_count,
+        sum(len(summary.applied) for summary in summaries),
+        len(effects),
+        sum(apart),
+    )
+
+
+def _column(
+    history: Folder, manifest: Manifest, kind: str, name: str, schema: pa.Schema, columns: Sequence[str]
+) -> pa.Table:
+    schema = pa.schema([schema.field(column) for column in columns])
+    return history.read_tables(_paths(manifest, kind, name), schema)
+
+
+def _paths(manifest: Manifest, kind: str, name: str) -> list[str]:
+    segments = range(len(manifest.segments[name]))
+    return [part(kind, name, segment, bucket) for segment in segments for bucket in range(manifest.buckets)]

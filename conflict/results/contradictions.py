@@ -1,0 +1,127 @@
+"""
+Rows of which a binlog shows another effect of its applier's work than was derived.
+
+Computes docs/run-file.md, "Contradictions".
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+import attrs
+import pyarrow as pa
+
+from conflict.history.effects import Effect
+from ndb_formats.events.row_image import RowImage
+
+__all__ = [
+    "CONTRADICTIONS",
+    "OTHER_VALUES",
+    "ContradictedRow",
+    "Effects",
+    "Images",
+    "contradicted_rows",
+    "contradictions_path",
+    "count_kinds",
+    "kind_text",
+    "texts_of",
+]
+
+CONTRADICTIONS = pa.schema(
+    [
+        ("epoch", pa.uint64()),
+        ("group", pa.int32()),
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("derived", pa.string()),
+        ("shown", pa.string()),
+    ]
+)
+OTHER_VALUES = "CHANGED to other values"
+
+# (own epoch, group) -> (table, key) -> effect, or image that the row was given
+Effects = Mapping[tuple[int, int], Mapping[tuple[str, bytes], Effect]]
+Images = Mapping[tuple[int, int], Mapping[tuple[str, bytes], RowImage]]
+
+
+@attrs.frozen
+class ContradictedRow:
+    """
+    A row of which a binlog shows another effect than was derived.
+
+    Attributes:
+        epoch: Own epoch of the epoch apply.
+        group: Its group in that epoch.
+        table: ``database.table``.
+        key: Its identity.
+        derived: The effect that was derived; None for none.
+        shown: The effect in the binlog; None for none. The same as `derived` if the row was given other values.
+    """
+
+    epoch: int
+    group: int
+    table: str
+    key: bytes
+    derived: Effect | None
+    shown: Effect | None
+
+
+def contradicted_rows(
+    derived: tuple[Effects, Images], shown: tuple[Effects, Images]
+) -> tuple[int, list[ContradictedRow]]:
+    """
+    Compare the effects of one applier with those that its binlog shows.
+
+    Values are compared where both images carry the same columns.
+
+    Args:
+        derived: The effects that were derived, and the last image that each changed row was given.
+        shown: The same of the binlog.
+
+    Returns:
+        How many rows were compared, and those that differ.
+    """
+    compared, found = 0, []
+    for place in sorted(derived[0].keys() | shown[0].keys()):
+        mine, theirs = derived[0].get(place, {}), shown[0].get(place, {})
+        given, written = derived[1].get(place, {}), shown[1].get(place, {})
+        for row in sorted(mine.keys() | theirs.keys()):
+            compared += 1
+            effects = mine.get(row), theirs.get(row)
+            same_kind = effects[0] is effects[1]
+            if not same_kind or (effects[0] is Effect.CHANGED and _other_values(given.get(row), written.get(row))):
+                found.append(ContradictedRow(*place, *row, *effects))
+    return compared, found
+
+
+def _other_values(given: RowImage | None, written: RowImage | None) -> bool:
+    """Whether two images carry the same columns with other values."""
+    if given is None or written is None or given.present != written.present:
+        return False
+    return given.payloads != written.payloads
+
+
+def kind_text(derived: str | None, shown: str | None) -> str:
+    """Return a kind of contradiction as the summary names it, from the two columns of `CONTRADICTIONS`."""
+    return f"derived {derived or 'nothing'}, shown {shown or 'nothing'}"
+
+
+def count_kinds(rows: Iterable[tuple[str, str | None, str | None]]) -> dict[str, dict[str, int]]:
+    """Return how many contradictions of each kind there are per table, of table, derived and shown effect of each."""
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    for table, derived, shown in rows:
+        counts[table][kind_text(derived, shown)] += 1
+    return {table: dict(each) for table, each in counts.items()}
+
+
+def contradictions_path(applier: str, bucket: int) -> str:
+    """Return the path of the contradictions of an applier's work on a bucket."""
+    return f"contradictions/applier={applier}/bucket={bucket:05d}.parquet"
+
+
+def texts_of(row: ContradictedRow) -> tuple[str | None, str | None]:
+    """Return what was derived and what the binlog shows, as results name it."""
+    derived = None if row.derived is None else row.derived.name
+    shown = None if row.shown is None else row.shown.name
+    return derived, OTHER_VALUES if derived == shown else shown

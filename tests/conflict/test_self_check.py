@@ -1,0 +1,151 @@
+"""What a run says of a fault: every one is noticed, and recordings without a fault raise no alarm."""
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import attrs
+import pytest
+
+from conflict.config.configuration import Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.errors import ConflictError
+from conflict.grid.folder import Folder
+from conflict.history.log_files import check_log_files
+from conflict.pipeline import ENGINES
+from conflict.results.likely_causes import CauseKind
+from conflict.results.run_document import Run
+from tests.conflict import faults
+from tests.corpora import RECORDINGS
+
+CONFLICT = RECORDINGS / "conflict"
+# Recordings with many changes, of functions of every family.
+MANY = (
+    *("epoch/random_28_type8", "epoch/hot_3020_type9", "epoch/concurrent_5021_type8"),
+    *("epoch_trans/hot_3020_type8", "epoch2_trans/concurrent_5021_type8", "max/hot_3021_type7", "max/random_27_type7"),
+    *("max_ins/concurrent_5021_type7", "max_del_win_ins/concurrent_5020_type7", "old/random_26_type6"),
+)
+WITH_ROLES = ("epoch2/random_27_type7", "epoch2/concurrent_5021_type8", "epoch2_trans/hot_3020_type6")
+
+LOG_FAULTS: dict[faults.LogFault, set[CauseKind]] = {
+    faults.other_value: {CauseKind.VALUES},
+    faults.applied_removed: {CauseKind.FUNCTION, CauseKind.ROLE, CauseKind.FILES},
+    faults.transaction_ids_off: {CauseKind.TRANSACTION_IDS},
+    faults.apply_status_off: {CauseKind.APPLY_STATUS},
+    faults.replica_updates_off: {CauseKind.REPLICA_UPDATES},
+}
+
+
+def run_of(configuration: Configuration, folder: Path, engine: str) -> Run:
+    """Resolve a run without steps, as users do."""
+    check_log_files(configuration)
+    return ENGINES[engine](configuration, Folder(str(folder / "out")), None)
+
+
+def causes_of(run: Run) -> set[CauseKind]:
+    """Return the likely causes that a run names."""
+    return {cause.kind for cause in run.likely_causes}
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("fault", LOG_FAULTS, ids=lambda fault: fault.__name__)
+def test_a_fault_of_a_log(fault: faults.LogFault, seed: int, engine: str, tmp_path: Path) -> None:
+    """Values altered, events missing, options off: it is noticed, and the sentence says what it may be."""
+    chance = random.Random(f"{fault.__name__} {seed}")
+    case = ConflictCase.load(CONFLICT / chance.choice(MANY))
+    configuration = faults.with_log_fault(case.configuration(), fault, chance, tmp_path)
+    run = run_of(configuration, tmp_path, engine)
+    assert causes_of(run) & LOG_FAULTS[fault], case.path
+    if fault not in (faults.transaction_ids_off, faults.replica_updates_off):
+        assert run.contradicted
+        assert run.summary.converged is None
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_missing_epoch_is_refused(seed: int, tmp_path: Path) -> None:
+    """The other cluster shows that it applied the epoch."""
+    chance = random.Random(seed)
+    case = ConflictCase.load(CONFLICT / chance.choice(MANY))
+    configuration = faults.with_log_fault(case.configuration(), faults.epoch_removed, chance, tmp_path)
+    with pytest.raises(ConflictError, match="give all binlog files between the first and the last"):
+        run_of(configuration, tmp_path, "reference")
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+@pytest.mark.parametrize("name", MANY[:6])
+@pytest.mark.parametrize(
+    ("fault", "kinds"),
+    [
+        (faults.wrong_function, {CauseKind.FUNCTION, CauseKind.ROLE}),
+        (faults.wrong_type, {CauseKind.BINLOG_TYPE}),
+    ],
+)
+def test_a_wrong_declaration(
+    fault: Callable[[Configuration], Configuration], kinds: set[CauseKind], name: str, engine: str, tmp_path: Path
+) -> None:
+    """The function, the binlog type or the key of the run file are not those of the binlogs."""
+    configuration = fault(ConflictCase.load(CONFLICT / name).configuration())
+    try:
+        run = run_of(configuration, tmp_path, engine)
+    except ConflictError:
+        return
+    assert run.contradicted
+    assert causes_of(run) & kinds
+
+
+@pytest.mark.parametrize("name", MANY[:6])
+def test_a_wrong_key(name: str, tmp_path: Path) -> None:
+    """Rows are mistaken for one another, or the column of the key is not in an image."""
+    run = run_of(faults.wrong_key(ConflictCase.load(CONFLICT / name).configuration()), tmp_path, "reference")
+    assert run.contradicted or run.errors
+
+
+@pytest.mark.parametrize("name", WITH_ROLES)
+def test_other_roles(name: str, tmp_path: Path) -> None:
+    """The primary and the secondary have changed places in the run file."""
+    run = run_of(faults.other_roles(ConflictCase.load(CONFLICT / name).configuration()), tmp_path, "reference")
+    assert run.contradicted
+    assert CauseKind.ROLE in causes_of(run)
+
+
+def test_swapped_sides_are_refused(tmp_path: Path) -> None:
+    """Each file says which server wrote it."""
+    configuration = faults.sides_swapped(ConflictCase.load(CONFLICT / MANY[0]).configuration())
+    with pytest.raises(ConflictError, match="given as a binlog of A, and was written by the server of B"):
+        run_of(configuration, tmp_path, "reference")
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (("b.000001", "b.000003"), "from b.000001 to b.000003; b.000002 is missing between them"),
+        (("b.000009", "b.000010"), None),
+        (("b.000002", "b.000001"), "give them in the order of their numbers"),
+        (("b.000001", "c.000007"), None),
+        (("first", "second"), None),
+    ],
+)
+def test_files_are_numbered_without_gaps(names: tuple[str, ...], words: str | None, tmp_path: Path) -> None:
+    """Files of one name have consecutive numbers; other names say nothing."""
+    configuration = ConflictCase.load(CONFLICT / MANY[0]).configuration()
+    first, second = configuration.clusters
+    first = attrs.evolve(first, files=tuple(tmp_path / name for name in names))
+    changed = attrs.evolve(configuration, clusters=(first, second))
+    if words is None:
+        check_log_files(changed)
+    else:
+        with pytest.raises(ConflictError, match=words):
+            check_log_files(changed)
+
+
+@pytest.mark.parametrize("engine", ["reference", "local"])
+def test_a_row_slice_is_said(engine: str, tmp_path: Path) -> None:
+    """Rows of other slices are in no binlog, so the result does not know of them."""
+    configuration = ConflictCase.load(CONFLICT / MANY[0]).configuration()
+    rows = tuple(
+        attrs.evolve(row, binlog_row_slice_count=4, binlog_row_slice_id=1) for row in configuration.replication
+    )
+    run = run_of(attrs.evolve(configuration, replication=rows), tmp_path, engine)
+    assert CauseKind.ROW_SLICE in causes_of(run)
+    assert not run.contradicted
