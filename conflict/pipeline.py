@@ -23,9 +23,8 @@ from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
-from conflict.history.model import Cluster, History
+from conflict.history.model import History
 from conflict.history.reading import ClusterHints, ClusterReading, history_of, read_cluster, usable_epochs
-from conflict.history.reconcile import Contradiction, Inference, contradictions, infer
 from conflict.history.schedule import Summary
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
@@ -33,6 +32,7 @@ from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
 from conflict.results.contradictions import contradicted_rows
@@ -41,13 +41,14 @@ from conflict.results.files import (
     summarize_resolution,
     write_contradictions,
     write_open_places,
+    write_open_rows,
     write_resolution,
 )
 from conflict.results.likely_causes import declared_types, facts_of_epochs, likely_causes
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_schedule
+from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
@@ -140,7 +141,7 @@ def run_reference(
     placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
     history = placed.history(history)
     items = sum(len(cluster.timeline) for cluster in history.clusters)
-    history, resolution, settled = resolve_settled(
+    history, resolution, moments = resolve_settled(
         history,
         at_start,
         recorded,
@@ -150,6 +151,7 @@ def run_reference(
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
+    write_open_rows(out, moments.open_epochs, history.layouts, tables)
     compared = {
         name: contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))
         for name, result in resolution.clusters.items()
@@ -157,6 +159,7 @@ def run_reference(
     for name, (_, rows) in compared.items():
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    summary = with_open_rows(summary, moments.open_epochs)
     facts = {name: facts_of_epochs(own) for name, own in epochs.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
@@ -166,7 +169,7 @@ def run_reference(
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
-        settled=tuple(settled),
+        settled=tuple(moments.inferences),
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
             *likely_causes(summary.contradictions, facts, setups),
@@ -190,7 +193,7 @@ def resolve_settled(
     progress: Callable[[int], None] = lambda done: None,
     *,
     skip_missing: bool = False,
-) -> tuple[History, Resolution, list[Inference]]:
+) -> tuple[History, Resolution, Moments]:
     """
     Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
 
@@ -202,22 +205,11 @@ def resolve_settled(
         skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
 
     Returns:
-        The History with its takes as they were, the result, and what was chosen.
+        The History with its rows judged when they were, the result, and what was found of these moments.
     """
-    kept: list[tuple[Sequence[Cluster], Resolution]] = []
-
-    def run(clusters: Sequence[Cluster]) -> Resolution:
-        if not kept or kept[-1][0] is not clusters:
-            changed = attrs.evolve(history, clusters=tuple(clusters))
-            kept[:] = [(clusters, replay(changed, setups, progress, skip_missing=skip_missing))]
-        return kept[-1][1]
-
-    def find(clusters: Sequence[Cluster]) -> list[Contradiction]:
-        effects = {name: result.effects for name, result in run(clusters).clusters.items()}
-        return contradictions(clusters, effects, recorded)
-
-    clusters, settled = infer(history.clusters, find)
-    return attrs.evolve(history, clusters=tuple(clusters)), run(clusters), settled
+    moments = find_moments(history, setups, recorded, skip_missing=skip_missing)
+    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+    return history, replay(history, setups, progress, skip_missing=skip_missing), moments
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:

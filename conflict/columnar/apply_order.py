@@ -7,8 +7,8 @@ The max replicated epoch follows from this order alone: before an epoch apply it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Self
+from collections.abc import Mapping, Sequence
+from typing import Any, Self
 
 import attrs
 import numpy as np
@@ -16,11 +16,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.columnar.kernels.apply_order import NO_CLUSTER, known_before, order
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, UInt64, read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, RowMoments, UInt64, read_only
 from conflict.errors import HistoryError
 from conflict.history.model import Cluster, EpochApply
 
-__all__ = ["ApplierEpochs", "order_applies", "plan_applies"]
+__all__ = ["ApplierEpochs", "Located", "order_applies", "plan_applies"]
 
 _TYPES = {
     "foreign_epoch": np.uint64,
@@ -30,16 +30,19 @@ _TYPES = {
     "restarted": np.bool_,
     "arrived_epoch": np.uint64,
     "arrived_group": np.int32,
-    "judged": np.bool_,
-    "judged_epoch": np.uint64,
-    "judged_group": np.int32,
 }
+
+# Bucket and number in it of rows, by table and key.
+Located = Mapping[tuple[str, bytes], tuple[int, int]]
+_MOMENTS = tuple(field.name for field in attrs.fields(RowMoments))
 
 
 @attrs.frozen(eq=False)
 class ApplierEpochs:
     """
     The epoch applies of one applier in order; see `EpochApplies` for the columns. Shape (applies,).
+
+    The `apply` of a moment is the number among these.
     """
 
     foreign_epoch: UInt64
@@ -49,39 +52,41 @@ class ApplierEpochs:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
-    judged: Bool
-    judged_epoch: UInt64
-    judged_group: Int32
+    moments: RowMoments
 
     def __len__(self) -> int:
         return len(self.epoch)
 
     @classmethod
-    def of_cluster(cls, cluster: Cluster) -> Self:
-        """Return the epoch applies of a cluster of a History in memory."""
+    def of_cluster(cls, cluster: Cluster, located: Located | None = None) -> Self:
+        """Return the epoch applies of a cluster of a History in memory; `located` has the rows of their moments."""
+        applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
         rows = [
-            (
-                *(item.foreign_epoch, item.epoch, item.group, item.traced, item.restarted, *item.arrived),
-                *(item.judged is not None, *(item.judged or (0, -1))),
-            )
-            for item in cluster.timeline
-            if isinstance(item, EpochApply)
+            (each.foreign_epoch, each.epoch, each.group, each.traced, each.restarted, *each.arrived) for each in applies
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
-        return cls(*(np.array(column, kind) for column, kind in zip(columns, _TYPES.values(), strict=True)))
+        known: dict[str, Any] = {
+            name: np.array(each, kind) for (name, kind), each in zip(_TYPES.items(), columns, strict=True)
+        }
+        moments = [
+            (number, *(located or {})[each.table, each.key], *each.after)
+            for number, apply in enumerate(applies)
+            for each in apply.moments
+        ]
+        return cls(**known, moments=RowMoments.of_rows(moments))
 
     @classmethod
     def of_table(cls, table: pa.Table, applier: str) -> Self:
-        """Return the epoch applies of an applier in a table `SCHEDULE`; none is judged early."""
+        """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
         mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
-        count = len(mine)
         known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
-        not_judged = {"judged": np.zeros(count), "judged_epoch": np.zeros(count), "judged_group": np.full(count, -1)}
-        return cls(**{name: np.asarray(column, _TYPES[name]) for name, column in (known | not_judged).items()})
+        return cls(**{name: np.asarray(each, _TYPES[name]) for name, each in known.items()}, moments=RowMoments.none())
 
     def first(self, kept: int | None) -> ApplierEpochs:
         """Return the first `kept` epoch applies, or all if it is None."""
-        return ApplierEpochs(*(getattr(self, name)[:kept] for name in _TYPES))
+        count = len(self) if kept is None else kept
+        moments = self.moments.chosen(self.moments.apply < count)
+        return ApplierEpochs(**{name: getattr(self, name)[:kept] for name in _TYPES}, moments=moments)
 
 
 def plan_applies(clusters: Sequence[Cluster]) -> EpochApplies:
@@ -112,17 +117,15 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     Raises:
         HistoryError: The schedule is circular.
     """
-    epochs, foreign, traced, begins = (
+    epochs, foreign, traced = (
         tuple(read_only(array) for array in arrays)
         for arrays in (
             [each.epoch for each in applied],
             [each.foreign_epoch for each in applied],
             [each.traced for each in applied],
-            # An epoch that is judged before it commits must have arrived by then.
-            [np.where(each.judged, each.judged_epoch, each.epoch) for each in applied],
         )
     )
-    applier, number, stuck = order(begins, foreign)
+    applier, number, stuck = order(epochs, foreign)
     if stuck != NO_CLUSTER:
         at = len(applier) - int((applier != stuck).sum())
         message = (
@@ -133,4 +136,11 @@ def order_applies(applied: Sequence[ApplierEpochs], names: Sequence[str]) -> Epo
     known = known_before(applier, number, epochs, foreign, traced)
     chosen = number + applier.astype(np.int64) * len(applied[0])
     columns = {name: np.concatenate([getattr(each, name) for each in applied])[chosen] for name in _TYPES}
-    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, **columns)
+    place = np.empty(len(chosen), np.int32)
+    place[chosen] = np.arange(len(chosen), dtype=np.int32)
+    moments = [
+        attrs.evolve(each.moments, apply=place[each.moments.apply + side * len(applied[0])])
+        for side, each in enumerate(applied)
+    ]
+    joined = RowMoments(*(np.concatenate([getattr(each, name) for each in moments]) for name in _MOMENTS))
+    return EpochApplies(applier=applier, number=number, max_replicated_epoch=known, moments=joined, **columns)

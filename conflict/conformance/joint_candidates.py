@@ -17,11 +17,16 @@ from typing import Any
 
 import attrs
 
+from conflict.conformance.number_gaps import NO_GAP, AppliedEpoch, Gap, TrackedOperation, gap_before
+from conflict.conformance.open_epochs import explanations
 from conflict.conformance.recorded_values import plain_value, recorded_value
+from conflict.history.model import Position
 from conflict.results.model import ClusterResult, Stop
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule, PossibleRestart
+from conflict.results.open_rows import OpenEpoch
+from ndb_formats.types.values import Value
 
-__all__ = ["AppliedEpoch", "OpenSide", "TrackedOperation", "agreeing_results"]
+__all__ = ["OpenSide", "agreeing_results"]
 
 _SERVER_ID, _COUNT = 0, 3
 # So many ways to agree with each side are tried for one that goes with the other side's.
@@ -29,40 +34,6 @@ _MOST_WAYS = 64
 
 Row = tuple[object, ...]
 _Moves = frozenset[tuple[str, int]]  # counters, and by how much they move
-
-
-@attrs.frozen
-class TrackedOperation:
-    """
-    An operation on which pass TRACK may have decided otherwise than was decided here.
-
-    Attributes:
-        epoch: Its foreign epoch.
-        moves: What each candidate moves counters by, beyond what was counted.
-        exceptions: The exceptions table to which a rejected operation goes; None if there is none.
-        rows: How many more rows each candidate adds to that table in one pass.
-    """
-
-    epoch: int
-    moves: tuple[tuple[tuple[str, int], ...], ...]
-    exceptions: str | None
-    rows: tuple[int, ...]
-
-
-@attrs.frozen
-class AppliedEpoch:
-    """
-    A foreign epoch that an applier applied.
-
-    Attributes:
-        epoch: The epoch.
-        rows: How many rows it added to each exceptions table.
-        disturbed: Whether the cluster itself changed anything since the epoch that was applied before.
-    """
-
-    epoch: int
-    rows: Mapping[str, int]
-    disturbed: bool = False
 
 
 @attrs.frozen
@@ -77,6 +48,7 @@ class OpenSide:
         applied: The epochs that its applier applied, in order.
         places: Its open places, in order.
         restarts: Where a restart would have used up numbers.
+        epochs: What moments leave open, by foreign epoch and own position.
         tracked: Operations on which pass TRACK may have decided otherwise.
         expected: Its part of `expected.json`.
         database: The case's database.
@@ -88,6 +60,7 @@ class OpenSide:
     applied: Sequence[AppliedEpoch]
     places: Sequence[OpenPlace]
     restarts: Sequence[PossibleRestart]
+    epochs: Mapping[tuple[int, Position], OpenEpoch]
     tracked: Sequence[TrackedOperation]
     expected: Mapping[str, Any] = attrs.field(repr=False)
     database: str
@@ -95,7 +68,8 @@ class OpenSide:
     @property
     def is_open(self) -> bool:
         """Whether anything is open."""
-        return bool(self.places or self.restarts or self.tracked)
+        repeated = any(each.disturbed for each in self.applied)
+        return bool(self.places or self.restarts or self.epochs or self.tracked or repeated)
 
 
 @attrs.frozen
@@ -107,11 +81,13 @@ class _Step:
         rows: Per exceptions table, the rows of each way; without their numbers.
         place: The open place; None if it surely applied the epoch.
         gaps: Per exceptions table, the numbers that may have been used up before the first row.
+        epoch: What the moments of its rows leave open; None if nothing.
     """
 
     rows: tuple[Mapping[str, tuple[Row, ...]], ...]
     place: OpenPlace | None = None
-    gaps: Mapping[str, _Gap] = attrs.field(factory=dict)
+    gaps: Mapping[str, Gap] = attrs.field(factory=dict)
+    epoch: OpenEpoch | None = None
 
 
 class _Phase(Enum):
@@ -221,6 +197,9 @@ def _advance(
     state: _State, step: _Step, tables: Sequence[str], recorded: Sequence[Sequence[tuple[int, Row]]]
 ) -> Iterator[tuple[_State, Alternative | None]]:
     """Yield the states after a step that agree with the recorded rows, each with the answer that leads to it."""
+    if step.epoch is not None and not state.stopped:
+        yield from ((after, None) for after in _advance_open(state, step.epoch, step.gaps, tables, recorded))
+        return
     if step.place is None:
         seen = _matched(state, step.rows[0], step.gaps, tables, recorded)
         if seen is not None and not state.stopped:
@@ -241,6 +220,32 @@ def _advance(
         yield _State(seen, kept, state.stopped or _error(answer.stop), run), answer
 
 
+def _advance_open(
+    state: _State,
+    epoch: OpenEpoch,
+    gaps: Mapping[str, Gap],
+    tables: Sequence[str],
+    recorded: Sequence[Sequence[tuple[int, Row]]],
+) -> Iterator[_State]:
+    """Yield the states after an epoch with open rows that agree with the recorded rows."""
+    known, before = dict(zip(tables, recorded, strict=True)), dict(zip(tables, state.seen, strict=True))
+
+    def matches(seen: Mapping[str, int], table: str, row: tuple[Value, ...]) -> bool:
+        place = seen[table]
+        if place >= len(known[table]):
+            return False
+        count, values = known[table][place]
+        last = known[table][place - 1][0] if place else 0
+        gap = gaps.get(table, NO_GAP) if place == before[table] else NO_GAP
+        return count - last - 1 in gap and values == _plain(plain_value(value) for value in row)
+
+    for explained in explanations(epoch, before, matches):
+        moved = Counter(dict(state.moved))
+        moved.update(dict(explained.moved))
+        kept = frozenset((name, by) for name, by in moved.items() if by)
+        yield attrs.evolve(state, seen=tuple(explained.seen[table] for table in tables), moved=kept)
+
+
 def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
     """Return how far the epochs of a period are applied after a place; None if that would leave a hole."""
     stretch = place.period, place.led_on
@@ -255,7 +260,7 @@ def _after(run: _Run, place: OpenPlace, *, applied: bool) -> _Run | None:
 def _matched(
     state: _State,
     rows: Mapping[str, tuple[Row, ...]],
-    gaps: Mapping[str, _Gap],
+    gaps: Mapping[str, Gap],
     tables: Sequence[str],
     recorded: Sequence[Sequence[tuple[int, Row]]],
 ) -> tuple[int, ...] | None:
@@ -268,7 +273,7 @@ def _matched(
             return None
         last = known[done - 1][0] if done else 0
         for number, (count, _) in enumerate(found):
-            gap = gaps.get(table, _NO_GAP) if number == 0 else _NO_GAP
+            gap = gaps.get(table, NO_GAP) if number == 0 else NO_GAP
             if count - last - 1 not in gap:
                 return None
             last = count
@@ -292,46 +297,32 @@ def _steps(side: OpenSide, tables: Sequence[str]) -> Iterator[_Step]:
         if applied is None:
             continue
         rows: dict[str, tuple[Row, ...]] = {}
-        gaps: dict[str, _Gap] = {}
+        gaps: dict[str, Gap] = {}
         for table in tables:
             count = applied.rows.get(table, 0)
             mine, left[table] = left[table][:count], left[table][count:]
+            gap = mine[0][0] - last[table] - 1 if mine else 0
+            gaps[table] = gap_before(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
             if mine:
-                gap = mine[0][0] - last[table] - 1
                 rows[table] = tuple(row for _, row in mine)
-                gaps[table] = _gap(side.tracked, applied, table, gap, further.get(number, {}).get(table, 0))
                 last[table] = mine[-1][0]
         if chosen is None:
-            yield _Step((rows,), None, gaps)
+            epoch = side.epochs.get((applied.epoch, applied.position))
+            agrees = epoch is not None and _chosen_rows(epoch, tables) == {
+                table: mine for table, mine in rows.items() if mine
+            }
+            yield _Step((rows,), None, gaps, epoch if agrees else None)
 
 
-@attrs.frozen
-class _Gap:
-    """
-    Numbers that may have been used up before the rows of an epoch.
-
-    Attributes:
-        known: How many, as far as the passes are known.
-        or_more: Whether any more are possible. While other transactions change rows, an applier goes over an epoch with
-            transactions in conflict until one pass succeeds; how often, nothing shows.
-    """
-
-    known: frozenset[int]
-    or_more: bool = False
-
-    def __contains__(self, numbers: int) -> bool:
-        return numbers in self.known or (self.or_more and numbers >= min(self.known))
-
-
-_NO_GAP = _Gap(frozenset((0,)))
-
-
-def _gap(tracked: Iterable[TrackedOperation], applied: AppliedEpoch, table: str, gap: int, further: int) -> _Gap:
-    """Return the numbers that may have been used up before the rows of an epoch that were `gap` here."""
-    mine = [each for each in tracked if each.epoch == applied.epoch]
-    # Two passes at most were rolled back here, each with its own decisions.
-    less = 2 * sum(min(each.rows) for each in mine if each.exceptions == table)
-    return _Gap(frozenset((max(0, gap + less), gap + further)), bool(mine) or (gap > 0 and applied.disturbed))
+def _chosen_rows(epoch: OpenEpoch, tables: Sequence[str]) -> dict[str, tuple[Row, ...]]:
+    """Return the exceptions rows of an epoch as its moments were chosen, per table."""
+    open_operations = (each for row in epoch.rows for each in row.answers[row.chosen].operations)
+    found: dict[str, tuple[Row, ...]] = {}
+    for each in sorted((*epoch.rejected, *open_operations), key=lambda each: (not each.with_transaction, each.number)):
+        if each.exceptions is not None and each.exceptions[0] in tables:
+            table, row = each.exceptions
+            found[table] = (*found.get(table, ()), _plain(plain_value(value) for value in row))
+    return found
 
 
 def _tracked_moves(tracked: Iterable[TrackedOperation]) -> set[_Moves]:

@@ -13,7 +13,8 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.conformance.case import ConflictCase
-from conflict.conformance.joint_candidates import AppliedEpoch, OpenSide, TrackedOperation, agreeing_results
+from conflict.conformance.joint_candidates import OpenSide, agreeing_results
+from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
@@ -129,6 +130,11 @@ class JudgedRun:
                 applied[cluster.name],
                 [place for place in summary.schedule.places if place.applier == cluster.name],
                 summary.restarts.get(cluster.name, ()),
+                {
+                    (epoch.foreign_epoch, epoch.position): epoch
+                    for epoch in summary.open_epochs
+                    if epoch.applier == cluster.name
+                },
                 self.tracked[cluster.name],
                 expected[cluster.name],
                 self.database,
@@ -182,7 +188,8 @@ def _applied(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterat
                 rows[setup.exceptions.table.full_name] += rejected.pop(
                     (apply["source_epoch"], apply["epoch"], table), 0
                 )
-        yield (apply["epoch"], apply["group"]), AppliedEpoch(apply["source_epoch"], rows)
+        position = apply["epoch"], apply["group"]
+        yield position, AppliedEpoch(apply["source_epoch"], rows, position)
 
 
 def _tracked(out: Folder, name: str, setups: Mapping[str, TableSetup]) -> Iterator[TrackedOperation]:

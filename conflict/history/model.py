@@ -26,6 +26,7 @@ __all__ = [
     "Origin",
     "Position",
     "RowChange",
+    "RowMoment",
     "Timeline",
     "Transaction",
     "Window",
@@ -106,6 +107,22 @@ class Window:
 
 
 @attrs.frozen
+class RowMoment:
+    """
+    When an applier judged a row of an epoch, if its cluster changed the row between that and the commit.
+
+    Attributes:
+        table: ``database.table``.
+        key: Identity of the row.
+        after: The own position after which it was judged.
+    """
+
+    table: str
+    key: bytes
+    after: Position
+
+
+@attrs.frozen
 class EpochApply:
     """
     The applying of one foreign epoch by an applier.
@@ -119,8 +136,7 @@ class EpochApply:
             not logged, and never comes back to the other cluster.
         restarted: Whether the applier is known to have been restarted since the epoch apply before. Then it has
             forgotten that it was looking for transactions in conflict (see `conflict.reference.applier`).
-        judged: The own position (epoch, group) after which the applier looked for transactions in conflict, if other
-            own transactions came between that and the commit; an applier needs time to go through an epoch again.
+        moments: Rows that it judged some time before the commit. All others were judged as they stood at the commit.
         arrived: An own position before which the applier cannot have begun to apply it.
         window: What else bounds its place, if it left no trace and its place is not given.
         applied: Whether it counts as applied; False for one that may have been.
@@ -133,7 +149,7 @@ class EpochApply:
     foreign_epoch: int
     traced: bool = True
     restarted: bool = False
-    judged: Position | None = None
+    moments: tuple[RowMoment, ...] = ()
     arrived: Position = START
     window: Window | None = None
     applied: bool = True

@@ -13,8 +13,9 @@ from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping,
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.output.contested import contested_applies
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
@@ -33,7 +34,6 @@ __all__ = [
     "ResolveRun",
     "ResolvedBucket",
     "compare_bucket",
-    "find_stops",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
@@ -122,16 +122,13 @@ class ResolvedBucket:
         summary: What the bucket adds to the figures of the run.
         tracked: Exceptions rows that passes over the bucket made and rolled back.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
+        contested: Epoch applies with rows that may have been judged before a change of their own cluster.
     """
 
     summary: BucketSummary
     tracked: TrackedRows
     stopping: dict[str, StoppingOperation]
-
-
-def find_stops(task: BucketTask) -> dict[str, StoppingOperation]:
-    """Return, per cluster, the first operation of the bucket that stops its applier."""
-    return first_stopping(task.load(images=False), task.run.clusters, task.applies.load())
+    contested: Int64
 
 
 def run_round(task: BucketTask) -> Findings:
@@ -140,7 +137,7 @@ def run_round(task: BucketTask) -> Findings:
     found = None
     if task.changed is not None and not task.whole:
         logged = load_logged(task.kept, task.round - 1)
-        found = fold_again(load_rows(task.kept), clusters, applies, conflicts, task.changed.load(), logged)
+        found = fold_again(load_rows(task.kept, task.bucket), clusters, applies, conflicts, task.changed.load(), logged)
     if found is None:
         bucket = task.load(images=False)
         if task.changed is None:
@@ -164,14 +161,17 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket:
     """Decide a bucket and write its part of the result."""
     run, bucket = task.run, task.load(images=True)
     if run.needs_rounds:
-        bucket.kept = load_rows(task.kept).all(changes.array("ordinal") for changes in bucket.changes)
+        bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
-    return ResolvedBucket(summary, tracked, stopping)
+    return ResolvedBucket(summary, tracked, stopping, contested_applies(result))
 
 
 def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
-    folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=candidates)
+    moments = applies.moments.of_bucket(bucket.number)
+    folded = fold(
+        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=candidates, moments=moments
+    )
     return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts))

@@ -8,8 +8,8 @@ A History on disk to a result on disk: the driver of the resolve job. Computes d
    `conflict.jobs.bucket_tasks`). If a task meets an operation that stops an applier, leave out all that this applier
    would have applied from there on, and resolve the buckets again.
 4. Number the rows of the exceptions tables, and add up the summaries.
-5. If the binlogs contradict the result, look for an order of epoch applies that agrees with them (see
-   `conflict.history.reconcile`), and write the result again.
+5. Where the binlogs contradict the result, or leave open when a row was judged, find the moments (see
+   `conflict.reference.moments`); if these explain a contradiction, write the result again.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.columnar.applier_stops import StoppingOperation
-from conflict.columnar.apply_order import ApplierEpochs, plan_applies
+from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.output.effects import Difference
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.output.exceptions_numbering import number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
@@ -35,43 +34,41 @@ from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
-from conflict.grid.epoch_files import applies_of, read_summaries, schedule_table
+from conflict.grid.epoch_files import applies_of, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
-from conflict.grid.tables import TableNumbers, table_numbers
-from conflict.history import reconcile
+from conflict.grid.tables import table_numbers
 from conflict.history.following import follow_definitions
-from conflict.history.model import Cluster, DefinitionChange, History
-from conflict.history.schedule import epoch_ends, timeline_of
+from conflict.history.model import Cluster, EpochApply, Position
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
     ResolveRun,
     compare_bucket,
-    find_stops,
     find_unique_states,
     resolve_bucket,
     run_round,
 )
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.jobs.settling import Settling, layouts_of
 from conflict.jobs.shared import Shared, share
-from conflict.jobs.touched_rows import TouchedTask, Untraced, read_touched, touched_history
-from conflict.reference.placement import Placed, place_untraced
-from conflict.results.files import write_open_places
+from conflict.reference.moments import Moments
+from conflict.results.files import write_open_places, write_open_rows
 from conflict.results.layout import BUCKET_PARTS, applied_epochs_path, applied_epochs_table
 from conflict.results.open_places import PossibleRestart
 from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
-from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_schedule
+from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_rows, with_open_schedule
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
-from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["resolve_history"]
 
 Result = TypeVar("Result")
 # The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
 _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
+# Of so many epoch applies it is looked at whether they leave open when a row was judged.
+MAX_OPEN_EPOCHS = 5_000
 
 
 def resolve_history(
@@ -94,7 +91,7 @@ def resolve_history(
         out: Folder of the result.
         options: What the result holds.
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
-            they show (see `conflict.history.reconcile`).
+            they show (see `conflict.reference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
@@ -107,16 +104,15 @@ def resolve_history(
     run = ResolveRun(history, out, manifest, numbers, setups, options)
     schedule = history.read_table("schedule.parquet", SCHEDULE)
     job = _Job(runner, run, progress)
-    placed = _place_untraced(job, schedule, configuration, changes) if _has_windows(schedule) else None
+    settling = Settling(runner, run, configuration, progress, changes)
+    placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
-    found, summaries = job.resolve([ApplierEpochs.of_table(schedule, name) for name in manifest.clusters])
-    answers: Sequence[reconcile.Inference] = ()
-    if use_evidence and any(summary.contradicted for summary in summaries):
-        timelines, answers = reconcile.infer(_timelines(schedule, manifest), job.contradictions)
-        if answers:
-            job.clear()
-            found, summaries = job.resolve([ApplierEpochs.of_cluster(cluster) for cluster in timelines])
+    resolved = job.resolve([ApplierEpochs.of_table(schedule, name) for name in manifest.clusters])
+    moments = Moments()
+    if use_evidence:
+        resolved, moments = _explained(job, settling, schedule, resolved)
+    found, summaries = resolved.found, resolved.summaries
     run.shared.delete()
     _write_applied_epochs(out, run.clusters, found.applies)
     stops = {
@@ -130,12 +126,65 @@ def resolve_history(
         name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
         for name, each in job.further_rows.items()
     }
-    summary = attrs.evolve(summary, settled=tuple(answers), rounds=found.rounds, restarts=restarts)
+    summary = attrs.evolve(summary, settled=tuple(moments.inferences), rounds=found.rounds, restarts=restarts)
+    tables, layouts = {table.full_name: table for table in numbers.tables}, layouts_of(manifest, numbers)
+    write_open_rows(out, moments.open_epochs, layouts, tables)
+    summary = with_open_rows(summary, moments.open_epochs)
     if placed is None:
         return summary
-    tables = {table.full_name: table for table in numbers.tables}
-    write_open_places(out, placed.schedule.places, _layouts(manifest, numbers), tables)
+    write_open_places(out, placed.schedule.places, layouts, tables)
     return with_open_schedule(summary, placed.schedule)
+
+
+def _explained(job: _Job, settling: Settling, schedule: pa.Table, resolved: _Resolved) -> tuple[_Resolved, Moments]:
+    """Return the result with the moments of judging that explain what the binlogs show, and these."""
+    clusters = _timelines(schedule, job.run.manifest)
+    wanted = resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS])
+    if any(summary.contradicted for summary in resolved.summaries):
+        for name, positions in job.differing(resolved.found).items():
+            wanted[name] |= positions
+    applies = {
+        cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
+    }
+    moments, seen = Moments(), 0
+    # What is explained can leave other rows open than before.
+    while (count := sum(map(len, wanted.values()))) > seen:
+        seen, known = count, moments.found
+        moments, located = settling.find_moments(applies, wanted)
+        if moments.found != known:
+            job.clear()
+            explained = moments.clusters(clusters)
+            resolved = job.resolve([ApplierEpochs.of_cluster(cluster, located) for cluster in explained])
+            for name, positions in resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS]).items():
+                wanted[name] |= positions
+    return resolved, moments
+
+
+@attrs.frozen(eq=False)
+class _Resolved:
+    """
+    A result that was written.
+
+    Attributes:
+        found: What the appliers applied, and the transactions in conflict.
+        summaries: What each bucket adds to the figures.
+        contested: Numbers of epoch applies with rows that may have been judged earlier, sorted.
+        names: The clusters.
+    """
+
+    found: FixedPoint
+    summaries: list[BucketSummary]
+    contested: Int64
+    names: Sequence[str]
+
+    def positions(self, applies: Int64) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies, given by number."""
+        wanted: dict[str, set[Position]] = {name: set() for name in self.names}
+        all_applies = self.found.applies
+        for number in applies.tolist():
+            name = self.names[all_applies.applier[number]]
+            wanted[name].add((int(all_applies.epoch[number]), int(all_applies.group[number])))
+        return wanted
 
 
 @attrs.define
@@ -156,8 +205,8 @@ class _Job:
     further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
     _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
 
-    def resolve(self, applied: Sequence[ApplierEpochs]) -> tuple[FixedPoint, list[BucketSummary]]:
-        """Write the result; return what the appliers applied, and what each bucket adds to the figures."""
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> _Resolved:
+        """Write the result."""
         found = self._find(applied)
         resolved = self._resolve_buckets(found)
         stops = _earliest([each.stopping for each in resolved])
@@ -167,22 +216,16 @@ class _Job:
             resolved = self._resolve_buckets(found)
         tracked = [each.tracked for each in resolved]
         self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
-        return found, [each.summary for each in resolved]
+        contested = np.unique(np.concatenate([each.contested for each in resolved]))
+        return _Resolved(found, [each.summary for each in resolved], contested, self._names)
 
-    def contradictions(self, timelines: Sequence[Cluster]) -> list[reconcile.Contradiction]:
-        """Return where the binlogs contradict the result of these schedules, causes first."""
-        found = self._find_with_stops(timelines)
-        differences: dict[tuple[int, int, int], Difference] = {}
+    def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""
+        differing: dict[str, set[Position]] = {name: set() for name in self._names}
         for part in self._stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
-            for apply, difference in part.applies.items():
-                differences[apply] = differences.get(apply, Difference()) + difference
-        applies = plan_applies(timelines)
-        keys = zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
-        order = {key: number for number, key in enumerate(keys)}
-        return [
-            reconcile.Contradiction(timelines[key[0]].name, *key[1:], each.rows, tuple(sorted(each.changed_at)))
-            for key, each in sorted(differences.items(), key=lambda item: (order.get(item[0], len(order)), item[0]))
-        ]
+            for number, epoch, group in part.applies:
+                differing[self._names[number]].add((epoch, group))
+        return differing
 
     def clear(self) -> None:
         """Remove the parts of the result that buckets wrote."""
@@ -199,15 +242,6 @@ class _Job:
             return without_rounds(applied, self._names, {})
         check = self._check_unique_keys if self.run.checks_unique_keys else None
         return find_fixed_point(applied, self._names, self.run.manifest.buckets, self._run_round, check)
-
-    def _find_with_stops(self, timelines: Sequence[Cluster]) -> FixedPoint:
-        """Return the same up to the operations that stop an applier, which rounds find and other runs look for."""
-        applied = [ApplierEpochs.of_cluster(cluster) for cluster in timelines]
-        found = self._find(applied)
-        if self.run.needs_rounds:
-            return found
-        stops = _earliest(self._stage("checking images", find_stops, self._tasks(found.applies, found.conflicts)))
-        return without_rounds(applied, self._names, stops)
 
     def _run_round(self, this: Round) -> Sequence[Findings]:
         changed = None if this.changed is None else self._share(this.changed)
@@ -246,6 +280,12 @@ class _Job:
         return (runner or self.runner)(function, tasks, partial(self.progress, name))
 
 
+def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:
+    """Return the epoch applies of each applier, those that may have been among them."""
+    applied = applies_of(schedule)
+    return {name: tuple(applied.get(name, ())) for name in manifest.clusters}
+
+
 def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies = applies_of(schedule)
@@ -262,36 +302,6 @@ def _has_windows(schedule: pa.Table) -> bool:
         for own in applies_of(schedule.filter(pc.invert(schedule.column("traced")))).values()
         for apply in own
     )
-
-
-def _layouts(manifest: Manifest, numbers: TableNumbers) -> dict[str, RowLayout]:
-    return {layout.table: layout for layout in manifest.layouts(numbers) if layout is not None}
-
-
-def _place_untraced(
-    job: _Job,
-    schedule: pa.Table,
-    configuration: Configuration,
-    changes: Mapping[str, Sequence[DefinitionChange]],
-) -> Placed:
-    """Place the epochs that left no trace, from the rows that they touch."""
-    run, manifest = job.run, job.run.manifest
-    applied = applies_of(schedule)
-    applies = {name: tuple(applied.get(name, ())) for name in manifest.clusters}
-    untraced = {name: Untraced.of_applies(own) for name, own in applies.items()}
-    tasks = [TouchedTask(run, bucket, untraced) for bucket in range(manifest.buckets)]
-    parts = job.runner(read_touched, tasks, partial(job.progress, "placing epochs"))
-    clusters, recorded = [], {}
-    for cluster in configuration.clusters:
-        transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
-        timeline = timeline_of(transactions, applies[cluster.name], changes[cluster.name])
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
-    ends = {
-        name: [end for end in epoch_ends(read_summaries(run.history, name, len(segments))) if end[0] <= last]
-        for (name, segments), last in zip(manifest.segments.items(), manifest.last_epochs.values(), strict=True)
-    }
-    history = History(tuple(clusters), _layouts(manifest, run.numbers), {}, applies, ends)
-    return place_untraced(history, configuration.setups_at_start(), recorded, skip_missing=configuration.skip_missing)
 
 
 def _earliest(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:

@@ -1,10 +1,10 @@
 """
-The rows of a History on disk on which the places of untraced epochs depend (see `conflict.reference.placement`).
+The rows of a History on disk on which the places of wanted epochs depend (see `conflict.reference.placement`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import groupby
 from operator import itemgetter
 from typing import Any, Self
@@ -26,20 +26,20 @@ from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = ["TouchedRows", "TouchedTask", "Untraced", "read_touched", "touched_history"]
+__all__ = ["TouchedRows", "TouchedTask", "Wanted", "read_touched", "touched_history"]
 
 _IDENTITY_PREFIX = 2  # bytes of the table's number before the key
 NEVER = np.uint64(2**64 - 1)
 
 
 @attrs.frozen
-class Untraced:
+class Wanted:
     """
     What one applier applied, as far as it decides which rows are read.
 
     Attributes:
-        epochs: Foreign epochs without a trace, sorted. uint64, shape (untraced,).
-        arrived: Own epoch before which each cannot have been applied. uint64, shape (untraced,).
+        epochs: Foreign epochs whose rows are wanted, sorted. uint64, shape (wanted,).
+        arrived: Own epoch before which each cannot have been applied. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
         first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
     """
@@ -50,11 +50,11 @@ class Untraced:
     first_later: UInt64
 
     @classmethod
-    def of_applies(cls, applies: Sequence[EpochApply]) -> Self:
-        """Return it for the epoch applies of one applier, in order."""
+    def of_applies(cls, applies: Sequence[EpochApply], wanted: Callable[[EpochApply], bool]) -> Self:
+        """Return it for the epoch applies of one applier, in order, and those of them whose rows are wanted."""
         earliest: dict[int, int] = {}
         for apply in applies:
-            if apply.window is not None:
+            if wanted(apply):
                 known = earliest.get(apply.foreign_epoch, apply.arrived[0])
                 earliest[apply.foreign_epoch] = min(known, apply.arrived[0])
         traced = [(apply.epoch, apply.foreign_epoch) for apply in applies if apply.traced]
@@ -75,12 +75,12 @@ class TouchedTask:
     Attributes:
         run: The run.
         bucket: Number of the bucket.
-        untraced: Per applying cluster.
+        wanted: Per applying cluster.
     """
 
     run: ResolveRun
     bucket: int
-    untraced: Mapping[str, Untraced]
+    wanted: Mapping[str, Wanted]
 
 
 @attrs.frozen
@@ -91,10 +91,12 @@ class TouchedRows:
     Attributes:
         changes: Per cluster, its own changes: a row of `CHANGES` with the key's bytes and both images added.
         effects: Per cluster, what its binlog shows of its applier's work: epoch, group, table, key, effect.
+        located: Bucket and number in it of each row, by table and key.
     """
 
     changes: dict[str, list[dict[str, Any]]]
     effects: dict[str, list[tuple[int, int, str, bytes, Effect]]]
+    located: dict[tuple[str, bytes], tuple[int, int]]
 
 
 def read_touched(task: TouchedTask) -> TouchedRows:
@@ -107,12 +109,23 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     layouts = run.manifest.layouts(run.numbers)
     bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts)
     needed = _needed_from(bucket, task)
-    found = TouchedRows({}, {})
+    found = TouchedRows({}, {}, _located(bucket, np.minimum(*needed) != NEVER))
     for side, name in enumerate(bucket.clusters):
         changes, consequences = bucket.changes[side], bucket.consequences[side]
         found.changes[name] = _changes(bucket, side, _rows_from(changes, needed[side]))
         found.effects[name] = list(_effects(bucket, side, _rows_from(consequences, needed[side])))
     return found
+
+
+def _located(bucket: Bucket, needed: Bool) -> dict[tuple[str, bytes], tuple[int, int]]:
+    """Return bucket and number of the keys that are needed. Shape of `needed` (keys,)."""
+    numbers = np.flatnonzero(needed)
+    identities = bucket.keys.column("identity").take(pa.array(numbers)).to_pylist()
+    names = [bucket.numbers.tables[table].full_name for table in bucket.key_table[numbers].tolist()]
+    return {
+        (name, identity[_IDENTITY_PREFIX:]): (bucket.number, number)
+        for name, identity, number in zip(names, identities, numbers.tolist(), strict=True)
+    }
 
 
 def _rows_from(columns: GridColumns, needed: UInt64) -> Int64:
@@ -127,17 +140,17 @@ def _needed_from(bucket: Bucket, task: TouchedTask) -> list[UInt64]:
     needed = [np.full(len(bucket.keys), NEVER, np.uint64) for _ in bucket.clusters]
     with_unique = np.array([bool(table.unique_keys) for table in task.run.numbers.tables], np.bool_)
     for applier, name in enumerate(bucket.clusters):
-        source, untraced = 1 - applier, task.untraced[name]
+        source, wanted = 1 - applier, task.wanted[name]
         arrived = np.full(len(bucket.keys), NEVER, np.uint64)
         first = arrived.copy()
         for columns in (bucket.changes[source], bucket.consequences[source]):
-            rows, place = _rows_of_epochs(columns, untraced.epochs)
-            np.minimum.at(arrived, columns.of_rows("key", rows), untraced.arrived[place])
-            np.minimum.at(first, columns.of_rows("key", rows), untraced.epochs[place])
+            rows, place = _rows_of_epochs(columns, wanted.epochs)
+            np.minimum.at(arrived, columns.of_rows("key", rows), wanted.arrived[place])
+            np.minimum.at(first, columns.of_rows("key", rows), wanted.epochs[place])
         touched = arrived != NEVER
         start = np.where(touched, _last_anchor(bucket, applier, arrived), NEVER)
-        place = np.searchsorted(untraced.traced_in, start)
-        before = np.append(untraced.first_later, NEVER)[place]
+        place = np.searchsorted(wanted.traced_in, start)
+        before = np.append(wanted.first_later, NEVER)[place]
         needed[applier] = np.minimum(needed[applier], start)
         needed[source] = np.minimum(needed[source], np.minimum(first, np.where(touched, before, NEVER)))
     tables = bucket.key_table

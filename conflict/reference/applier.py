@@ -41,26 +41,13 @@ class Applier:
 
     cluster: ReplayedCluster
     _tracking: bool = False
-    _judged: EpochPass | None = None
     _may_have_forgotten: bool = False
-
-    def judge(self, apply: EpochApply, source: ReplayedCluster) -> None:
-        """Find the transactions in conflict of an epoch that commits only some own changes later."""
-        if self.cluster.result.stop is not None:
-            return
-        self._begin(apply)
-        try:
-            self._judged = self._find_conflicts(apply, source)
-        except ApplierStopped as stopped:
-            self.cluster.result.stop = stopped.stop
-        self.cluster.store.roll_back()
 
     def apply_epoch(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
-        if self._judged is None:
-            self._begin(apply)
+        self._begin(apply)
         try:
             final = self._final_pass(apply, source)
             self._check_unique_keys(final)
@@ -78,18 +65,11 @@ class Applier:
 
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
-        tracked, self._judged = self._judged, None
-        if tracked is None or not tracked.tracker.conflicting:
-            tracked = self._find_conflicts(apply, source)
-        while tracked.tracker.conflicting:
-            self.cluster.store.roll_back()
-            final = self._apply_without_conflicts(tracked, source)
-            if not final.tracker.conflicting:
-                return final
-            # There are more conflicts now, because rows changed since. What was counted before is dropped.
-            self.cluster.store.roll_back()
-            tracked = self._find_conflicts(apply, source)
-        return tracked
+        tracked = self._find_conflicts(apply, source)
+        if not tracked.tracker.conflicting:
+            return tracked
+        self.cluster.store.roll_back()
+        return self._apply_without_conflicts(tracked, source)
 
     def _find_conflicts(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make pass NORMAL, pass TRACK or both; without a transaction in conflict the last one can be committed."""
@@ -118,7 +98,8 @@ class Applier:
         return final
 
     def _pass(self, apply: EpochApply, source: ReplayedCluster, rejected: frozenset[int] = frozenset()) -> EpochPass:
-        current = EpochPass(self.cluster, source.cluster, apply, rejected)
+        early = self.cluster.rows_at(apply.moments)
+        current = EpochPass(self.cluster, source.cluster, apply, rejected, early)
         current.run(self.cluster.arriving(source, apply.foreign_epoch))
         return current
 

@@ -9,7 +9,7 @@ tell the values.
 from __future__ import annotations
 
 import bisect
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from operator import itemgetter
 
 import attrs
@@ -24,7 +24,7 @@ from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
 from conflict.reference.row_store import Row, RowKey
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Background", "Recorded", "Setups", "background_of", "epochs_known"]
+__all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
 
 # Per cluster, by own epoch and group: the effects on rows that its binlog shows.
 Recorded = Mapping[str, Mapping[Position, Mapping[RowKey, Effect]]]
@@ -69,8 +69,16 @@ class Background:
             self.versions.setdefault(key, []).append((position, self.cluster.store.get(key)))
 
 
+# The applying cluster, the epoch apply, the other cluster.
+Visit = Callable[[Background, EpochApply, Background], None]
+
+
 def background_of(
-    history: History, setups: Setups, recorded: Recorded, known: Mapping[str, Sequence[int]]
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    known: Mapping[str, Sequence[int]],
+    visit: Visit = lambda here, apply, source: None,
 ) -> dict[str, Background]:
     """
     Replay the own transactions and the traced epoch applies of both clusters.
@@ -80,6 +88,7 @@ def background_of(
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         known: Per cluster, the max replicated epoch before each epoch apply (see `epochs_known`).
+        visit: Called before each epoch apply, with the rows of both clusters as they then are.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -110,6 +119,7 @@ def background_of(
         else:
             assert isinstance(item, EpochApply)
             here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
+            visit(here, item, found[item.source])
             shown = recorded[cluster.name]
             _apply(here, item, found[item.source].cluster, shown.get((item.epoch, item.group), {}) if shown else None)
     return found

@@ -4,11 +4,12 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
+from collections.abc import Iterable
 
 import attrs
 
-from conflict.history.model import Cluster, DefinitionChange, EpochApply, Transaction
+from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.unique_keys import UniqueKeys
@@ -18,7 +19,10 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["ReplayedCluster"]
+__all__ = ["OVERLAPPING", "ReplayedCluster"]
+
+# Parallel workers may judge an epoch before so many epochs in front of it are committed.
+OVERLAPPING = 4
 
 
 @attrs.define
@@ -37,7 +41,7 @@ class ReplayedCluster:
         log: Per own epoch, what the next applier has to apply.
         relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
         max_replicated_epoch: Highest own epoch known to have come back.
-        earlier: Per row changed here since the applier's last commit, its states before each change, with the own
+        earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
@@ -60,6 +64,7 @@ class ReplayedCluster:
     result: ClusterResult = attrs.field(factory=ClusterResult)
     outcomes: list[Outcome] = attrs.field(factory=list)
     _own_changes: Counter[int] = attrs.field(factory=Counter)
+    _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
@@ -87,7 +92,7 @@ class ReplayedCluster:
             key = (change.table, change.key)
             row = self.store.get(key)
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
-            self.earlier.setdefault(key, []).append((position, row))
+            self.overwrite(key, position, row)
             self.store.write(change, local=True, epoch=epoch)
             setup = self.setups.get(change.table)
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
@@ -110,6 +115,29 @@ class ReplayedCluster:
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)
 
+    @property
+    def last_applied(self) -> Position:
+        """The own position at which its applier committed last."""
+        return self._applied_at[-1]
+
+    def overwrite(self, key: RowKey, position: Position, before: Row | None) -> None:
+        """Note that a row was changed at an own position."""
+        self.earlier.setdefault(key, []).append((position, before))
+
+    def rows_at(self, moments: Iterable[RowMoment]) -> dict[RowKey, Row | None]:
+        """Return rows as they stood some time ago; as they are now if they did not change since."""
+        found = {}
+        for each in moments:
+            key = each.table, each.key
+            states = (state for position, state in self.earlier.get(key, ()) if position > each.after)
+            found[key] = next(states, self.store.get(key))
+        return found
+
+    def _forget(self, until: Position) -> None:
+        """Forget states before changes up to an own position."""
+        kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
+        self.earlier = {key: states for key, states in kept.items() if states}
+
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""
         return [
@@ -121,7 +149,8 @@ class ReplayedCluster:
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)
-        self.earlier.clear()
+        self._forget(self._applied_at[0])
+        self._applied_at.append((apply.epoch, apply.group))
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))

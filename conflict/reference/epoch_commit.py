@@ -32,6 +32,9 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     # Two epoch applies without a trace can have one position; the effect of the later one on a row counts.
     result.effects.setdefault((apply.epoch, apply.group), {}).update(effects_of(final))
     result.images.setdefault((apply.epoch, apply.group), {}).update(_given_images(final))
+    for key in final.changed.keys() | final.refreshes.keys():
+        before = final.changed[key].before if key in final.changed else cluster.store.get(key)
+        cluster.overwrite(key, (apply.epoch, apply.group), before)
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)

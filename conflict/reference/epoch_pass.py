@@ -8,7 +8,7 @@ left them. The caller commits the pass or rolls it back (see `conflict.reference
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import attrs
 
@@ -101,6 +101,7 @@ class EpochPass:
         source: The cluster whose epoch it is.
         apply: The epoch apply.
         rejected: Transactions in conflict, which the pass rejects whole.
+        early: Rows that are judged as they stood some time ago, until an operation is applied: that locks the row.
         tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
         decided: Every operation with its decision, in order.
@@ -108,12 +109,14 @@ class EpochPass:
         exceptions: Rows for exceptions tables.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
+        locked: Rows of `early` on which an operation was applied.
     """
 
     cluster: ReplayedCluster
     source: Cluster
     apply: EpochApply
     rejected: frozenset[int] = frozenset()
+    early: Mapping[RowKey, Row | None] = attrs.field(factory=dict)
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
     decided: list[DecidedOperation] = attrs.field(factory=list)
@@ -121,6 +124,7 @@ class EpochPass:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+    locked: set[RowKey] = attrs.field(factory=set)
 
     def run(self, changes: Iterable[LoggedChange]) -> None:
         """
@@ -131,7 +135,7 @@ class EpochPass:
         """
         for entry in changes:
             self.handle(entry)
-        self._make_exceptions_rows()
+        self.make_exceptions_rows()
 
     def handle(self, entry: LoggedChange) -> None:
         """
@@ -159,7 +163,7 @@ class EpochPass:
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
-        decision = self._decide(change, setup, function)
+        decision = self._decide(entry, setup, function)
         self.decided.append(DecidedOperation(entry, decision))
         if decision.verdict is Verdict.APPLIED:
             self._change_row(entry, function)
@@ -193,8 +197,19 @@ class EpochPass:
         self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
         self.refreshes.setdefault(entry.row, entry.change)
 
-    def _decide(self, change: RowChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
-        row, table = self.cluster.store.get((change.table, change.key)), setup.table
+    def _decide(self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
+        key = entry.row
+        if key in self.early and key not in self.locked:
+            decision = self._decide_on(self.early[key], entry.change, setup, function)
+            if decision.verdict is not Verdict.APPLIED:
+                return decision
+            self.locked.add(key)
+        return self._decide_on(self.cluster.store.get(key), entry.change, setup, function)
+
+    def _decide_on(
+        self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> Decision:
+        table = setup.table
         if function is None:
             return decide_without_function(row, change, table)
         if function.spec.transactional and change.transaction_id is None:
@@ -233,7 +248,7 @@ class EpochPass:
         if function.spec.refreshes and not moved[DELETE_DELETE]:
             self.refreshes.setdefault(entry.row, entry.change)
 
-    def _make_exceptions_rows(self) -> None:
+    def make_exceptions_rows(self) -> None:
         """Number the rejected operations: those of rejected transactions as they came, and after them all others."""
         rejected = [each for each in self.decided if each.decision.verdict is Verdict.REJECTED]
         for each in sorted(rejected, key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT):

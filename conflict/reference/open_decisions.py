@@ -51,8 +51,9 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
 def _earlier_states(tracked: EpochPass, changes: Sequence[LoggedChange]) -> dict[RowKey, list[Row | None]]:
     """Return the states of rows that the cluster changed since the epoch arrived, the present state last."""
     cluster, found = tracked.cluster, {}
+    begun = max(tracked.apply.arrived, cluster.last_applied)
     for key in dict.fromkeys(entry.row for entry in changes):
-        states = [state for position, state in cluster.earlier.get(key, ()) if position > tracked.apply.arrived]
+        states = [state for position, state in cluster.earlier.get(key, ()) if position > begun]
         if states:
             found[key] = [*states, cluster.store.get(key)]
     return found

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 
-from conflict.history.causal_order import Judging, interleave
+from conflict.history.causal_order import interleave
 from conflict.history.model import DefinitionChange, History, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
@@ -54,8 +54,6 @@ def resolve(
             clusters[cluster.name].commit(item)
         elif isinstance(item, DefinitionChange):
             clusters[cluster.name].define(item)
-        elif isinstance(item, Judging):
-            appliers[cluster.name].judge(item.apply, clusters[item.source])
         else:
             appliers[cluster.name].apply_epoch(item, clusters[item.source])
         progress(done)

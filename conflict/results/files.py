@@ -23,12 +23,14 @@ from conflict.results.layout import (
     applied_epochs_path,
     exceptions_path,
     open_places_path,
+    open_rows_path,
     outcomes_path,
     rows_path,
     undecided_path,
 )
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
+from conflict.results.open_rows import OpenEpoch, undecided_rows
 from conflict.results.summary import RunSummary, with_copied_rows
 from conflict.results.undecided import counter_ranges, decision_text
 from conflict.rules.decision import Cause, Verdict
@@ -48,6 +50,7 @@ __all__ = [
     "summarize_resolution",
     "write_contradictions",
     "write_open_places",
+    "write_open_rows",
     "write_resolution",
 ]
 
@@ -154,6 +157,15 @@ def write_open_places(
         mine = [each for place in places if place.applier == applier for each in undecided_at(place)]
         if mine:
             out.write_table(open_places_path(applier), _undecided_table(mine, layouts, tables))
+
+
+def write_open_rows(
+    out: Folder, epochs: Sequence[OpenEpoch], layouts: Mapping[str, RowLayout], tables: Mapping[str, Table]
+) -> None:
+    """Write the decisions that hang on when rows were judged; arguments as for `write_open_places`."""
+    for applier, undecided in undecided_rows(epochs).items():
+        if undecided:
+            out.write_table(open_rows_path(applier), _undecided_table(undecided, layouts, tables))
 
 
 def write_contradictions(
@@ -293,11 +305,12 @@ def count_rejected(out: Folder, applier: str) -> Counter[tuple[int, int, str]]:
 
 
 def read_tracked(out: Folder, applier: str) -> list[dict[str, Any]]:
-    """Return the open decisions of an applier's pass TRACK, without those that hang on open places."""
+    """Return the open decisions of an applier's pass TRACK, without those that hang on open places and moments."""
     path = f"undecided/applier={applier}"
     if not out.exists(path):
         return []
     dataset = pads.dataset(f"{out.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None)
-    files = [file for file in dataset.files if not file.endswith(open_places_path(applier))]
+    others = (open_places_path(applier), open_rows_path(applier))
+    files = [file for file in dataset.files if not file.endswith(others)]
     kept = pads.dataset(files, schema=UNDECIDED, format="parquet", partitioning=None) if files else None
     return [] if kept is None else kept.to_table().to_pylist()

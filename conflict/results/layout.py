@@ -144,6 +144,11 @@ def open_places_path(applier: str) -> str:
     return f"undecided/applier={applier}/places.parquet"
 
 
+def open_rows_path(applier: str) -> str:
+    """Return the path of an applier's decisions that hang on when it judged a row."""
+    return f"undecided/applier={applier}/rows.parquet"
+
+
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
     return f"rows/{cluster}/{table}/bucket={bucket:05d}.parquet"

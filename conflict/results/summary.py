@@ -5,7 +5,7 @@ The figures of a run, added up over its buckets. Computes docs/run-file.md, "run
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -13,9 +13,10 @@ import attrs
 from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
 from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
+from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
 from conflict.rules.counters import COUNTED_AGAIN, add_counters
 
-__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_schedule"]
+__all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_rows", "with_open_schedule"]
 
 Counts = dict[str, dict[str, dict[str, int]]]
 
@@ -92,6 +93,7 @@ class RunSummary:
         undecided: Per cluster, the number of open decisions of its applier.
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         schedule: What the schedule leaves open.
+        open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
         copied: Per cluster, rows that its applier copied for changes of definitions.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
@@ -111,6 +113,7 @@ class RunSummary:
     undecided: dict[str, int] = attrs.field(factory=dict)
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
+    open_epochs: tuple[OpenEpoch, ...] = ()
     copied: dict[str, int] = attrs.field(factory=dict)
     restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
@@ -212,3 +215,11 @@ def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummar
     undecided.update(open_operations(schedule.places))
     ranges = ranges_with_places(summary.counter_ranges, summary.counters, schedule.places)
     return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, schedule=schedule)
+
+
+def with_open_rows(summary: RunSummary, epochs: Sequence[OpenEpoch]) -> RunSummary:
+    """Return the figures of a run with the rows whose moments are open: more open decisions, wider ranges."""
+    undecided = Counter(summary.undecided)
+    undecided.update({name: len(each) for name, each in undecided_rows(epochs).items()})
+    ranges = ranges_with_rows(summary.counter_ranges, summary.counters, epochs)
+    return attrs.evolve(summary, undecided=dict(undecided), counter_ranges=ranges, open_epochs=tuple(epochs))

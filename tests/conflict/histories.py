@@ -16,7 +16,7 @@ where C or D are named too, they stand in a ring, and each applies the epochs of
     i1=5,d2     two changes in one transaction
     in1=5       row 1 of table n; without a letter it is table t
     <7          applied epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
-    <7^3.1      applied it, but judged its transactions after group 1 of the own epoch 3
+    <7^1:3.1    applied it, but judged row 1 of table t after group 1 of the own epoch 3;  <7^1:3.1,2:4.0 two rows
 
 The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
 unique in q. n and z have none, and z has a TEXT column besides.
@@ -33,7 +33,7 @@ from functools import cache
 
 import attrs
 
-from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
+from conflict.history.model import Cluster, EpochApply, History, RowChange, RowMoment, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.replay import resolve
@@ -70,7 +70,7 @@ WIDTHS = (4, 8, 4)
 CLUSTERS = "ABCD"
 SERVER_IDS = {"A": 1, "B": 2}
 
-_WORD = re.compile(r"([A-D]):(?:<(!?)([\d.]+)(\??)(?:\^(\d+)\.(\d+))?|([^@<]+))@([\d.]+)")
+_WORD = re.compile(r"([A-D]):(?:<(!?)([\d.]+)(\??)(?:\^([\d.:,]+))?|([^@<]+))@([\d.]+)")
 _CHANGE = re.compile(r"([iudr])([tnmqz]?)(\d+)(?:=(.*))?")
 
 Setups = dict[str, dict[str, TableSetup]]
@@ -146,6 +146,12 @@ def _columns(number: str, values: str) -> dict[int, int | None]:
     return columns
 
 
+def _moment(text: str) -> RowMoment:
+    number, _, after = text.partition(":")
+    own, _, group = after.partition(".")
+    return RowMoment("d.t", key(int(number)), (int(own), int(group)))
+
+
 @attrs.define
 class _Timeline:
     """A cluster's timeline while its words are read."""
@@ -158,13 +164,13 @@ class _Timeline:
 
     def add(self, word: re.Match[str], *, with_ids: bool) -> None:
         """Add what a word says."""
-        _, restarted, foreign, untraced, judged_epoch, judged_group, changes, own = word.groups()
+        _, restarted, foreign, untraced, judged, changes, own = word.groups()
         number = epoch(own)
         group = self.groups.get(number, 0)
         if foreign is not None:
             apply = EpochApply(number, group, self.source, epoch(foreign), restarted=bool(restarted))
-            if judged_epoch:
-                apply = attrs.evolve(apply, judged=(int(judged_epoch), int(judged_group)))
+            if judged:
+                apply = attrs.evolve(apply, moments=tuple(_moment(text) for text in judged.split(",")))
             if untraced:
                 self.items.append(attrs.evolve(apply, group=group - 1, traced=False))
                 return

@@ -15,10 +15,11 @@ from typing import Literal
 import attrs
 from hypothesis import strategies as st
 
-from conflict.history.model import Cluster, EpochApply, RowChange, Transaction
+from conflict.history.model import Cluster, EpochApply, RowChange, RowMoment, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.epoch_pass import EpochPass
 from conflict.reference.row_store import Row
 from conflict.results.model import Outcome
 from conflict.rules.roles import Role
@@ -68,6 +69,7 @@ class World:
         empty_epochs: ``ndb_log_empty_epochs``: log an epoch also where the applier changed nothing but its status.
         rising: Every own change holds a value greater than all that were held before it, as a clock would give.
         allowed: Whether a cluster may do something to a row; what it may not do is left out.
+        early: Before how many of its cluster's own changes each row of an epoch is judged, if that can be, in turn.
         made: All own changes.
         places: Where each cluster applied each epoch of the one before it, as (own epoch, group).
     """
@@ -80,11 +82,13 @@ class World:
     empty_epochs: bool = False
     rising: bool = False
     allowed: Allowed = lambda cluster, number, operation: True
+    early: Sequence[int] = ()
     made: list[Made] = attrs.field(factory=list)
     places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
     _appliers: list[Applier] = attrs.field(init=False)
     _content: list[bool] = attrs.field(factory=list)
+    _closed_at: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
     _greatest: int = 0
     _transactions: int = 0
 
@@ -161,6 +165,8 @@ class World:
                 self.closed[cluster].append(epoch)
             else:
                 self.replayed[cluster].relayed.pop(epoch, None)
+        for other, (clock, group) in enumerate(zip(self.clocks, self.groups, strict=True)):
+            self._closed_at[other, epoch] = clock, group
         self.clocks[cluster] += 1
         self.groups[cluster], self._content[cluster] = 0, False
 
@@ -174,12 +180,29 @@ class World:
         place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
         rows = {number: applying.store.get(("d.t", key(number))) for number in range(10)}
-        self._appliers[cluster].apply_epoch(EpochApply(*place, source.cluster.name, epoch), source)
+        apply = EpochApply(*place, source.cluster.name, epoch)
+        self._appliers[cluster].apply_epoch(attrs.evolve(apply, moments=self._moments(cluster, apply, entries)), source)
         assert applying.result.stop is None, applying.result.stop
         self.groups[cluster] += 1
         self._content[cluster] |= bool(applying.result.effects[place])
         if self.on_apply is not None:
             self.on_apply(self, cluster, entries, rows)
+
+    def _moments(self, cluster: int, apply: EpochApply, entries: list[LoggedChange]) -> tuple[RowMoment, ...]:
+        """Return when the rows of an epoch are judged: those that the applier locks, at the commit."""
+        applying = self.replayed[cluster]
+        arrived = max(self._closed_at[cluster, apply.foreign_epoch], applying.last_applied)
+        moments = []
+        for number, row in enumerate(dict.fromkeys(entry.row for entry in entries) if self.early else ()):
+            changed = [at for at, _ in applying.earlier.get(row, ()) if at > arrived]
+            back = self.early[(number + apply.epoch) % len(self.early)]
+            if changed and back:
+                own, group = changed[-min(back, len(changed))]
+                moments.append(RowMoment(*row, (own, group - 1)))
+        trial = EpochPass(applying, self.replayed[cluster - 1].cluster, apply, early=applying.rows_at(moments))
+        trial.run(entry for entry in entries if entry.server_id != applying.server_id)
+        applying.store.roll_back()
+        return tuple(each for each in moments if (each.table, each.key) not in trial.locked)
 
     def find_fixed_point(self) -> None:
         """Let all clusters apply everything, until nothing is left."""

@@ -12,7 +12,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.config.configuration import Configuration
-from conflict.history.reconcile import Explanation, Inference
+from conflict.history.reconcile import Inference
 from conflict.pipeline import Run
 from conflict.results.model import Stop
 from conflict.results.summary import RunSummary
@@ -211,16 +211,10 @@ def _print_open_questions(console: Console, run: Run) -> None:
 
 def _settled_text(settled: Inference) -> str:
     """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
-    if settled.explanation is Explanation.NOT_APPLIED:
-        return (
-            f"whether {settled.cluster} applied epoch {settled.foreign_epoch} of the other cluster, the first one "
-            "without a trace at the end. It would have changed rows, and the binlog shows no such change: it was not "
-            "applied."
-        )
     return (
-        f"when {settled.cluster} judged epoch {settled.foreign_epoch}, because its own changes came in between. Of "
-        f"{settled.candidates} moments, the latest one is chosen that explains the {settled.rows:,} rows that the "
-        "binlog shows otherwise."
+        f"when {settled.cluster} judged {settled.judged_earlier:,} rows of epoch {settled.foreign_epoch}: its own "
+        f"changes of them came in between. Of {settled.candidates:,} possible answers, one with the fewest rows judged "
+        f"earlier is chosen that explains the {settled.rows:,} rows that the binlog shows otherwise."
     )
 
 

@@ -15,12 +15,12 @@ NO_CLUSTER = -1
 
 
 @njit(cache=True)
-def order(begins, foreign):
+def order(epochs, foreign):
     """
     Return applier and number of the epoch applies in order, and the cluster whose next one is never possible.
 
     Args:
-        begins: Per cluster, the own epoch in which each epoch apply begins. uint64, shape (applies of it,).
+        epochs: Per cluster, the own epoch in which each epoch apply commits. uint64, shape (applies of it,).
         foreign: Per cluster, the foreign epoch of each epoch apply. uint64, shape (applies of it,).
 
     Returns:
@@ -33,7 +33,7 @@ def order(begins, foreign):
     while moved:
         moved = False
         for side in range(2):
-            mine, theirs = foreign[side], begins[1 - side]
+            mine, theirs = foreign[side], epochs[1 - side]
             following, other = done[side], done[1 - side]
             while following < len(mine) and (other == len(theirs) or theirs[other] > mine[following]):
                 applier[count], number[count] = side, following

@@ -7,6 +7,7 @@ the form in which compiled code receives it.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -22,6 +23,7 @@ __all__ = [
     "Logged",
     "OperationKind",
     "Presence",
+    "RowMoments",
     "each_read_only",
     "holds_anything",
     "read_only",
@@ -112,6 +114,54 @@ class BucketRows:
 
 
 @attrs.frozen(eq=False)
+class RowMoments:
+    """
+    Rows that an applier judged some time before it committed their epoch; see `RowMoment`. Shape (moments,).
+
+    Attributes:
+        apply: Number of the epoch apply.
+        bucket: Number of the row's bucket.
+        key: Number of the row in the bucket.
+        epoch: Own epoch after which it was judged.
+        group: Group of that epoch.
+    """
+
+    apply: Int32
+    bucket: Int32
+    key: Int32
+    epoch: UInt64
+    group: Int32
+
+    def __len__(self) -> int:
+        return len(self.apply)
+
+    @classmethod
+    def none(cls) -> RowMoments:
+        """Return no moments."""
+        return cls.of_rows([])
+
+    @classmethod
+    def of_rows(cls, rows: Sequence[tuple[int, ...]]) -> RowMoments:
+        """Return moments, each given with its attributes in order."""
+        columns = list(zip(*rows, strict=True)) or [()] * len(attrs.fields(RowMoments))
+        kinds = (np.int32, np.int32, np.int32, np.uint64, np.int32)
+        return cls(*(np.array(column, kind) for column, kind in zip(columns, kinds, strict=True)))
+
+    def chosen(self, chosen: Bool | Int64) -> RowMoments:
+        """Return some of them."""
+        return RowMoments(*(getattr(self, field.name)[chosen] for field in attrs.fields(RowMoments)))
+
+    def of_bucket(self, number: int) -> RowMoments:
+        """Return those of one bucket."""
+        return self.chosen(self.bucket == number)
+
+    def of_keys(self, keys: Int32) -> RowMoments:
+        """Return those of some keys of a bucket, which are numbered anew; `keys` are sorted."""
+        kept = self.chosen(np.isin(self.key, keys))
+        return attrs.evolve(kept, key=np.searchsorted(keys, kept.key).astype(np.int32))
+
+
+@attrs.frozen(eq=False)
 class EpochApplies:
     """
     All epoch applies of both appliers, causes before effects. Shape (applies,).
@@ -127,9 +177,7 @@ class EpochApplies:
         restarted: Whether the applier was restarted since the one before.
         arrived_epoch: Own epoch before which the applier cannot have begun with it.
         arrived_group: Group of that epoch.
-        judged: Whether pass TRACK judged it before the moment of its commit.
-        judged_epoch: Own epoch after which it was judged.
-        judged_group: Group of that epoch.
+        moments: Rows that were judged some time before the commit.
     """
 
     applier: Int8
@@ -142,9 +190,7 @@ class EpochApplies:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
-    judged: Bool
-    judged_epoch: UInt64
-    judged_group: Int32
+    moments: RowMoments
 
     def __len__(self) -> int:
         return len(self.applier)

@@ -31,11 +31,21 @@ from conflict.columnar.kernels.arrays import (
     Int32,
     Int64,
     Logged,
+    RowMoments,
     read_only,
 )
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
-from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, catch_up, decide_pass, mark_rows, restore
+from conflict.columnar.kernels.passes import (
+    FULL,
+    Groups,
+    call_decide_pass,
+    catch_up,
+    decide_pass,
+    keep_early,
+    mark_rows,
+    restore,
+)
 from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
@@ -56,8 +66,8 @@ class Folded:
 
     Attributes:
         decisions: The final decision on each operation.
-        tracked: The decision of pass TRACK on each operation of an epoch with transactions in conflict, or judged
-            before its commit, without the values that it compared.
+        tracked: The decision of pass TRACK on each operation of an epoch with transactions in conflict, without the
+            values that it compared.
         candidates: What pass TRACK may have decided, one bit per outcome (see `outcome_bit`); several where the
             applier's own cluster changed the row meanwhile. Complete for transactions in conflict alone, and if `fold`
             was to find them. Shape (tracked,).
@@ -93,6 +103,7 @@ def fold(
     key_table: Int16,
     *,
     candidates: bool,
+    moments: RowMoments,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -104,6 +115,7 @@ def fold(
         conflicts: Transactions in conflict, per epoch apply.
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Find what else pass TRACK may have decided.
+        moments: Rows of the bucket that were judged some time before the commit.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
@@ -111,7 +123,7 @@ def fold(
     # Few rows are refreshed, usually; all may be reflected.
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
-        work = Work.of(key_table, changes, len(applies), capacity, keeping=keeping)
+        work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping)
         passes = PassDecisions.of(capacity, keeping=keeping)
         start_arrivals(schedule, changes, work.arrivals)
         made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)
@@ -153,21 +165,17 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         here = apply["applier"]
         rejected = Groups(conflicts.groups, conflicts.offsets[number], conflicts.offsets[number + 1])
         in_conflict = rejected.start < rejected.stop
-        tracks = apply["judged"] or in_conflict
         # An epoch apply with a trace is its group; one without follows its group.
         epoch, follows = apply["epoch"], np.int64(apply["group"]) + (not apply["traced"])
 
         # 1. Pass TRACK on the rows of transactions in conflict, undone. On other rows it decides like pass APPLY.
-        if tracks:
-            tracks = mark_rows(number, schedule, changes, rejected, apply["judged"], work)
-        tries = keeping and tracks and in_conflict
+        tracks = in_conflict and mark_rows(number, schedule, changes, rejected, work)
+        tries = keeping and tracks
         started, tracked_start = made, seen
+        keep_early(here, epoch, follows, changes, rules, work, tries)
+        catch_up(here, epoch, follows, changes, rules, work, tries)
+        arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
         if tracks:
-            if apply["judged"]:
-                judged_after = np.int64(apply["judged_group"]) + 1
-                catch_up(here, apply["judged_epoch"], judged_after, changes, rules, work, tries)
-            else:
-                catch_up(here, epoch, follows, changes, rules, work, tries)
             seen, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, tracked, seen, True)
             if seen < 0:
                 return NO_DECISIONS
@@ -175,8 +183,6 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
             for place in range(tracked_start, seen):
                 if work.marks[tracked.key[place]]:
                     passes.candidates[place] = outcome_bit(tracked.verdict[place], tracked.cause[place])
-        catch_up(here, epoch, follows, changes, rules, work, tries)
-        arrivals[number]["own_end"] = work.state.done[here] - changes.begin[here]
         if tries:
             try_earlier_states(number, schedule, changes, rules, work, passes, tracked_start, seen)
 
@@ -184,7 +190,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         made, _, answers = decide_pass(number, schedule, changes, rules, rejected, work, decisions, made, False)
         if made < 0:
             return NO_DECISIONS
-        if tracks or in_conflict:
+        if in_conflict:
             seen = _complete_track(passes, started, made, work.marks, tracked_start)
             if seen < 0:
                 return NO_DECISIONS

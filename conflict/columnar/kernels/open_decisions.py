@@ -85,19 +85,21 @@ def try_earlier_states(number, schedule, changes, rules, work, passes, start, st
         stop: One past the last.
     """
     apply = schedule.applies[number]
-    here = apply["applier"]
+    here, arrival = apply["applier"], work.arrivals[number]
     first_open = open_start(number, schedule, changes)
     chosen = _choose(here, changes, work, passes.tracked.key[start:stop], first_open)
     started, nothing, trial = False, Groups(passes.tracked.group, 0, 0), passes.trial
     while chosen > 0:
         if started and _go_back(here, chosen, work) == 0:
             break
-        if started or apply["judged"]:
+        if started or arrival["early_start"] < arrival["early_stop"]:
+            work.early.ignored[0] = True
             count, saved, _ = call_decide_pass(number, schedule, changes, rules, nothing, work, trial, 0, True)
             for place in range(count):
                 if work.marks[trial.key[place]]:
                     passes.candidates[start + place] |= outcome_bit(trial.verdict[place], trial.cause[place])
             restore(here, saved, work)
+            work.early.ignored[0] = False
         if started:
             for place in range(chosen):
                 copy_version(work.state.rows[work.moved[place]["key"], here], work.moved[place])

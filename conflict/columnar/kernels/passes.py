@@ -28,6 +28,7 @@ __all__ = [
     "catch_up",
     "copy_version",
     "decide_pass",
+    "keep_early",
     "mark_rows",
     "restore",
 ]
@@ -41,6 +42,7 @@ CHANGE, REFRESH, REFLECTED, EMPTY = (int(kind) for kind in OperationKind)
 NOTHING = np.uint64(0)
 FULL = -1  # in place of a number of decisions or log entries that exceeds the capacity
 NOT_KEPT = -1
+NOT_EARLY = -1
 # How many changes before its turn a row is fetched: later ones arrive too late, earlier ones are displaced again.
 AHEAD = 32
 
@@ -119,6 +121,36 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
     state.done[side] = number
 
 
+@njit(cache=True, nogil=True)
+def keep_early(side, epoch, group, changes, rules, work, keeping):
+    """
+    Keep the rows of `Work.early` as they are at their moments before a group of an epoch.
+
+    Makes the own changes up to there; arguments as for `catch_up`.
+    """
+    early = work.early
+    while early.passed[side] < early.stop[side]:
+        place = early.order[early.passed[side]]
+        moment = early.moments[place]
+        after = np.int64(moment["group"]) + 1
+        if moment["epoch"] > epoch or (moment["epoch"] == epoch and after > group):
+            break
+        catch_up(side, moment["epoch"], after, changes, rules, work, keeping)
+        copy_version(early.states[place], work.state.rows[moment["key"], side])
+        early.passed[side] += 1
+
+
+@njit(cache=True, nogil=True)
+def _early_row(arrival, key, pass_number, early):
+    """Return which of `Early.states` an operation on a row is judged by; `NOT_EARLY` for the present row."""
+    if early.ignored[0]:
+        return NOT_EARLY
+    for place in range(arrival["early_start"], arrival["early_stop"]):
+        if early.moments[place]["key"] == key and early.moments[place]["locked"] != pass_number:
+            return place
+    return NOT_EARLY
+
+
 @njit(inline="always")
 def restore(side, count, work):
     """Undo a pass that saved `count` rows."""
@@ -194,13 +226,17 @@ def _decide_pass(number, schedule, changes, rules, rejected, work, decisions, ma
         elif contains(rejected, group):
             verdict, cause, incoming, stored = REJECTED, TRANSACTION, NOTHING, NOTHING
         else:
-            verdict, cause, incoming, stored = decide_operation(
-                rules.cells[here, mine["table"], operation],
-                rule,
-                mine,
-                (operation, reflected, before_given, before, given, after, lacks == 0),
-                apply["max_replicated"],
-            )
+            cell, known = rules.cells[here, mine["table"], operation], apply["max_replicated"]
+            brought = (operation, reflected, before_given, before, given, after, lacks == 0)
+            then = NOT_EARLY
+            if arrival["early_start"] < arrival["early_stop"]:
+                then = _early_row(arrival, key, pass_number, work.early)
+            if then != NOT_EARLY:
+                verdict, cause, incoming, stored = decide_operation(cell, rule, work.early.states[then], brought, known)
+                if verdict == APPLIED:  # which locks the row: it is the present one that the operation changes
+                    work.early.moments[then]["locked"], then = pass_number, NOT_EARLY
+            if then == NOT_EARLY:
+                verdict, cause, incoming, stored = decide_operation(cell, rule, mine, brought, known)
         decisions.apply[made], decisions.existed[made] = number, mine["exists"]
         decisions.group[made], decisions.operation[made], decisions.kind[made] = group, operation, kind
         decisions.verdict[made], decisions.cause[made] = verdict, cause
@@ -252,7 +288,7 @@ def are_rejected(apply, group, offsets, groups, found):
 
 
 @njit(cache=True, nogil=True)
-def mark_rows(number, schedule, changes, rejected, every, work):
+def mark_rows(number, schedule, changes, rejected, work):
     """
     Mark the rows of an epoch apply that transactions in conflict touch; return whether there are any.
 
@@ -263,19 +299,18 @@ def mark_rows(number, schedule, changes, rejected, every, work):
         schedule: `Schedule`.
         changes: `Changes`.
         rejected: `Groups`: transactions in conflict.
-        every: Mark all rows of the epoch apply.
         work: `Work`; its marks are set.
     """
     found = False
     arrival, there = work.arrivals[number], 1 - schedule.applies[number]["applier"]
     for place in range(arrival["first"], arrival["last"]):
         row = changes.rows[place]
-        if every or contains(rejected, row["group"]):
+        if contains(rejected, row["group"]):
             work.marks[row["key"]] = True
             found = True
     for place in range(arrival["queue_start"], arrival["queue_stop"]):
         entry = work.log.entries[work.log.queue[there, place]]
-        if every or contains(rejected, schedule.applies[entry["apply"]]["group"]):
+        if contains(rejected, schedule.applies[entry["apply"]]["group"]):
             work.marks[entry["key"]] = True
             found = True
     return found

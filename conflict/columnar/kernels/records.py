@@ -26,10 +26,12 @@ from conflict.columnar.kernels.arrays import (
     Int32,
     Int64,
     Presence,
+    RowMoments,
     UInt64,
     each_read_only,
     holds_anything,
 )
+from conflict.columnar.kernels.early_rows import Early
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [
@@ -54,10 +56,10 @@ PRESENT, NO_COLUMNS = int(Presence.PRESENT), int(Presence.NO_COLUMNS)
 # `Schedule.by_epoch[received_start:received_stop]` are those of the other applier that receive what this one logs.
 EPOCH_APPLY = np.dtype(
     [
-        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8"), ("judged_epoch", "u8")],
-        *[("arrived_epoch", "u8"), ("group", "i4"), ("judged_group", "i4"), ("arrived_group", "i4")],
+        *[("epoch", "u8"), ("foreign_epoch", "u8"), ("max_replicated", "u8")],
+        *[("arrived_epoch", "u8"), ("group", "i4"), ("arrived_group", "i4")],
         *[("previous", "i4"), ("received_start", "i4"), ("received_stop", "i4")],
-        *[("applier", "i1"), ("traced", "?"), ("judged", "?")],
+        *[("applier", "i1"), ("traced", "?")],
     ],
     align=True,
 )
@@ -102,11 +104,12 @@ ENTRY = np.dtype(
 )
 # The operations that an epoch apply receives in this bucket, if it is `active`: own changes of the source from `first`
 # to before `last`, and entries that its applier logged, from `queue_start` to before `queue_stop` of its `Log.queue`.
-# Own changes of the applier's cluster below `own_end` come before it.
+# Own changes of the applier's cluster below `own_end` come before it. `Early.moments[early_start:early_stop]` are the
+# rows that were judged earlier.
 ARRIVAL = np.dtype(
     [
         *[("first", "i4"), ("last", "i4"), ("queue_start", "i4"), ("queue_stop", "i4"), ("own_end", "i4")],
-        ("active", "?"),
+        *[("early_start", "i4"), ("early_stop", "i4"), ("active", "?")],
     ],
     align=True,
 )
@@ -273,6 +276,7 @@ class Work(NamedTuple):
         saved: Rows as they were before a pass that is undone. `EARLIER`, shape (keys,).
         earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if not kept.
         moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if not kept.
+        early: Rows that are judged as they stood some time ago.
     """
 
     state: State
@@ -283,30 +287,43 @@ class Work(NamedTuple):
     saved: Records
     earlier: Records
     moved: Records
+    early: Early
 
     @classmethod
-    def of(cls, key_table: Int16, changes: Changes, applies: int, capacity: int, *, keeping: bool) -> Work:
+    def of(
+        cls,
+        key_table: Int16,
+        changes: Changes,
+        applies: EpochApplies,
+        early: RowMoments,
+        capacity: int,
+        *,
+        keeping: bool,
+    ) -> Work:
         """
         Return everything empty.
 
         Args:
             key_table: Table number of each key. Shape (keys,).
             changes: The own changes of both clusters.
-            applies: Number of epoch applies.
+            applies: All epoch applies.
+            early: Rows of the bucket that were judged early.
             capacity: Largest number of log entries, and of decisions.
             keeping: Keep rows as they were before their cluster's own changes, to find what else pass TRACK may have
                 decided.
         """
         keys = len(key_table)
+        arrivals = np.zeros(len(applies), ARRIVAL)
         return cls(
             state=State.of(key_table, changes.begin),
-            arrivals=np.zeros(applies, ARRIVAL),
+            arrivals=arrivals,
             log=Log(np.empty(capacity, ENTRY), np.empty((2, capacity), np.int64), np.zeros(2, np.int64)),
             marks=np.zeros(keys, np.bool_),
             pending=np.empty(capacity, np.int64),
             saved=np.empty(keys, EARLIER),
             earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
             moved=np.empty(keys if keeping else 1, EARLIER),
+            early=Early.of(early, applies.applier, arrivals, np.zeros(len(early), ROW_STATE)),
         )
 
 

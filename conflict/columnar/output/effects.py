@@ -6,7 +6,7 @@ Computes `compared_with_binlogs` and `contradicted_by_binlogs` of docs/run-file.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Set as AbstractSet
 
 import attrs
 import numpy as np
@@ -14,32 +14,12 @@ import numpy as np
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Int8, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
-from conflict.columnar.kernels.records import packed_changes, packed_schedule
-from conflict.columnar.kernels.search import open_start
 from conflict.history.reconcile import MAX_CONTRADICTIONS
 
-__all__ = ["Difference", "Differing", "DifferingRows", "compare_effects"]
+__all__ = ["Differing", "DifferingRows", "compare_effects"]
 
 # Number of the applier, own epoch and group of an epoch apply.
 Applied = tuple[int, int, int]
-
-
-@attrs.frozen
-class Difference:
-    """
-    An epoch apply of which the binlog shows other effects.
-
-    Attributes:
-        rows: Number of rows of the bucket that differ.
-        changed_at: Epoch and group of the cluster's own changes of these rows while its applier may have been applying
-            the epoch.
-    """
-
-    rows: int = 0
-    changed_at: frozenset[tuple[int, int]] = frozenset()
-
-    def __add__(self, other: Difference) -> Difference:
-        return Difference(self.rows + other.rows, self.changed_at | other.changed_at)
 
 
 @attrs.frozen(eq=False)
@@ -84,7 +64,7 @@ class Differing:
 
     compared: int
     rows: tuple[DifferingRows, ...]
-    applies: Mapping[Applied, Difference]
+    applies: AbstractSet[Applied]
 
 
 def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
@@ -96,13 +76,13 @@ def compare_effects(result: BucketResult, *, with_applies: bool) -> Differing:
         with_applies: Return which epoch applies differ too.
     """
     compared, differing = 0, []
-    applies: dict[Applied, Difference] = {}
+    applies: set[Applied] = set()
     for number in range(len(result.clusters)):
         count, rows = _compare(result, number)
         compared += count
         differing.append(rows)
         if with_applies:
-            applies.update(_differing_applies(result, number, rows.of_kinds()))
+            applies |= _differing_applies(number, rows.of_kinds())
     return Differing(compared, tuple(differing), applies)
 
 
@@ -132,27 +112,11 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     return [column[order] for column in shown]
 
 
-def _differing_applies(result: BucketResult, number: int, rows: DifferingRows) -> dict[Applied, Difference]:
+def _differing_applies(number: int, rows: DifferingRows) -> set[Applied]:
     """Return the first epoch applies of an applier that differ, given the differing rows."""
-    found: dict[Applied, Difference] = {}
-    for epoch, group, key in zip(rows.epoch.tolist(), rows.group.tolist(), rows.key.tolist(), strict=True):
-        applied = (number, epoch, group)
-        if applied not in found and len(found) > MAX_CONTRADICTIONS:
+    found: set[Applied] = set()
+    for epoch, group in zip(rows.epoch.tolist(), rows.group.tolist(), strict=True):
+        found.add((number, epoch, group))
+        if len(found) > MAX_CONTRADICTIONS:
             break
-        found[applied] = found.get(applied, Difference()) + Difference(1, _changed_at(result, applied, key))
     return found
-
-
-def _changed_at(result: BucketResult, applied: Applied, key: int) -> frozenset[tuple[int, int]]:
-    """Return epoch and group of a cluster's own changes of a row while its applier may have applied an epoch."""
-    number, epoch, group = applied
-    applies, rows = result.applies, result.bucket.rows[number]
-    here = (applies.applier == number) & (applies.epoch == epoch) & (applies.group == group) & applies.traced
-    schedule, changes = packed_schedule(applies), packed_changes(result.bucket.rows)
-    changed: set[tuple[int, int]] = set()
-    for apply in np.flatnonzero(here).tolist():
-        first = open_start(apply, schedule, changes) - changes.begin[number]
-        meanwhile = slice(int(first), int(result.folded.own_end[apply]))
-        mine = np.flatnonzero(rows.key[meanwhile] == key) + meanwhile.start
-        changed.update(zip(rows.epoch[mine].tolist(), rows.group[mine].tolist(), strict=True))
-    return frozenset(changed)

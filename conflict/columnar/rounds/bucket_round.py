@@ -119,7 +119,10 @@ def fold_round(
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
     """
-    folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True)
+    moments = applies.moments.of_bucket(bucket.number)
+    folded = fold(
+        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True, moments=moments
+    )
     findings = Findings(
         None,
         _conflicting(clusters, applies, conflicts, folded, bucket.key_table),
@@ -155,7 +158,8 @@ def fold_again(
     touched = _touched_rows(rows, applies, changed, logged)
     chosen = rows.of_keys(touched)
     keys, key_table = chosen.keys, np.asarray(rows.key_table[chosen.keys])
-    folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True)
+    moments = applies.moments.of_bucket(rows.bucket).of_keys(keys)
+    folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True, moments=moments)
     if transactions_stop(clusters, applies, folded, key_table):
         return None
     conflicting = _conflicting(clusters, applies, conflicts, folded, key_table)
@@ -223,7 +227,7 @@ def _conflicting(
     key_table: Int16,
 ) -> Int32:
     """Return key, epoch apply and group of transactions with a conflict of their own in pass TRACK. Shape (n, 3)."""
-    twice = applies.judged | (np.diff(conflicts.offsets) > 0)
+    twice = np.diff(conflicts.offsets) > 0
     parts = []
     for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(applies), np.bool_))):
         mine = _row_conflicts(decisions, clusters, applies, key_table)

@@ -126,10 +126,12 @@ class RoundRows:
     The rows of a bucket.
 
     Attributes:
+        bucket: Number of the bucket.
         sides: Those of both clusters.
         key_table: Table number of each key. Shape (keys,).
     """
 
+    bucket: int
     sides: tuple[KeptRows, KeptRows]
     key_table: Int16
 
@@ -156,10 +158,10 @@ def keep_rows(bucket: Bucket, folder: Folder) -> None:
         folder.write_arrays(_rows_file(side), {"key": rows.key, "epochs": epochs, "starts": starts, **columns})
 
 
-def load_rows(folder: Folder) -> RoundRows:
-    """Return what `keep_rows` wrote to a folder."""
+def load_rows(folder: Folder, bucket: int) -> RoundRows:
+    """Return what `keep_rows` wrote of a bucket to a folder."""
     first, second = (_load(folder.read_arrays(_rows_file(side))) for side in (0, 1))
-    return RoundRows((first, second), folder.read_arrays(_TABLES)["table"])
+    return RoundRows(bucket, (first, second), folder.read_arrays(_TABLES)["table"])
 
 
 def _rows_file(side: int) -> str:

@@ -73,7 +73,10 @@ def unique_states(
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
     """
-    folded = fold(applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False)
+    early = applies.moments.of_bucket(bucket.number)
+    folded = fold(
+        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=early
+    )
     result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=has_unique_keys(clusters))
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)

@@ -9,7 +9,7 @@ from conflict.conformance.case import ConflictCase
 from conflict.history.effects import recorded_effects
 from conflict.history.reading import history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import resolve_settled
+from conflict.pipeline import place_in_memory, resolve_settled
 from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
 from tests.corpora import SHARED
@@ -27,7 +27,8 @@ def check(folder: Path) -> int:
     history = history_of(configuration, readings, hints_of_steps(case.steps, summaries))
     recorded = {name: recorded_effects(readings[name].epochs[: len(own)]) for name, own in summaries.items()}
     setups = configuration.setups()
-    _, resolution, _ = resolve_settled(history, setups, recorded)
+    placed = place_in_memory(history, setups, recorded)
+    _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
     rows = 0
     for side, expected in case.expected.items():
         for table, shown in expected.get("row_epoch_author", {}).items():

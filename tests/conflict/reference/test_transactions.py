@@ -190,7 +190,7 @@ class TestNumbers:
 
 
 class TestJudged:
-    """An epoch whose transactions were judged some own changes before it was committed."""
+    """An epoch with a row that was judged some own changes before it was committed."""
 
     TEXT = "A:i1=1,i2=1@1 B:<1@11 A:<11@2 A:u1=1>5@3 B:d1=1,u2=1>9@12 A:d1=5@4 "
 
@@ -201,7 +201,7 @@ class TestJudged:
 
     def test_before_the_last_own_change(self):
         """The row was there, and changed, when the applier looked: the transaction is rejected."""
-        found = resolved(self.TEXT + "A:<12^3.0@5", TRANS)
+        found = resolved(self.TEXT + "A:<12^1:3.0@5", TRANS)
         assert (rejected(found), rows(found, "A")) == ([0], [(2, 1, None)])
         assert counters(found, "A") == {
             "fn_epoch_trans": 1,
@@ -213,8 +213,8 @@ class TestJudged:
         }
 
     def test_before_every_own_change(self):
-        """A conflict that only the commit meets sends the applier over the epoch again."""
-        text = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=1>9@12 A:u1=1>5@3 A:<12^2.0@5"
+        """An operation that is applied meets the row as it is then."""
+        text = "A:i1=1@1 B:<1@11 A:<11@2 B:u1=1>9@12 A:u1=1>5@3 A:<12^1:2.0@5"
         found = resolved(text, TRANS)
         assert (rejected(found), rows(found, "A")) == ([0], [(1, 5, None)])
         assert counters(found, "A")["fn_epoch_trans"] == 1

@@ -1,0 +1,272 @@
+"""
+When an applier judged the rows of an epoch, as far as the binlogs show it.
+
+An applier judges a row some time before it commits the epoch. Until then a local transaction can change the row,
+unless the applier has changed it itself: that locks the row. So a row that came to nothing, or was refreshed, may have
+been judged as it stood before a change that the binlog lists in front of the epoch. An applier that goes over an epoch
+several times, because of transactions in conflict, has all the more time for that.
+
+Each epoch apply is looked at by itself, on the rows as the binlogs show them (see `conflict.reference.background`), so
+that no explanation hangs on another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from itertools import islice
+from math import prod
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.history.model import (
+    START,
+    Cluster,
+    DefinitionChange,
+    EpochApply,
+    History,
+    Position,
+    RowMoment,
+    Transaction,
+)
+from conflict.history.reconcile import Inference
+from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
+from conflict.reference.cluster import OVERLAPPING
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.row_store import RowKey
+from conflict.reference.trial_apply import TrialApply
+from conflict.results.open_rows import OpenEpoch, OpenRow, RowAnswer
+
+__all__ = ["MAX_TRIALS", "Moments", "find_moments"]
+
+# An epoch apply is tried so often, at most, to find the moments at which it does what its binlog shows.
+MAX_TRIALS = 5_000
+# More epoch applies than this without an explanation do not come from moments; another function was in force.
+MAX_UNEXPLAINED = 50
+
+Effects = Mapping[RowKey, Effect]
+Assumed = dict[RowKey, Position]
+
+
+@attrs.define
+class Moments:
+    """
+    What was found.
+
+    Attributes:
+        found: By applying cluster and own position of an epoch apply, the rows that were judged earlier.
+        inferences: The same, as answers to report.
+        open_epochs: Epoch applies with rows whose moment is open.
+        unexplained: How many epoch applies were not explained.
+    """
+
+    found: dict[tuple[str, Position], tuple[RowMoment, ...]] = attrs.field(factory=dict)
+    inferences: list[Inference] = attrs.field(factory=list)
+    open_epochs: list[OpenEpoch] = attrs.field(factory=list)
+    unexplained: int = 0
+
+    def clusters(self, clusters: Iterable[Cluster]) -> tuple[Cluster, ...]:
+        """Return clusters with these moments in their epoch applies."""
+        return tuple(
+            attrs.evolve(cluster, timeline=tuple(self._item(cluster.name, item) for item in cluster.timeline))
+            for cluster in clusters
+        )
+
+    def _item(
+        self, name: str, item: Transaction | EpochApply | DefinitionChange
+    ) -> Transaction | EpochApply | DefinitionChange:
+        if not isinstance(item, EpochApply) or not item.traced:
+            return item
+        return attrs.evolve(item, moments=self.found.get((name, (item.epoch, item.group)), ()))
+
+
+def find_moments(
+    history: History,
+    setups: Setups,
+    recorded: Recorded,
+    *,
+    skip_missing: bool = False,
+    wanted: Mapping[str, AbstractSet[Position]] | None = None,
+) -> Moments:
+    """
+    Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
+
+    Args:
+        history: What happened, with every epoch apply at its place. Of the changes, those of the rows that the wanted
+            epochs touch are enough.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, the effects of its applier that its binlog shows.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
+        wanted: Per applying cluster, the own positions of the epoch applies to look at; None for all.
+
+    Raises:
+        HistoryError: The traces have no order of causes.
+    """
+    moments = Moments()
+    applies = {
+        cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
+        for cluster in history.clusters
+    }
+    known = epochs_known(applies)
+    before = {name: _begun(own) for name, own in applies.items()}
+
+    def visit(here: Background, apply: EpochApply, source: Background) -> None:
+        name, place = here.cluster.name, (apply.epoch, apply.group)
+        entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
+        if not entries or not recorded[name] or not (wanted is None or place in wanted[name]):
+            return
+        shown = recorded[name].get(place, {})
+        trial = TrialApply(here, source, apply, entries, skip_missing)
+        _Search(here, apply, entries, shown, trial, *before[name][place]).run(moments)
+
+    background_of(attrs.evolve(history, applies=applies), setups, recorded, known, visit)
+    return moments
+
+
+def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:
+    """Return, per traced epoch apply, the positions before which one worker, and parallel ones, cannot have begun."""
+    found, places = {}, [START] * OVERLAPPING
+    for apply in applies:
+        if apply.traced:
+            found[apply.epoch, apply.group] = max(apply.arrived, places[-1]), max(apply.arrived, places[-OVERLAPPING])
+        places.append((apply.epoch, apply.group))
+    return found
+
+
+@attrs.define
+class _Search:
+    """
+    The search for the moments of one epoch apply.
+
+    Attributes:
+        here: The applying cluster, before the epoch is applied.
+        apply: The epoch apply.
+        entries: Its operations.
+        shown: Its effects in the binlog.
+        trial: Tries moments.
+        begun: The own position before which it cannot have begun.
+        overlapping: The same, if workers apply epochs in parallel.
+    """
+
+    here: Background
+    apply: EpochApply
+    entries: Sequence[LoggedChange]
+    shown: Effects
+    trial: TrialApply
+    begun: Position
+    overlapping: Position
+
+    def run(self, moments: Moments) -> None:
+        """Add what is found to `moments`."""
+        contested = self._contested(self.begun)
+        assumed: Assumed = {}
+        differing = self._differing(assumed)
+        if differing and moments.unexplained < MAX_UNEXPLAINED:
+            for after in dict.fromkeys((self.begun, self.overlapping)):
+                candidates = self._contested(after)
+                explained = self._explain(candidates, differing)
+                if explained is not None:
+                    assumed = explained
+                    self._note(moments, assumed, candidates, len(differing))
+                    break
+            else:
+                moments.unexplained += 1
+        open_rows = tuple(self._open_rows(contested, assumed)) if contested else ()
+        if open_rows:
+            open_keys = {(row.table, row.key) for row in open_rows}
+            others = tuple(each for key, each in self.trial.rejected(assumed) if key not in open_keys)
+            place = self.apply.epoch, self.apply.group
+            epoch = OpenEpoch(self.here.cluster.name, self.apply.foreign_epoch, place, open_rows, others)
+            moments.open_epochs.append(epoch)
+
+    def _contested(self, begun: Position) -> dict[RowKey, list[Position]]:
+        """Return the rows that were changed since `begun`, each with the moments before one of the changes."""
+        found = {}
+        place = self.apply.epoch, self.apply.group
+        for key in dict.fromkeys(entry.row for entry in self.entries):
+            changed = [at for at, _ in self.here.versions.get(key, ()) if begun < at < place]
+            if changed:
+                found[key] = [(epoch, group - 1) for epoch, group in reversed(changed)]
+        return found
+
+    def _differing(self, assumed: Assumed) -> set[RowKey]:
+        """Return the rows on which the epoch has another effect than the binlog shows, or an impossible moment."""
+        effects, impossible = self.trial.effects(assumed)
+        rows = effects.keys() | self.shown.keys()
+        return impossible | {key for key in rows if effects.get(key) is not self.shown.get(key)}
+
+    def _explain(self, contested: Mapping[RowKey, list[Position]], differing: set[RowKey]) -> Assumed | None:
+        """Return as few moments as possible with which the epoch does what the binlog shows; None if there are none."""
+        # Rows that differ themselves come first: those of a function that judges row by row hang on nothing else.
+        order = sorted(contested, key=lambda key: key not in differing)
+        trials = islice(self._assumptions(order, contested), MAX_TRIALS)
+        assumed, left = self._improve({}, differing, trials)
+        while left:
+            more = ({**assumed, key: after} for key in order if key not in assumed for after in contested[key])
+            better, remaining = self._improve(assumed, left, islice(more, MAX_TRIALS))
+            if len(remaining) >= len(left):
+                return None
+            assumed, left = better, remaining
+        return self._fewest(assumed)
+
+    def _assumptions(self, order: Sequence[RowKey], contested: Mapping[RowKey, list[Position]]) -> Iterator[Assumed]:
+        """Yield one row judged earlier; then all rows judged at one moment, the last one first."""
+        for key in order:
+            for after in contested[key]:
+                yield {key: after}
+        for after in sorted({after for each in contested.values() for after in each}, reverse=True):
+            together = {key: after for key in order if after <= contested[key][0]}
+            _, impossible = self.trial.effects(together)
+            yield {key: after for key in together if key not in impossible}
+
+    def _improve(
+        self, assumed: Assumed, differing: set[RowKey], trials: Iterator[Assumed]
+    ) -> tuple[Assumed, set[RowKey]]:
+        """Return the assumption that leaves the fewest differences, and these; the first of several."""
+        for trial in trials:
+            left = self._differing(trial)
+            if len(left) < len(differing):
+                assumed, differing = trial, left
+            if not differing:
+                break
+        return assumed, differing
+
+    def _fewest(self, assumed: Assumed) -> Assumed:
+        """Return the assumption without the rows that it does not need."""
+        for key in list(assumed):
+            fewer = {other: after for other, after in assumed.items() if other != key}
+            if not self._differing(fewer):
+                assumed = fewer
+        return assumed
+
+    def _note(
+        self, moments: Moments, assumed: Assumed, contested: Mapping[RowKey, list[Position]], differing: int
+    ) -> None:
+        """Add an explanation of some differing rows."""
+        name, place = self.here.cluster.name, (self.apply.epoch, self.apply.group)
+        moments.found[name, place] = tuple(RowMoment(*key, after) for key, after in assumed.items())
+        # Each row may also have been judged at the commit.
+        candidates = prod(len(contested[key]) + 1 for key in assumed)
+        moments.inferences.append(Inference(name, self.apply.foreign_epoch, len(assumed), candidates, differing))
+
+    def _open_rows(self, contested: Mapping[RowKey, list[Position]], assumed: Assumed) -> Iterator[OpenRow]:
+        """Yield the rows on which several moments have the effect that the binlog shows, but decide otherwise."""
+        with_transactions = {key for key, each in self.trial.rejected(assumed) if each.with_transaction}
+        for key, earlier in contested.items():
+            if key in with_transactions:
+                continue
+            chosen = self.trial.answer(key, assumed.get(key))
+            if chosen is None:
+                continue
+            answers: dict[object, RowAnswer] = {_outcomes(chosen[0]): chosen[0]}
+            for after in (None, *earlier):
+                tried = self.trial.answer(key, after)
+                if tried is not None and tried[1] is self.shown.get(key):
+                    answers.setdefault(_outcomes(tried[0]), tried[0])
+            if len(answers) > 1:
+                yield OpenRow(*key, tuple(answers.values()), 0)
+
+
+def _outcomes(answer: RowAnswer) -> object:
+    return tuple((each.decision.verdict, each.decision.cause) for each in answer.operations), answer.counters

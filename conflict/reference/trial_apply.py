@@ -1,0 +1,135 @@
+"""
+What an epoch apply would have done, had its rows been judged at other moments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+import attrs
+
+from conflict.history.effects import Effect
+from conflict.history.model import EpochApply, Position
+from conflict.reference.background import Background
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.epoch_commit import effects_of
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.epoch_pass import ApplierStopped, EpochPass
+from conflict.reference.row_store import RowKey
+from conflict.results.open_rows import JudgedOperation, RowAnswer
+from conflict.rules.decision import Cause, Verdict
+
+__all__ = ["TrialApply"]
+
+
+@attrs.define
+class TrialApply:
+    """
+    Tries an epoch apply again and again, and changes nothing.
+
+    Attributes:
+        here: The applying cluster, before the epoch is applied.
+        source: The other cluster.
+        apply: The epoch apply.
+        entries: Its operations.
+        skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+    """
+
+    here: Background
+    source: Background
+    apply: EpochApply
+    entries: Sequence[LoggedChange]
+    skip_missing: bool = False
+    _scratch: ReplayedCluster = attrs.field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        cluster = self.here.cluster
+        scratch = ReplayedCluster(cluster.cluster, cluster.setups, cluster.layouts, skip_missing=self.skip_missing)
+        scratch.max_replicated_epoch = cluster.max_replicated_epoch
+        for key in {entry.row for entry in self.entries}:
+            scratch.store.put(key, cluster.store.get(key))
+        scratch.store.commit()
+        self._scratch = scratch
+
+    def effects(self, moments: Mapping[RowKey, Position]) -> tuple[dict[RowKey, Effect], set[RowKey]]:
+        """
+        Return the effects on rows, and the rows of `moments` that cannot have been judged then.
+
+        Those were applied, and so locked: a later change of them by their own cluster would have come after the epoch.
+
+        Args:
+            moments: The own positions after which some rows were judged.
+        """
+        final = self._final_pass(moments)
+        effects = effects_of(final)
+        self._scratch.store.roll_back()
+        return effects, final.locked
+
+    def rejected(self, moments: Mapping[RowKey, Position]) -> list[tuple[RowKey, JudgedOperation]]:
+        """Return the operations that are rejected, each with its row, in the order of their exceptions rows."""
+        final = self._final_pass(moments)
+        self._scratch.store.roll_back()
+        judged = zip((entry.row for entry in self.entries), self._judged(final, range(len(self.entries))), strict=False)
+        found = [each for each in judged if each[1].decision.verdict is Verdict.REJECTED]
+        return sorted(found, key=lambda each: not each[1].with_transaction)
+
+    def _final_pass(self, moments: Mapping[RowKey, Position]) -> EpochPass:
+        """Make the pass that is committed, after the one that finds transactions in conflict."""
+        current = self._pass(moments, self.entries)
+        conflicting = current.tracker.in_conflict()
+        if conflicting:
+            self._scratch.store.roll_back()
+            current = self._pass(moments, self.entries, conflicting)
+        return current
+
+    def answer(self, key: RowKey, moment: Position | None) -> tuple[RowAnswer, Effect | None] | None:
+        """
+        Return what the operations on one row come to, and its effect.
+
+        None if no function judges it row by row; if an operation stops the applier; and if one was applied although the
+        row was changed after its moment, which its lock would not have allowed.
+
+        Args:
+            key: The row.
+            moment: The own position after which it was judged; None for the commit.
+        """
+        function = self._scratch.setups[key[0]].function
+        if function is None or function.spec.transactional:
+            return None
+        numbers = [number for number, entry in enumerate(self.entries) if entry.row == key]
+        moments = {} if moment is None else {key: moment}
+        current = self._pass(moments, [self.entries[number] for number in numbers])
+        effect = effects_of(current).get(key)
+        self._scratch.store.roll_back()
+        operations = tuple(self._judged(current, numbers))
+        if len(operations) < len(numbers) or current.locked:
+            return None
+        counters = tuple(sorted((name, count) for name, count in current.counters.items() if count))
+        return RowAnswer(operations, counters), effect
+
+    def _judged(self, current: EpochPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:
+        """Yield the operations of a pass; `numbers` are those of its entries."""
+        rejected = [each for each in current.decided if each.decision.verdict is Verdict.REJECTED]
+        rejected.sort(key=lambda each: each.decision.cause is not Cause.TRANS_IN_CONFLICT)
+        setups = self._scratch.setups
+        listed = [id(each) for each in rejected if setups[each.entry.change.table].exceptions is not None]
+        rows = {at: (table.table.full_name, row) for at, (table, row) in zip(listed, current.exceptions, strict=True)}
+        for number, each in zip(numbers, current.decided, strict=False):
+            change = each.entry.change
+            yield JudgedOperation(number, change.operation, each.decision, rows.get(id(each)), change.origin)
+
+    def _pass(
+        self,
+        moments: Mapping[RowKey, Position],
+        entries: Sequence[LoggedChange],
+        rejected: frozenset[int] = frozenset(),
+    ) -> EpochPass:
+        early = {key: self.here.row_at(key, after) for key, after in moments.items()}
+        current = EpochPass(self._scratch, self.source.cluster.cluster, self.apply, rejected, early)
+        for entry in entries:
+            try:
+                current.handle(entry)
+            except ApplierStopped:
+                continue  # the binlog shows that it did not stop; the effects decide
+        current.make_exceptions_rows()
+        return current
