@@ -21,6 +21,7 @@ from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
@@ -110,26 +111,27 @@ def run_reference(
     if options.history is not None:
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
+    configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
     readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
-        readings[cluster.name] = read_cluster(cluster, configuration.data_schema)
+        readings[cluster.name] = read_cluster(cluster, configuration)
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
     summaries = usable_epochs(configuration, readings)
-    setups = configuration.setups()
+    setups, at_start = configuration.setups(), configuration.setups_at_start()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
     recorded = {name: recorded_effects(own) for name, own in epochs.items()}
 
     def run() -> tuple[History, Placed, Resolution, Moments]:
         history = history_of(configuration, readings, hints)
-        placed = place_in_memory(history, setups, recorded, skip_missing=configuration.skip_missing)
+        placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
         history = placed.history(history)
         items = sum(len(cluster.timeline) for cluster in history.clusters)
         history, resolution, moments = resolve_settled(
             history,
-            setups,
+            at_start,
             recorded,
             lambda done: progress("resolving", done, items),
             skip_missing=configuration.skip_missing,
@@ -138,7 +140,7 @@ def run_reference(
 
     history, placed, resolution, moments = run()
     unexplained = any(result.unexplained for result in resolution.clusters.values())
-    if configuration.span.empty is None and unexplained and any(map(changes_older_rows, epochs.values())):
+    if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
         configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
         history, placed, resolution, moments = run()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
@@ -164,7 +166,11 @@ def run_reference(
         epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
         settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
-        likely_causes=(*declared_types(images, setups), *likely_causes(summary.contradictions, facts, setups)),
+        likely_causes=(
+            *declared_types(images, configuration.setups_over_time()),
+            *likely_causes(summary.contradictions, facts, setups),
+        ),
+        notes=configuration.notes,
     )
 
 
@@ -246,6 +252,10 @@ def resolve(
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)
     check_log_files(configuration)
+    followed = follow_definitions(configuration)
+    if followed.definitions:
+        refuse_by_policy(followed, policy)
+    configuration = followed
     if target.exists():
         message = f"{target.uri} exists already; give another folder, or remove it first"
         raise ConfigurationError(message)
@@ -316,6 +326,7 @@ def _run_columnar(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
+    configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
@@ -331,12 +342,13 @@ def _run_columnar(
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
-    if span.empty is None and any(summary.unexplained.values()) and columnar_changes_older_rows(history, manifest):
+    unexplained = configuration.start_is_open and any(summary.unexplained.values())
+    if unexplained and columnar_changes_older_rows(history, manifest):
         for part in (*BUCKET_PARTS, "applied_epochs"):
             out.delete(part)
         return by_reference()
     setups = configuration.setups()
-    causes = tuple(declared_types(images_of_history(manifest), setups))
+    causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or lacks_something(history, manifest):
         facts = facts_of_history(history, manifest)
@@ -350,6 +362,7 @@ def _run_columnar(
         manifest.epochs_left_out,
         summary.settled,
         causes,
+        configuration.notes,
     )
 
 

@@ -124,12 +124,11 @@ def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
 def load_run(run_file: Path, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
     loaded = load_run_file(run_file.absolute())
-    schema = loaded.configuration.schema
     configuration = attrs.evolve(
-        loaded.configuration,
-        functions=load_functions(functions or (), loaded.configuration.functions),
-        schema=with_inexact_keys(schema) if inexact_keys else schema,
+        loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
     )
+    if inexact_keys:
+        configuration = configuration.with_inexact_keys()
     return attrs.evolve(loaded, configuration=configuration)
 
 

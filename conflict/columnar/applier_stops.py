@@ -31,6 +31,7 @@ from conflict.columnar.kernels.column_scans import NEEDS_TRANSACTION_ID, NEVER_S
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.operation_order import NO_CAUSE, OWN, operation_orders
+from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Cause
 from conflict.rules.functions import Image
 from conflict.rules.roles import Role
@@ -47,6 +48,7 @@ __all__ = [
 ]
 
 BEFORE, AFTER = 0, 1
+OPERATIONS = max(RowStep) + 1
 NO_FILE = -1
 
 
@@ -126,15 +128,16 @@ class _Rules:
         kinds = np.where(lacking | self.no_role[:, None, None, None], STOPS, identified).astype(np.int8)
         kinds[:, Operation.UPDATE_ROW, :, Presence.NO_COLUMNS] = NEVER_STOPS  # an empty update has no effect
         kinds[self.refused] = STOPS
+        kinds[:, list(RowStep)] = NEVER_STOPS
         return kinds
 
 
 def _rules(cluster: ClusterSetup) -> _Rules:
     count = len(cluster.setups)
     flags = np.zeros((5, count), np.bool_)
-    rules = _Rules(flags[0], flags[1], flags[2], np.zeros((count, 4, 2), np.bool_), flags[3], flags[4])
+    rules = _Rules(flags[0], flags[1], flags[2], np.zeros((count, OPERATIONS, 2), np.bool_), flags[3], flags[4])
     for number, setup in enumerate(cluster.setups):
-        rules.refused[number] = setup.refusal is not None
+        rules.refused[number] = setup.refusal is not None or number in cluster.misfits
         rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
         function = judging_function(setup, cluster.role)
         if function is None:

@@ -51,6 +51,8 @@ def _reason(
         return StopError.DUPLICATE_VALUE, None, duplicate_value(name)
     if stopping.phase is Phase.REJECT:
         return StopError.FROM_NDB, None, blob_refresh(name)
+    if stopping.table in cluster.misfits:
+        return StopError.NO_CONVERSION, *cluster.misfits[stopping.table]
     if setup.refusal is not None or function is None:
         return StopError.NO_SUCH_TABLE, None, no_such_table(name, cluster.name)
     if function.spec.uses_role and cluster.role is Role.NONE:

@@ -9,11 +9,14 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.definitions import ClusterDefinitions
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
+from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions
+from ndb_formats.schema.exact_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["ClusterConfiguration", "Configuration", "Span"]
@@ -33,6 +36,8 @@ class ClusterConfiguration:
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
         rows: Files with the rows that its tables held when its log starts.
         rows_of: The other cluster, if its rows stand for this one's as well.
+        schema: Its own tables, where they differ from those of the run; None if they do not.
+        conversions: ``replica_type_conversions``.
     """
 
     name: str
@@ -43,6 +48,8 @@ class ClusterConfiguration:
     transaction_ids: bool | None = None
     rows: tuple[Path, ...] = ()
     rows_of: str | None = None
+    schema: Schema | None = attrs.field(default=None, repr=False)
+    conversions: frozenset[TypeConversion] = frozenset()
 
 
 @attrs.frozen
@@ -82,6 +89,11 @@ class Configuration:
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
         span: Which part of the logs it reads, and what was before it.
+        schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
+        definitions: By cluster, its definitions over time, where they change or differ between the clusters (see
+            `conflict.history.following`); empty if `schema` holds for all time. `schema` then has History tables.
+        followed: Whether `conflict.history.following` has done its work.
+        notes: What is to be said about the definitions.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -90,6 +102,10 @@ class Configuration:
     functions: tuple[FunctionSpec, ...] = FUNCTIONS
     skip_missing: bool = False
     span: Span = Span()
+    schema_at_end: bool = False
+    definitions: Mapping[str, ClusterDefinitions] = attrs.field(factory=dict, repr=False)
+    followed: bool = False
+    notes: tuple[str, ...] = ()
 
     @property
     def data_schema(self) -> Schema:
@@ -97,11 +113,38 @@ class Configuration:
         return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
 
     def setups(self) -> dict[str, dict[str, TableSetup]]:
-        """Return, per cluster, how its server sets up each table."""
+        """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
+        if self.definitions:
+            return {name: known.setups for name, known in self.definitions.items()}
         return {
             cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options, self.functions)
             for cluster in self.clusters
         }
+
+    def setups_at_start(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, how its server sets up each table at the start of its binlogs."""
+        if not self.definitions:
+            return self.setups()
+        return {name: known.start.setups for name, known in self.definitions.items()}
+
+    def setups_over_time(self) -> dict[str, dict[str, list[TableSetup]]]:
+        """Return, per cluster and table, every setup that it had, one after the other."""
+        if not self.definitions:
+            return {name: {table: [setup] for table, setup in setups.items()} for name, setups in self.setups().items()}
+        return {name: known.setups_over_time for name, known in self.definitions.items()}
+
+    @property
+    def start_is_open(self) -> bool:
+        """Whether the logs have to show if tables held rows before; with definitions that change they held none."""
+        return self.span.empty is None and not self.definitions
+
+    def with_inexact_keys(self) -> Configuration:
+        """Return the run with all columns allowed in keys, also those of tables that the binlogs create."""
+        clusters = tuple(
+            cluster if cluster.schema is None else attrs.evolve(cluster, schema=with_inexact_keys(cluster.schema))
+            for cluster in self.clusters
+        )
+        return attrs.evolve(self, clusters=clusters, schema=with_inexact_keys(self.schema))
 
     @property
     def server_ids(self) -> dict[str, int]:

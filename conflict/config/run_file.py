@@ -1,7 +1,9 @@
 """
 `run.toml`: the file that describes a run.
 
-    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them
+    schema = "schema.sql"          # CREATE TABLE of every table, exceptions tables among them; needless for tables that
+                                   # the binlogs create, or describe (binlog_row_metadata=FULL)
+    schema_at = "start"            # whether it says how tables stand at the "start" or the "end" of the binlogs
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
     start = "empty"                # tables were empty before the binlogs; or "middle"; else the binlogs show it
@@ -16,6 +18,8 @@
     rows = ["a/rows.sql"]          # rows that its tables held before the binlogs: a dump, or .csv, .parquet per table
     rows_epoch = 4294967297        # the own epoch after which they were read; by default before the first one
     rows_of = "B"                  # or: the rows of the other cluster stand for this one's
+    schema = "schema-a.sql"        # if its tables differ from those of the other cluster
+    replica_type_conversions = ""  # if it is set
 
     [clusters.B]
     ...
@@ -61,17 +65,22 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
-from ndb_formats.schema.exact_keys import with_inexact_keys
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file"]
 
-_ENTRIES = {"schema", "database", "charset", "start", "clusters", "ndb_replication", "conflict_function", "schedule"}
-_ENTRIES |= {"inexact_keys"}
+_ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys", "clusters", "ndb_replication"} | {
+    *("conflict_function", "schedule")
+}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
-_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "rows", "rows_epoch", "rows_of", _TRANSACTION_IDS}
+_CONVERSIONS = "replica_type_conversions"
+_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
+    *(_TRANSACTION_IDS, _CONVERSIONS)
+}
 
 
 @attrs.frozen
@@ -105,7 +114,9 @@ def load_run_file(path: Path | str) -> RunFile:
         document = tomllib.loads(text)
         _no_others("the run file", document, _ENTRIES)
         clusters = _clusters(path.parent, document.get("clusters"))
-        schema_path = path.parent / _required(document, "schema", str)
+        if "schema" in document:
+            _required(document, "schema", str)
+        at_end = _schema_at_end(document.get("schema_at", "start"))
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
         span = _span(document, clusters)
@@ -117,19 +128,40 @@ def load_run_file(path: Path | str) -> RunFile:
     else:
         with located(path):
             replication = rows_of_tables(rows)
-    definitions = read_text(schema_path)
-    with located(schema_path):
-        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
-        schema = parse_schema(definitions, database=database, charset=charset)
-    named = [name for name in (document["schema"], rows, schedule.get("steps")) if isinstance(name, str)]
+    schema = _schema(path.parent, document.get("schema"), document)
+    own = {name: table["schema"] for name, table in document["clusters"].items() if "schema" in table}
+    clusters = tuple(
+        attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
+        for each in clusters
+    )
+    texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
+    named = [name for name in texts if isinstance(name, str)]
     inputs = (
         path,
         *(path.parent / name for name in named),
         *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
+    configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
     if inexact_keys:
-        schema = with_inexact_keys(schema)
-    return RunFile(path, Configuration(clusters, schema, replication, functions, span=span), schedule, inputs)
+        configuration = configuration.with_inexact_keys()
+    return RunFile(path, configuration, schedule, inputs)
+
+
+def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Schema:
+    """Return the tables of a file of definitions; none without a file."""
+    if name is None:
+        return Schema()
+    text = read_text(folder / name)
+    with located(folder / name):
+        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
+        return parse_schema(text, database=database, charset=charset)
+
+
+def _schema_at_end(text: Any) -> bool:
+    if text not in ("start", "end"):
+        message = f'schema_at is "start" or "end", not {text!r}'
+        raise ConfigurationError(message)
+    return bool(text == "end")
 
 
 def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
@@ -169,8 +201,17 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
     given = table.get("rows", [])
     rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
-    options, rows_of = server_options(table), table.get("rows_of")
-    return ClusterConfiguration(name, server_id, files, Role(role), options, transaction_ids, rows, rows_of)
+    return ClusterConfiguration(
+        name,
+        server_id,
+        files,
+        Role(role),
+        server_options(table),
+        transaction_ids,
+        rows,
+        table.get("rows_of"),
+        conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
+    )
 
 
 def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:

@@ -13,6 +13,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
+from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import server_options, switch
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
@@ -50,7 +51,6 @@ class ConflictCase:
     def configuration(self) -> Configuration:
         """Return the run that the case describes."""
         scenario = self.scenario
-        database = scenario["database"]
         sides = sorted(scenario["binlog_files"])
         clusters = tuple(
             ClusterConfiguration(
@@ -60,19 +60,32 @@ class ConflictCase:
                 Role[scenario.get("roles", {}).get(side, "NONE")],
                 server_options(scenario["globals"][side]),
                 switch("ndb_log_transaction_id", scenario["globals"][side]["ndb_log_transaction_id"]),
+                schema=self._own_schema(side),
+                conversions=parse_type_conversions(scenario["globals"][side].get("replica_type_conversions", "")),
             )
             for side in sides
         )
-        charset = scenario["globals"][sides[0]].get("character_set_server", "utf8mb4")
-        definitions = [
-            definition
-            for table in scenario["tables"]
-            for definition in (table["create"], table.get("ex"))
-            if definition
-        ]
-        tables = tuple(parse_create_table(text, database=database, charset=charset) for text in definitions)
         rows = tuple(
             ReplicationRow(row["db"], row["table_name"], row["server_id"], row["binlog_type"], row["conflict_fn"])
             for row in scenario["ndb_replication"]
         )
-        return Configuration(clusters, Schema(tables), rows)
+        return Configuration(clusters, self._schema("create"), rows)
+
+    def _own_schema(self, side: str) -> Schema | None:
+        """Return the tables of a side where they differ from the other's; None if none does."""
+        own = f"create_{side}"
+        return self._schema(own) if any(own in table for table in self.scenario["tables"]) else None
+
+    def _schema(self, create: str) -> Schema:
+        """Return the tables, by the statements of that name where a table has one."""
+        scenario = self.scenario
+        charset = scenario["globals"][min(scenario["binlog_files"])].get("character_set_server", "utf8mb4")
+        definitions = [
+            definition
+            for table in scenario["tables"]
+            for definition in (table.get(create, table["create"]), table.get("ex"))
+            if definition
+        ]
+        return Schema(
+            tuple(parse_create_table(text, database=scenario["database"], charset=charset) for text in definitions)
+        )

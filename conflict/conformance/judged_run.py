@@ -18,6 +18,7 @@ from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
+from conflict.history.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
@@ -26,6 +27,7 @@ from conflict.results.likely_causes import CauseKind
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import Run
 from conflict.results.undecided import decision_of, moved_counters
+from conflict.rules.counters import COUNTED_AGAIN
 from conflict.rules.decision import Decision, Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
@@ -73,7 +75,7 @@ class JudgedRun:
     @classmethod
     def read(cls, case: ConflictCase, out: Folder, run: Run) -> Self:
         """Read the result of a case."""
-        configuration = case.configuration()
+        configuration = follow_definitions(case.configuration())
         setups = configuration.setups()
         return cls(
             configuration,
@@ -86,11 +88,17 @@ class JudgedRun:
 
     def compare(self, expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
         """Compare with the contents of an `expected.json`; `undecided` is how many decisions are open."""
-        setups = self.configuration.setups()
+        counted, copied = self._with_copied_rows(expected)
+        found = counted.compare_as_is(expected, undecided)
+        return attrs.evolve(found, by_candidates=not found.differences and (copied or found.by_candidates))
+
+    def compare_as_is(self, expected: Mapping[str, Any], undecided: int) -> Comparison:
+        """Compare, with copied rows counted as they are."""
+        setups, over_time = self.configuration.setups(), self.configuration.setups_over_time()
         fixed = [
             *self.run.errors.values(),
             *self._alarms(),
-            *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
+            *(line for side, want in expected.items() for line in setup_differences(side, want, _all(over_time[side]))),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
         if not differences:
@@ -107,6 +115,17 @@ class JudgedRun:
         if not self.run.contradicted or options.intersection(cause.kind for cause in self.run.likely_causes):
             return []
         return ["the self-check says that the binlogs contradict the result"]
+
+    def _with_copied_rows(self, expected: Mapping[str, Any]) -> tuple[JudgedRun, bool]:
+        """Return the result with copied rows counted as recorded, where all may have been, and whether any was."""
+        results, changed = dict(self.results), False
+        for name, rows in self.run.summary.copied.items():
+            recorded, counters = expected[name]["status_difference"], dict(results[name].counters)
+            for counter in COUNTED_AGAIN:
+                if counters.get(counter, 0) and recorded.get(counter) == counters[counter] + rows:
+                    counters[counter], changed = recorded[counter], True
+            results[name] = attrs.evolve(results[name], counters=counters)
+        return attrs.evolve(self, results=results), changed
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
         summary = self.run.summary
@@ -135,7 +154,7 @@ class JudgedRun:
     def _with_disturbed(self, name: str, applied: Sequence[tuple[Position, AppliedEpoch]]) -> list[AppliedEpoch]:
         """Return the applied epochs; before which of them the cluster itself changed anything is read anew."""
         cluster = next(each for each in self.configuration.clusters if each.name == name)
-        epochs = read_cluster(cluster, self.configuration.data_schema).epochs
+        epochs = read_cluster(cluster, self.configuration).epochs
         own = [(each.epoch, each.group) for epoch in epochs for each in epoch.transactions]
         found, before = [], START
         for position, each in applied:
@@ -145,13 +164,18 @@ class JudgedRun:
         return found
 
 
+def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:
+    return [setup for each in setups.values() for setup in each]
+
+
 def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[str, ClusterResult]:
     results = {}
     for name, setups in configuration.setups().items():
         result = ClusterResult(counters=run.summary.counters[name], stop=run.summary.stops.get(name))
         for table, setup in setups.items():
             if setup.refusal is None:
-                result.rows[table] = read_rows(out, f"rows/{name}/{table}", setup.table)
+                shown, _ = setup.shown
+                result.rows[shown.full_name] = read_rows(out, f"rows/{name}/{table}", shown)
         for definition in configuration.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:

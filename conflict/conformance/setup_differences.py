@@ -5,7 +5,7 @@ How a server's messages on the creation of its tables differ from those that the
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from conflict.rules.conflict_fn_text import PARSE_ERROR
@@ -21,14 +21,14 @@ _SETUP_LINE = re.compile(
 _BAD_SCHEMA, _PARSE_ERROR = 1625, 1626
 
 
-def setup_differences(side: str, want: Mapping[str, Any], setups: Mapping[str, TableSetup]) -> Iterator[str]:
+def setup_differences(side: str, want: Mapping[str, Any], setups: Iterable[TableSetup]) -> Iterator[str]:
     """
     Yield every message of a server that the rules do not predict, and every predicted one that is missing.
 
     Args:
         side: Name of the side.
         want: Its part of `expected.json`.
-        setups: How the rules set up each table of the side.
+        setups: How the rules set up each table of the side, at any time.
     """
     messages = {found.group() for line in want["error_log"] if (found := _SETUP_LINE.search(line))}
     messages |= {
@@ -37,7 +37,7 @@ def setup_differences(side: str, want: Mapping[str, Any], setups: Mapping[str, T
         for _, number, text in message.get("warnings", ())
         if number in (_BAD_SCHEMA, _PARSE_ERROR)
     }
-    predicted = {line for name, setup in setups.items() for line in _lines(name, setup)}
+    predicted = {line for setup in setups for line in _lines(setup.table.full_name, setup)}
     for line in sorted(messages - predicted):
         yield f"{side}: a message is not predicted: {line}"
     for line in sorted(predicted - messages):

@@ -15,19 +15,42 @@ from conflict.grid.folder import Folder
 from conflict.grid.schemas import (
     CHANGES,
     CONSEQUENCES,
+    IMAGES,
     KEYS,
     STAGED_CHANGES,
     STAGED_CONSEQUENCES,
+    RowStep,
     keys_part,
     never_null,
     part,
+    table_of_rows,
 )
 from conflict.grid.tables import TableNumbers
 from ndb_formats.columnar.key_texts import key_texts
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["KeyTask", "number_keys"]
+__all__ = ["KeyTask", "SegmentStep", "number_keys"]
+
+
+@attrs.frozen
+class SegmentStep:
+    """
+    What a statement at the start of a segment does to the rows of one table.
+
+    Attributes:
+        segment: Number of the segment.
+        table: Number of the table.
+        kind: What it does.
+        epoch: Own epoch under which it stands.
+        group: Its group there.
+    """
+
+    segment: int
+    table: int
+    kind: RowStep
+    epoch: int
+    group: int
 
 
 @attrs.frozen
@@ -42,6 +65,7 @@ class KeyTask:
         segments: Numbers of the new segments of each cluster.
         numbers: The tables.
         types: Wire types of the columns of each table that the segments mention.
+        steps: Per cluster, what statements at the start of these segments do to rows.
     """
 
     history: Folder
@@ -50,6 +74,7 @@ class KeyTask:
     segments: Mapping[str, Sequence[int]]
     numbers: TableNumbers
     types: Mapping[str, tuple[WireType, ...]]
+    steps: Mapping[str, Sequence[SegmentStep]] = attrs.field(factory=dict)
 
 
 def number_keys(task: KeyTask) -> None:
@@ -72,12 +97,49 @@ def number_keys(task: KeyTask) -> None:
     # Known keys come first, once each, so the dictionary gives them their own numbers again.
     encoded = pa.chunked_array([*known.chunks, *chunks], pa.binary()).combine_chunks().dictionary_encode()
     keys, start = encoded.indices, len(known)
+    stepped = _stepped_keys(task, encoded.dictionary)
     for path, table, final in parts:
-        if len(table):
-            columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
-            history.write_table(path, never_null(pa.table(columns, schema=final)))
+        columns = [keys.slice(start, len(table)), *table.drop_columns(["identity"]).columns]
+        rows, more = pa.table(columns, schema=final), stepped.get(path)
+        if more is not None:
+            _put_before_images(history, path, len(table), len(more))
+            rows = pa.concat_tables([more, rows]).unify_dictionaries()
+        if len(rows):
+            history.write_table(path, never_null(rows))
         start += len(table)
     history.write_table(keys_part(bucket, task.batch), _keys_table(task, encoded.dictionary, len(known)))
+
+
+def _stepped_keys(task: KeyTask, identities: pa.BinaryArray) -> dict[str, pa.Table]:
+    """Return the rows that statements put before those of a segment, as `CHANGES`, by the path of its file."""
+    if not any(task.steps.values()):
+        return {}
+    tables = np.array([int.from_bytes(each.as_py()[:2], "little") for each in identities], np.int64)
+    found: dict[str, list[pa.Table]] = {}
+    for cluster, steps in task.steps.items():
+        for step in steps:
+            keys = np.flatnonzero(tables == step.table)
+            rows = [(key, *_step_row(step)) for key in keys.tolist()]
+            if rows:
+                path = part("changes", cluster, step.segment, task.bucket)
+                found.setdefault(path, []).append(table_of_rows(rows, CHANGES))
+    return {path: pa.concat_tables(each) for path, each in found.items()}
+
+
+def _step_row(step: SegmentStep) -> tuple[object, ...]:
+    """Return the columns of `CHANGES` after the key; it has no image and comes from no binlog."""
+    known = {"table": step.table, "operation": int(step.kind), "epoch": step.epoch, "group": step.group, "file": -1}
+    nothing = {"before_columns": b"", "after_columns": b"", "transaction_id": None}
+    return tuple({**nothing, **known}.get(name, 0) for name in CHANGES.names if name != "key")
+
+
+def _put_before_images(history: Folder, path: str, rows: int, more: int) -> None:
+    """Put rows without images before those of a segment, unless an earlier run of the task did."""
+    place = path.replace("changes/", "images/", 1)
+    images = history.read_table(place, IMAGES)
+    if len(images) == rows:
+        nothing = pa.table([pa.nulls(more, pa.binary())] * len(IMAGES), schema=IMAGES)
+        history.write_table(place, pa.concat_tables([nothing, images]))
 
 
 def _keys_table(task: KeyTask, identities: pa.BinaryArray, first: int) -> pa.Table:

@@ -17,6 +17,7 @@ Spark reads as DECIMAL(20, 0).
 from __future__ import annotations
 
 from collections.abc import Sequence
+from enum import IntEnum
 
 import pyarrow as pa
 
@@ -28,11 +29,24 @@ __all__ = [
     "SCHEDULE",
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
+    "RowStep",
     "keys_part",
     "never_null",
     "part",
     "table_of_rows",
 ]
+
+
+class RowStep(IntEnum):
+    """
+    What a statement that changes definitions does to a row: numbers of the column `operation`, besides `Operation`.
+
+    Such a row of `CHANGES` has no images. It is no change of the cluster, and the other one does not receive it.
+    """
+
+    CHANGED = 4
+    EMPTIED = 5
+
 
 # The columns that an image carries, as a bitmap: a bit per column, the lowest of the first byte for the first one.
 # There are few different bitmaps. No bytes stand for no image, because reading NULLs of a dictionary takes twice as

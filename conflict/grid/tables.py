@@ -42,7 +42,17 @@ class TableNumbers:
 
 def table_numbers(configuration: Configuration) -> TableNumbers:
     """Number the tables of a run."""
-    return TableNumbers(configuration.data_schema.tables, resolve_columns(configuration.setups()))
+    if not configuration.definitions:
+        return TableNumbers(configuration.data_schema.tables, resolve_columns(configuration.setups()))
+    tables = configuration.data_schema.tables
+    compared = {}
+    for known in configuration.definitions.values():
+        for moment in known.moments:
+            for name, setup in moment.setups.items():
+                if setup.function is not None and setup.function.column is not None:
+                    whole = next(table for table in tables if table.full_name == name)
+                    compared[name] = whole.columns[setup.table.ordinal(setup.function.column)].name
+    return TableNumbers(tables, compared)
 
 
 def resolve_columns(setups: Mapping[str, Mapping[str, TableSetup]]) -> dict[str, str]:

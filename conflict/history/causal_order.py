@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from conflict.errors import HistoryError
-from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Transaction
 
 __all__ = ["interleave"]
 
-Item = Transaction | EpochApply
+Item = Transaction | EpochApply | DefinitionChange
 
 
 def interleave(history: History) -> Iterator[tuple[Cluster, Item]]:

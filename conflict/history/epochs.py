@@ -16,12 +16,14 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError, NotBuiltError
-from conflict.history.model import Origin, RowChange, Transaction
+from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.image_conversion import converted_image
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
@@ -33,6 +35,7 @@ from ndb_formats.selection import UNREAD_ROW_EVENTS
 __all__ = ["AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
 
 _SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
+Images = tuple[RowImage | None, RowImage | None]
 _CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
 
 
@@ -97,12 +100,19 @@ class EpochReader:
         schema: Definitions of the tables to read; the rows of other tables are ignored.
         layouts: Layout of each table met so far.
         settled: Where the last event ends after which no transaction was open; 0 if there was none.
+        definitions: The cluster's definitions over time, in place of `schema`; None if they do not change.
+        moment: What is in force.
+        changes: The changes of definitions so far.
     """
 
     server_id: int
     schema: Schema
     layouts: dict[str, RowLayout] = attrs.field(factory=dict)
     settled: int = 0
+    definitions: ClusterDefinitions | None = None
+    moment: Moment | None = None
+    changes: list[DefinitionChange] = attrs.field(factory=list)
+    _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
 
@@ -115,6 +125,7 @@ class EpochReader:
             NotBuiltError: A table has no primary key.
         """
         epoch = None
+        self._refuse_end(event)
         with locate(event):
             for inner in unpacked(event):
                 epoch = self._feed(inner)
@@ -123,6 +134,12 @@ class EpochReader:
         if self._open is None:
             self.settled = event.end
         return epoch
+
+    def _refuse_end(self, event: Event) -> None:
+        """Raise the error that ends the log for us, where it does."""
+        error = None if self.definitions is None else self.definitions.error
+        if error is not None and event.file == error.file and event.position >= (error.position or 0):
+            raise error
 
     def _feed(self, event: Event) -> BinlogEpoch | None:
         kind = event.type
@@ -142,12 +159,21 @@ class EpochReader:
                 self._open = _Open(time=event.header.timestamp)
             elif statement == "COMMIT":
                 return self._close()
+            elif self.definitions is not None:
+                self._follow(event, self.definitions)
         elif kind is EventType.XID_EVENT:
             return self._close()
         elif kind in UNREAD_ROW_EVENTS:
             message = f"{UNREAD_ROW_EVENTS[kind]} cannot be read"
             raise UnsupportedError(message)
         return None
+
+    def _follow(self, event: Event, definitions: ClusterDefinitions) -> None:
+        """Take what a statement in the log does to definitions."""
+        step = definitions.step_at(event.file, event.position)
+        if step is not None:
+            self.moment = step.after
+            self.changes.append(DefinitionChange(self._last, step))
 
     @property
     def rows_pending(self) -> int:
@@ -164,6 +190,7 @@ class EpochReader:
                 "is this the right server id, and was the table written by NDB?"
             )
             raise CorruptError(message)
+        self._last = opened.number
         return _finish(opened, opened.number, self.server_id)
 
     def _rows(self, event: Event, rows: RowsEvent) -> None:
@@ -179,13 +206,22 @@ class EpochReader:
         if table_map.full_name == APPLY_STATUS:
             self._apply_status(opened, rows, transaction_id, layout_of(table_map))
             return
-        table = self.schema.find(table_map.database, table_map.table)
-        if table is None:
+        version = None if self.moment is None else self.moment.find(table_map.database, table_map.table)
+        if version is not None and version.layout is not None:
+            self._add(event, rows, opened, version.whole, _converted(rows, table_map, version, version.layout))
+            self.layouts.setdefault(version.history, version.layout)
             return
-        layout = self._layout(table_map, table)
+        table = version.whole if version else self.schema.find(table_map.database, table_map.table)
+        if table is None or (self.moment is not None and version is None):
+            return
+        self._add(event, rows, opened, table, rows.rows(self._layout(table_map, table)))
+
+    def _add(self, event: Event, rows: RowsEvent, opened: _Open, table: Table, pairs: Iterable[Images]) -> None:
+        """Add the rows of an event."""
+        transaction_id = rows.extra.transaction_id if rows.extra else None
         group = opened.group_of(transaction_id)
         flags = (rows.extra.flags if rows.extra else None) or ConflictFlag(0)
-        for number, (before, after) in enumerate(rows.rows(layout)):
+        for number, (before, after) in enumerate(pairs):
             key = _key(table, before, after)
             origin = Origin(event.file, event.position, number)
             change = RowChange(table.full_name, key, rows.operation, before, after, transaction_id, flags, origin)
@@ -212,6 +248,12 @@ class EpochReader:
             message = "its columns change within the binlog; split the binlog where they do"
             raise SchemaError(message, table=table.full_name)
         return known
+
+
+def _converted(rows: RowsEvent, table_map: TableMap, version: TableVersion, layout: RowLayout) -> Iterator[Images]:
+    """Yield the rows of an event as those of its History table."""
+    for before, after in rows.rows(layout_of(table_map, version.table)):
+        yield converted_image(before, version.places, layout), converted_image(after, version.places, layout)
 
 
 def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes:

@@ -7,10 +7,11 @@ refreshed is derived from it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 import attrs
 
+from conflict.config.definitions import DefinitionStep
 from conflict.rules.roles import Role
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -21,6 +22,7 @@ __all__ = [
     "LAST_GROUP",
     "START",
     "Cluster",
+    "DefinitionChange",
     "EpochApply",
     "History",
     "Origin",
@@ -160,7 +162,25 @@ class EpochApply:
     period: int = 0
 
 
-Timeline = tuple[Transaction | EpochApply, ...]
+@attrs.frozen(eq=False)
+class DefinitionChange:
+    """
+    A statement that changed definitions on a cluster.
+
+    Attributes:
+        epoch: Own epoch after which it was carried out.
+        step: The statement.
+        group: After all groups of that epoch.
+        follows: The last epoch of the other cluster that was applied before, if the statement came from there; else -1.
+    """
+
+    epoch: int
+    step: DefinitionStep
+    group: int = LAST_GROUP
+    follows: int = -1
+
+
+Timeline = tuple[Transaction | EpochApply | DefinitionChange, ...]
 
 
 @attrs.frozen
@@ -187,7 +207,8 @@ class Cluster:
     Attributes:
         name: The user's name for it.
         server_id: Server id of its logging and applying server.
-        timeline: Transactions and epoch applies in the order in which they happened; epochs never fall.
+        timeline: Transactions, epoch applies and changes of definitions in the order in which they happened; epochs
+            never fall.
         role: Its role, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
     """
@@ -228,6 +249,6 @@ class History:
         return next(cluster for cluster in self.clusters if cluster.name != name)
 
 
-def changes_of(timeline: Sequence[Transaction | EpochApply]) -> list[RowChange]:
+def changes_of(timeline: Timeline) -> list[RowChange]:
     """Return all row changes of a timeline in order."""
     return [change for item in timeline if isinstance(item, Transaction) for change in item.changes]

@@ -4,15 +4,16 @@ Binlogs to a History in memory, with the scalar reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.given_rows import GivenRows, load_given_rows
-from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
+from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.schedule import (
+    Barrier,
     Hints,
     Summary,
     consistent_cut,
@@ -22,16 +23,16 @@ from conflict.history.schedule import (
     summarize,
     timeline_of,
 )
-from conflict.history.start import bounds_of, certain_applies, span_of_times, starts_in_the_middle
+from conflict.history.start import bounds_of, certain_applies, refuse_changes, span_of_times, starts_in_the_middle
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.tables import Schema
 
 __all__ = [
     "ClusterHints",
     "ClusterReading",
     "cut_readings",
     "history_of",
+    "placed_changes",
     "read_cluster",
     "schedule_of",
     "usable_epochs",
@@ -49,6 +50,7 @@ class ClusterReading:
         cluster: The cluster.
         epochs: Every complete epoch.
         layouts: Layout of each table met.
+        changes: The changes of definitions.
         error: Why they could not be read to the end; None if they could.
         left_out: Row operations of the epoch that the error cut off.
     """
@@ -56,14 +58,21 @@ class ClusterReading:
     cluster: ClusterConfiguration
     epochs: list[BinlogEpoch] = attrs.field(factory=list, repr=False)
     layouts: dict[str, RowLayout] = attrs.field(factory=dict, repr=False)
+    changes: list[DefinitionChange] = attrs.field(factory=list, repr=False)
     error: FormatError | None = None
     left_out: int = 0
 
 
-def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReading:
+def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
     """Read a cluster's binlogs in this process; what comes before an error is kept."""
-    reader = EpochReader(cluster.server_id, schema)
-    reading = ClusterReading(cluster, layouts=reader.layouts)
+    definitions = configuration.definitions.get(cluster.name)
+    reader = EpochReader(
+        cluster.server_id,
+        configuration.data_schema,
+        definitions=definitions,
+        moment=None if definitions is None else definitions.start,
+    )
+    reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:
         for epoch in read_epochs(cluster.files, reader):
             reading.epochs.append(epoch)
@@ -75,16 +84,24 @@ def read_cluster(cluster: ClusterConfiguration, schema: Schema) -> ClusterReadin
 def history_of(
     configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
 ) -> History:
-    """Return the History of what was read."""
+    """
+    Return the History of what was read.
+
+    Raises:
+        ConfigurationError: It starts in the middle, and definitions change.
+    """
     summaries = usable_epochs(configuration, readings)
     middle = starts_in_the_middle(configuration, summaries)
+    if middle:
+        refuse_changes(configuration)
     clusters, assumed, applied = [], {}, {}
     layouts: dict[str, RowLayout] = {}
+    made = placed_changes(configuration, {name: reading.changes for name, reading in readings.items()})
     for cluster in configuration.clusters:
         reading = readings[cluster.name]
         cut = reading.error is not None or len(summaries[cluster.name]) < len(reading.epochs)
         cut |= bool(configuration.span.last) or configuration.span.stop_time is not None
-        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+        applies, assumed[cluster.name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=made)
         start = None
         if middle:
             first = summaries[cluster.name][0].number if summaries[cluster.name] else 0
@@ -97,7 +114,9 @@ def history_of(
             for epoch in readings[cluster.name].epochs[: len(summaries[cluster.name])]
             for transaction in epoch.transactions
         ]
-        timeline = timeline_of(transactions, applies)
+        last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
+        changes = [each for each in made[cluster.name] if not cut or each.epoch < last]
+        timeline = timeline_of(transactions, applies, changes)
         clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
@@ -109,10 +128,11 @@ def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterRea
     Leave out the epochs that a run is not to read; see `bounds_of`.
 
     Raises:
-        ConfigurationError: A cluster has no epoch left.
+        ConfigurationError: A cluster has no epoch left, or definitions change.
     """
     if not configuration.span.cuts:
         return dict(readings)
+    refuse_changes(configuration)
     times = {name: [(each.time, each.number) for each in reading.epochs] for name, reading in readings.items()}
     span = span_of_times(configuration.span, times)
     bounds = bounds_of(attrs.evolve(configuration, span=span), usable_epochs(configuration, readings))
@@ -144,6 +164,7 @@ def schedule_of(
     hints: ClusterHints | None,
     *,
     cut: bool,
+    changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
 ) -> tuple[list[EpochApply], int]:
     """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
     peer = configuration.peer(cluster.name)
@@ -160,4 +181,25 @@ def schedule_of(
         hints=(hints or {}).get(cluster.name, ()),
         cut=cut,
         again=again,
+        barriers=[
+            Barrier(each.follows, (each.epoch, LAST_GROUP))
+            for each in (changes or {}).get(cluster.name, ())
+            if each.follows >= 0
+        ],
     )
+
+
+def placed_changes(
+    configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
+) -> dict[str, list[DefinitionChange]]:
+    """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
+    found: dict[str, list[DefinitionChange]] = {}
+    for name, own in changes.items():
+        peer = configuration.peer(name)
+        made = iter([each for each in changes[peer.name] if each.step.server_id == peer.server_id])
+        found[name] = []
+        for mine in own:
+            theirs = next(made, None) if mine.step.server_id == peer.server_id else None
+            same = theirs is not None and theirs.step.text == mine.step.text
+            found[name].append(attrs.evolve(mine, follows=theirs.epoch) if same and theirs is not None else mine)
+    return found

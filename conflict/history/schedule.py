@@ -21,9 +21,20 @@ import attrs
 
 from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
-from conflict.history.model import END, LAST_GROUP, START, EpochApply, Position, Timeline, Transaction, Window
+from conflict.history.model import (
+    END,
+    LAST_GROUP,
+    START,
+    DefinitionChange,
+    EpochApply,
+    Position,
+    Timeline,
+    Transaction,
+    Window,
+)
 
 __all__ = [
+    "Barrier",
     "Hint",
     "Hints",
     "Summary",
@@ -53,6 +64,20 @@ class Summary:
     transactions: tuple[int, ...]
     applied: tuple[AppliedEpoch, ...]
     changes: int = 0
+
+
+@attrs.frozen
+class Barrier:
+    """
+    A change of definitions that an applier took from the other cluster, between epochs of it.
+
+    Attributes:
+        foreign_epoch: The last epoch of the other cluster before it.
+        position: The own position after which the binlog shows it.
+    """
+
+    foreign_epoch: int
+    position: Position
 
 
 @attrs.frozen
@@ -140,6 +165,7 @@ def place_applies(
     hints: Hints = (),
     cut: bool = False,
     again: bool = False,
+    barriers: Sequence[Barrier] = (),
 ) -> tuple[list[EpochApply], int]:
     """
     Return when the applier applied each epoch of the source, in order.
@@ -157,6 +183,7 @@ def place_applies(
         cut: Whether the applier's binlog continues after its last epoch here. The trace of an epoch that was applied
             later may be missing then, so no untraced epoch is taken to be applied after the last trace.
         again: Whether the replica may have been set back once more at the end, which left no trace at all.
+        barriers: Changes of definitions that the applier took from the source, in order.
 
     Returns:
         The epoch applies, and how many of them stand at an assumed place. Those that may have been applied, but need
@@ -166,9 +193,10 @@ def place_applies(
     placement = _Placement(
         transactions=[(summary.number, group) for summary in applier for group in summary.transactions],
         ends=ends,
-        causal=_causal_bounds(ends, source, applier_id),
+        causal=_causal_bounds(ends, source, applier_id, barriers),
         source_name=source_name,
         cut=cut,
+        barriers=barriers,
     )
     numbers = [summary.number for summary in source]
     periods = _periods(_traces(applier, source_id), hints)
@@ -233,6 +261,7 @@ class _Placement:
         causal: By source epoch, the position after which it was applied at the earliest.
         source_name: Name of the other cluster.
         cut: See `place_applies`.
+        barriers: See `place_applies`.
         applies: What was placed so far.
         assumed: How many of them stand at an assumed place.
     """
@@ -242,6 +271,7 @@ class _Placement:
     causal: dict[int, Position]
     source_name: str
     cut: bool
+    barriers: Sequence[Barrier] = ()
     applies: list[EpochApply] = attrs.field(factory=list)
     assumed: int = 0
     _previous: Position = START
@@ -250,8 +280,9 @@ class _Placement:
     def place(self, number: int, period: _Period, source: Sequence[int], stop: Position) -> None:
         """Place the epoch applies of a period, which ends before the position `stop`."""
         epochs = sorted({*source, *period.traces})
-        next_trace = _next_traces(epochs, period.traces, stop)
+        next_trace = _next_traces(epochs, period.traces, stop, self.barriers)
         first, last = min(period.traces, default=END[0]), max(period.traces, default=-1)
+        last = max([last, *(barrier.foreign_epoch + 1 for barrier in self.barriers)])
         for epoch in epochs:
             trace = period.traces.get(epoch)
             hint = period.hints.get(epoch, Hint())
@@ -284,7 +315,7 @@ class _Placement:
         earliest = max(self._previous, self.causal.get(apply.foreign_epoch, START), hint.earliest)
         earliest = min(earliest, _before(next_trace))
         self.assumed += apply.applied and _any_between(self.transactions, earliest, window.before)
-        own_epoch, group = logged_at(earliest, self.ends)
+        own_epoch, group = logged_at(earliest, self.ends, window.before)
         self._add(attrs.evolve(apply, epoch=own_epoch, group=group), earliest, hint)
 
     def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
@@ -313,8 +344,17 @@ def epoch_ends(applier: Sequence[Summary]) -> list[Position]:
     ]
 
 
-def logged_at(position: Position, ends: Sequence[Position]) -> Position:
-    """Return where an epoch apply after `position` stands: in its epoch, or before all groups of the next one."""
+def logged_at(position: Position, ends: Sequence[Position], before: Position = END) -> Position:
+    """
+    Return where an epoch apply after `position` stands: in its epoch, or before all groups of the next one.
+
+    If it comes before a change of definitions, at `before`, it stands before all epochs that follow that.
+    """
+    found = _logged_at(position, ends)
+    return found if found < before or before[1] != LAST_GROUP else (before[0] + 1, -1)
+
+
+def _logged_at(position: Position, ends: Sequence[Position]) -> Position:
     place = bisect.bisect_left(ends, position)
     if place < len(ends) and ends[place][0] == position[0] and position < ends[place]:
         return position
@@ -322,22 +362,29 @@ def logged_at(position: Position, ends: Sequence[Position]) -> Position:
     return (ends[place][0], -1) if place < len(ends) else (position[0] + 1, -1)
 
 
-def _causal_bounds(ends: Sequence[Position], source: Sequence[Summary], applier_id: int) -> dict[int, Position]:
-    """Return, by source epoch, the last own position of which it carries news."""
+def _causal_bounds(
+    ends: Sequence[Position], source: Sequence[Summary], applier_id: int, barriers: Sequence[Barrier]
+) -> dict[int, Position]:
+    """Return, by source epoch, the last own position of which it carries news, or which a barrier puts before it."""
     numbers = [number for number, _ in ends]
     bounds, newest = {}, -1
     for summary in source:
         own = [item.epoch for item in summary.applied if item.server_id == applier_id]
         newest = max([newest, *own])
         place = bisect.bisect_right(numbers, newest)
-        bounds[summary.number] = ends[place - 1] if place else START
+        passed = [each.position for each in barriers if each.foreign_epoch < summary.number]
+        bounds[summary.number] = max([ends[place - 1] if place else START, *passed[-1:]])
     return bounds
 
 
-def _next_traces(epochs: Sequence[int], traces: Mapping[int, Position], stop: Position) -> dict[int, Position]:
-    """Return, by foreign epoch, the position of the first trace from it on; `stop` if there is none."""
-    following, position = {}, stop
+def _next_traces(
+    epochs: Sequence[int], traces: Mapping[int, Position], stop: Position, barriers: Sequence[Barrier]
+) -> dict[int, Position]:
+    """Return, by foreign epoch, the position of the first trace or barrier from it on; `stop` if there is none."""
+    following, position, left = {}, stop, list(barriers)
     for epoch in reversed(epochs):
+        while left and epoch <= left[-1].foreign_epoch:
+            position = min(position, left.pop().position)
         position = traces.get(epoch, position)
         following[epoch] = position
     return following
@@ -354,14 +401,24 @@ def _any_between(transactions: Sequence[Position], earliest: Position, latest: P
     return place < len(transactions) and transactions[place] < latest
 
 
-def timeline_of(transactions: Sequence[Transaction], applies: Sequence[EpochApply]) -> Timeline:
-    """Merge a cluster's transactions and epoch applies into the order in which they happened."""
-    items: list[tuple[tuple[int, int, int, int], Transaction | EpochApply]] = [
-        ((item.epoch, item.group, 0, 0), item) for item in transactions
-    ]
-    items += [
-        ((item.epoch, item.group, 0 if item.traced else 1, order), item)
+def timeline_of(
+    transactions: Sequence[Transaction], applies: Sequence[EpochApply], changes: Sequence[DefinitionChange] = ()
+) -> Timeline:
+    """Merge a cluster's transactions, epoch applies and changes of definitions, in the order in which they happened."""
+    keys = [((item.epoch, item.group, 0, 0, 0), item) for item in transactions]
+    items: list[tuple[_Order, Transaction | EpochApply | DefinitionChange]] = [*keys]
+    taken = [
+        ((item.epoch, item.group, 0 if item.traced else 1, order, 0), item)
         for order, item in enumerate(applies)
         if item.applied
     ]
+    items += taken
+    for order, change in enumerate(changes):
+        before = [key for key, item in taken if item.period == 0 and item.foreign_epoch <= change.follows]
+        place = (change.epoch, change.group, 1, -1, 0)
+        last = max([place, *before])
+        items.append(((*last[:4], order + 1), change))
     return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))
+
+
+_Order = tuple[int, int, int, int, int]

@@ -19,7 +19,15 @@ from conflict.history.model import EpochApply
 from conflict.history.schedule import Summary
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Bounds", "bounds_of", "certain_applies", "changes_older_rows", "span_of_times", "starts_in_the_middle"]
+__all__ = [
+    "Bounds",
+    "bounds_of",
+    "certain_applies",
+    "changes_older_rows",
+    "refuse_changes",
+    "span_of_times",
+    "starts_in_the_middle",
+]
 
 LAST = 2**64 - 1
 
@@ -118,6 +126,24 @@ def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, S
         for item in summary.applied
         if summaries[peer]
     )
+
+
+def refuse_changes(configuration: Configuration) -> None:
+    """
+    Make sure that definitions stay as they are in a run on a part of a log.
+
+    Raises:
+        ConfigurationError: They change, or differ between the clusters.
+    """
+    if not configuration.definitions:
+        return
+    errors = [known.error for known in configuration.definitions.values() if known.error is not None]
+    why = "definitions of tables change in the binlogs, or differ between the clusters"
+    message = (
+        f"{why}; that is followed only from binlogs before which all tables were empty, up to their end. Give binlogs "
+        f"from the start on, or from after the last change{''.join(f'; {error}' for error in errors)}"
+    )
+    raise ConfigurationError(message)
 
 
 def changes_older_rows(epochs: Sequence[BinlogEpoch]) -> bool:

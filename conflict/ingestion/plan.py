@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -124,7 +124,8 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
         raise HistoryError(message)
     files, segments = {}, {}
     for cluster in configuration.clusters:
-        files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes)
+        cuts = _cuts(configuration, cluster.name)
+        files[cluster.name], segments[cluster.name] = _plan_cluster(cluster, held, segment_bytes, cuts)
     return Plan(
         buckets=(buckets or default_buckets(configuration)) if held is None else held.buckets,
         clusters=configuration.server_ids,
@@ -142,14 +143,26 @@ def default_buckets(configuration: Configuration) -> int:
     return min(max(-(-size // BUCKET_BYTES), MIN_BUCKETS), MAX_BUCKETS)
 
 
+def _cuts(configuration: Configuration, cluster: str) -> dict[str, list[int]]:
+    """Return where definitions change in a cluster's files, or cannot be followed any further."""
+    known = configuration.definitions.get(cluster)
+    cuts: dict[str, list[int]] = {}
+    if known is not None:
+        for step in known.steps:
+            cuts.setdefault(step.file, []).append(step.position)
+        if known.error is not None and known.error.file is not None:
+            cuts.setdefault(known.error.file, []).append(known.error.position or 0)
+    return cuts
+
+
 def _plan_cluster(
-    cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int
+    cluster: ClusterConfiguration, held: Manifest | None, segment_bytes: int, cuts: Mapping[str, Sequence[int]]
 ) -> tuple[tuple[str, ...], tuple[Segment, ...]]:
     """Return the files of a cluster by number, and the segments to read."""
     given = [str(file) for file in cluster.files]
     segments: Sequence[SegmentFacts] = () if held is None else held.segments[cluster.name]
     if held is None or not segments:
-        return tuple(given), plan_segments(cluster.files, segment_bytes).segments
+        return tuple(given), plan_segments(cluster.files, segment_bytes, cuts=cuts).segments
     known = held.files[cluster.name]
     known = known[: known.index(segments[-1].file) + 1]
     place = _continuation(cluster.name, known, given)
@@ -163,6 +176,7 @@ def _plan_cluster(
         segment_bytes,
         start=last.stop if grown else 0,
         first_number=len(segments),
+        cuts=cuts,
     )
     return (*known, *(str(file) for file in more)), planned.segments
 

@@ -4,19 +4,23 @@ The different shapes of row events in a segment: table, operation, and the colum
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 import attrs
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.config.definitions import Moment, TableVersion
 from conflict.grid.tables import TableNumbers
 from conflict.ingestion.segment_arrays import UnreadableError
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.events.image_conversion import has_same_bytes
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["RowShapes"]
+__all__ = ["RowShapes", "tables_in_force"]
 
 Int32 = npt.NDArray[np.int32]
 
@@ -27,23 +31,25 @@ class RowShapes:
     The shapes of rows met in a segment. Lists are indexed by the number of a shape in the table register.
 
     Attributes:
-        schema: The tables to read.
+        tables: The tables to read, by the names in the binlog.
         numbers: Their numbers.
         of_status: Whether its rows are of `ndb_apply_status`.
         table: Number of its table.
         operation: `Operation` of its rows.
         before: Bitmap of the columns of the before image; no bytes if there is none.
         after: Bitmap of the columns of the after image; no bytes if there is none.
-        types: Wire types of the columns of each table met.
+        places: Position in the History table of each column.
+        types: Wire types of the columns of each History table met.
     """
 
-    schema: Schema
+    tables: Mapping[str, TableVersion]
     numbers: TableNumbers
     of_status: list[bool] = attrs.field(factory=list)
     table: list[int] = attrs.field(factory=list)
     operation: list[int] = attrs.field(factory=list)
     before: list[bytes] = attrs.field(factory=list)
     after: list[bytes] = attrs.field(factory=list)
+    places: list[Sequence[int]] = attrs.field(factory=list)
     types: dict[str, tuple[WireType, ...]] = attrs.field(factory=dict)
 
     def __len__(self) -> int:
@@ -57,21 +63,29 @@ class RowShapes:
             UnreadableError: Its rows cannot be resolved, or the columns of its table have changed.
         """
         status = shape.table_map.full_name == APPLY_STATUS
+        version = None if status else self.tables.get(shape.table_map.full_name)
         self.of_status.append(status)
-        self.table.append(0 if status else self._table(shape))
+        self.table.append(0 if status else self._table(shape, version))
         self.operation.append(int(shape.operation))
-        width = (len(shape.layout.codecs) + 7) // 8
+        columns_there = len(shape.layout.codecs) if version is None else len(version.whole.columns)
+        places = range(columns_there) if version is None else version.places
+        self.places.append(places)
         for bitmaps, columns in ((self.before, shape.before), (self.after, shape.after)):
-            bitmaps.append(b"" if columns is None else sum(1 << each for each in columns).to_bytes(width, "little"))
+            here = 0 if columns is None else sum(1 << places[each] for each in columns)
+            bitmaps.append(b"" if columns is None else here.to_bytes((columns_there + 7) // 8, "little"))
 
-    def _table(self, shape: BatchShape) -> int:
-        table = self.schema.find(shape.table_map.database, shape.table_map.table)
+    def _table(self, shape: BatchShape, version: TableVersion | None) -> int:
         carried = shape.before if shape.before is not None else shape.after
-        if table is None or not table.primary_key or not set(table.key_ordinals) <= set(carried or ()):
+        if version is None or not version.table.primary_key:
             raise UnreadableError
-        if self.types.setdefault(table.full_name, shape.layout.types) != shape.layout.types:
+        if not set(version.table.key_ordinals) <= set(carried or ()):
             raise UnreadableError
-        return self.numbers.number(table.full_name)
+        if version.layout is not None and not has_same_bytes(shape.layout, version.places, version.layout):
+            raise UnreadableError  # values have to be converted
+        types = shape.layout.types if version.layout is None else version.layout.types
+        if self.types.setdefault(version.history, types) != types:
+            raise UnreadableError
+        return self.numbers.number(version.history)
 
     def tables_of(self, shape: Int32) -> npt.NDArray[np.int16]:
         """Return the table number of each row by its shape."""
@@ -89,3 +103,14 @@ class RowShapes:
             for each in (before, after)
         )
         return first, second
+
+
+def tables_in_force(schema: Schema, moment: Moment | None) -> dict[str, TableVersion]:
+    """Return the tables to read by their names in the binlog; `schema` counts where definitions never change."""
+    if moment is not None:
+        return {f"{database}.{name}": version for (database, name), version in moment.versions.items()}
+    return {
+        table.full_name: TableVersion(table.full_name, table, tuple(range(len(table.columns))), None, table)
+        for table in schema.tables
+        if table.full_name != APPLY_STATUS
+    }

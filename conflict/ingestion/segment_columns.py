@@ -8,7 +8,7 @@ in this way is left to the scalar reader, which reports what is wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import attrs
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
 from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
@@ -34,7 +35,6 @@ from ndb_formats.columnar.kernels.keys import copy_slices
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.tables import Schema
 
 __all__ = ["read_columns"]
 
@@ -46,7 +46,12 @@ Int64 = npt.NDArray[np.int64]
 
 
 def read_columns(
-    segment: Segment, server_id: int, schema: Schema, numbers: TableNumbers, buckets: int, file: int
+    segment: Segment,
+    server_id: int,
+    tables: Mapping[str, TableVersion],
+    numbers: TableNumbers,
+    buckets: int,
+    file: int,
 ) -> SegmentContent:
     """
     Read a segment.
@@ -54,7 +59,7 @@ def read_columns(
     Args:
         segment: The segment.
         server_id: The cluster's own.
-        schema: The tables to read.
+        tables: The tables to read, by the names in the binlog.
         numbers: Their numbers.
         buckets: Into how many buckets keys are divided.
         file: Number of the file among the cluster's.
@@ -62,7 +67,7 @@ def read_columns(
     Raises:
         UnreadableError: The scalar reader has to read it; also while its parts are made, if one is too large.
     """
-    walk, error = SegmentWalk(schema, numbers, buckets), None
+    walk, error = SegmentWalk(tables, numbers, buckets), None
     try:
         chunks = read_chunks(
             segment.file, start=segment.start, stop=segment.stop, verify=True, events=_CHUNK_EVENTS, span=_CHUNK_BYTES

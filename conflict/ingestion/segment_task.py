@@ -7,6 +7,7 @@ from __future__ import annotations
 import attrs
 import pyarrow.compute as pc
 
+from conflict.config.definitions import ClusterDefinitions, Moment
 from conflict.grid.epoch_files import epochs_part, epochs_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import SegmentFacts
@@ -16,6 +17,7 @@ from conflict.grid.writer import write_parts
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.schedule import summarize
 from conflict.ingestion.plan import digest_of
+from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns
 from conflict.ingestion.segment_content import SegmentContent
@@ -41,6 +43,7 @@ class SegmentTask:
         numbers: Their numbers.
         buckets: Into how many buckets keys are divided.
         history: Folder of the History.
+        definitions: The cluster's definitions over time; None if `schema` holds for all time.
     """
 
     cluster: str
@@ -51,6 +54,20 @@ class SegmentTask:
     numbers: TableNumbers
     buckets: int
     history: Folder
+    definitions: ClusterDefinitions | None = None
+
+    def moment(self, position: int) -> Moment | None:
+        """Return what is in force at a position of the segment's file, if that changes."""
+        known = self.definitions
+        return None if known is None else known.at(str(self.segment.file), position, self.files)
+
+    @property
+    def followed(self) -> bool:
+        """Whether definitions can be followed through the segment."""
+        error = None if self.definitions is None else self.definitions.error
+        if error is None or error.file != str(self.segment.file):
+            return True
+        return (error.position or 0) >= self.segment.stop
 
 
 def read_segment(task: SegmentTask) -> None:
@@ -89,8 +106,12 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
     Raises:
         UnreadableError: The scalar reader has to read it.
     """
+    if not task.followed:
+        raise UnreadableError
+    # What changes definitions stands at the start of a segment.
+    tables = tables_in_force(task.schema, task.moment(task.segment.stop))
     file = task.files.index(str(task.segment.file))
-    content = read_columns(task.segment, task.server_id, task.schema, task.numbers, task.buckets, file)
+    content = read_columns(task.segment, task.server_id, tables, task.numbers, task.buckets, file)
     write_parts(task.history, task.cluster, task.segment.number, content.parts)
     return content
 
@@ -98,7 +119,7 @@ def _read_columns(task: SegmentTask) -> SegmentContent:
 def _read_row_by_row(task: SegmentTask) -> SegmentContent:
     """Read a segment with the scalar reader, up to its first error, and write its rows."""
     segment = task.segment
-    reader = EpochReader(task.server_id, task.schema)
+    reader = EpochReader(task.server_id, task.schema, definitions=task.definitions, moment=task.moment(segment.start))
     builder = PartBuilder(task.numbers, task.buckets, task.files)
     summaries, error = [], None
     try:

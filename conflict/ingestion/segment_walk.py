@@ -4,13 +4,14 @@ Walks over the events of a segment: finds the images, the key and the compared v
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from conflict.config.definitions import TableVersion
 from conflict.grid.tables import TableNumbers
 from conflict.ingestion.kernels.epochs import read_numbers, roles_of
 from conflict.ingestion.row_shapes import RowShapes
@@ -24,7 +25,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
-from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentWalk"]
 
@@ -47,14 +48,14 @@ class SegmentWalk:
         sources: The arrays of bytes that hold the images.
     """
 
-    def __init__(self, schema: Schema, numbers: TableNumbers, buckets: int) -> None:
-        tables = tuple(table for table in schema.tables if table.full_name != APPLY_STATUS)
-        names = {table.full_name: _wanted_columns(table, numbers) for table in tables}
+    def __init__(self, tables: Mapping[str, TableVersion], numbers: TableNumbers, buckets: int) -> None:
+        names = {name: _wanted_columns(version, numbers) for name, version in tables.items()}
+        schema = Schema(tuple(version.table for version in tables.values()))
         wanted = {APPLY_STATUS, *names}
-        self.shapes = RowShapes(Schema(tables), numbers)
+        self.shapes = RowShapes(tables, numbers)
         self.sources: list[npt.NDArray[np.uint8]] = []
         self._buckets = buckets
-        self._walk = RowWalk(TableRegister(Schema(tables), wanted.__contains__, names, text=True), _ROWS_AT_ONCE)
+        self._walk = RowWalk(TableRegister(schema, wanted.__contains__, names, text=True), _ROWS_AT_ONCE)
         self._events: list[Events] = []
         self._rows: list[Rows] = []
         self._status: list[StatusRows] = [no_status_rows()]
@@ -135,7 +136,7 @@ class SegmentWalk:
                     self._add_status(shapes[place], chunk, cells, event[rows] + self._first_event, number[rows])
                     continue
                 keys.append(self._keys(place, shapes[place], chunk, cells, rows))
-                self._put_values(shapes[place], chunk, cells, rows, values)
+                self._put_values(place, shapes[place], chunk, cells, rows, values)
             except (FormatError, ColumnFaultError):
                 raise UnreadableError from None
         data, offsets = put_keys(keys, count)
@@ -163,25 +164,34 @@ class SegmentWalk:
         number = self.shapes.table[place]
         table = self.shapes.numbers.tables[number]
         columns = shape.before_columns if shape.before is not None else shape.after_columns
-        cell_of = {column.ordinal: cell for column, cell in zip(columns, cells, strict=False)}
-        parts = [
-            key_parts(column, slices(shape.layout.codecs[ordinal], chunk.data, chunk.base, cell_of[ordinal]))
-            for column, ordinal in zip(table.key_columns, table.key_ordinals, strict=True)
-        ]
+        places = self.shapes.places[place]
+        cell_of = {places[column.ordinal]: (column, cell) for column, cell in zip(columns, cells, strict=False)}
+        parts = []
+        for key_column, ordinal in zip(table.key_columns, table.key_ordinals, strict=True):
+            column, cell = cell_of[ordinal]
+            found = slices(shape.layout.codecs[column.ordinal], chunk.data, chunk.base, cell)
+            parts.append(key_parts(key_column, found))
         return KeyRows(number, rows, parts)
 
     def _put_values(
-        self, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64, values: tuple[UInt64, UInt64]
+        self,
+        place: int,
+        shape: BatchShape,
+        chunk: EventChunk,
+        cells: Cells,
+        rows: Int64,
+        values: tuple[UInt64, UInt64],
     ) -> None:
         """Put the values of the resolve column of rows of one shape into `values`, before and after."""
-        resolve = self.shapes.numbers.resolve_ordinal(shape.layout.table)
+        numbers, places = self.shapes.numbers, self.shapes.places[place]
+        resolve = numbers.resolve_ordinal(numbers.tables[self.shapes.table[place]].full_name)
         split = len(shape.before_columns)
         for columns, chosen, out in (
             (shape.before_columns, cells[:split], values[0]),
             (shape.after_columns, cells[split:], values[1]),
         ):
             for column, cell in zip(columns, chosen, strict=True):
-                if column.ordinal == resolve:
+                if places[column.ordinal] == resolve:
                     out[rows] = _compared(column, chunk, cell)
 
     def _add_status(self, shape: BatchShape, chunk: EventChunk, cells: Cells, event: Int64, number: Int32) -> None:
@@ -202,9 +212,11 @@ class SegmentWalk:
         self._status.append(StatusRows(event, number, server_ids, epochs, log_name.lengths > 0))
 
 
-def _wanted_columns(table: Table, numbers: TableNumbers) -> Sequence[str]:
-    resolve = numbers.resolve_ordinal(table.full_name)
-    return [*table.primary_key, *([] if resolve is None else [table.columns[resolve].name])]
+def _wanted_columns(version: TableVersion, numbers: TableNumbers) -> Sequence[str]:
+    resolve = numbers.resolve_ordinal(version.history)
+    table = version.table
+    compared = [table.columns[version.places.index(resolve)].name] if resolve in version.places else []
+    return [*table.primary_key, *compared]
 
 
 def _compared(column: ImageColumn, chunk: EventChunk, cells: Cells) -> UInt64:

@@ -8,14 +8,15 @@ read on its own: NDB writes the Table_map events of an epoch inside its transact
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
-from ndb_formats.columnar.event_index import index_events
+from ndb_formats.columnar.event_index import recent_index
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 
@@ -66,7 +67,12 @@ class SegmentPlan:
 
 
 def plan_segments(
-    files: Sequence[Path], segment_bytes: int = DEFAULT_SEGMENT_BYTES, *, start: int = 0, first_number: int = 0
+    files: Sequence[Path],
+    segment_bytes: int = DEFAULT_SEGMENT_BYTES,
+    *,
+    start: int = 0,
+    first_number: int = 0,
+    cuts: Mapping[str, Sequence[int]] | None = None,
 ) -> SegmentPlan:
     """
     Divide a cluster's files into segments.
@@ -78,10 +84,12 @@ def plan_segments(
         segment_bytes: About how many bytes a segment has.
         start: Where to begin in the first file; what comes before was read earlier.
         first_number: Number of the first segment.
+        cuts: Per file, positions of events in whose transaction a segment has to start, because what is in force
+            changes there.
     """
     segments: list[Segment] = []
     for number, file in enumerate(files):
-        bounds, error = _divide(file, segment_bytes, 0 if number else start)
+        bounds, error = _divide(file, segment_bytes, 0 if number else start, (cuts or {}).get(str(file), ()))
         segments += [
             Segment(first_number + len(segments) + place, file, *pair) for place, pair in enumerate(pairwise(bounds))
         ]
@@ -90,17 +98,29 @@ def plan_segments(
     return SegmentPlan(tuple(segments), None)
 
 
-def _divide(file: Path, segment_bytes: int, start: int) -> tuple[list[int], FormatError | None]:
+def _divide(file: Path, segment_bytes: int, start: int, cuts: Sequence[int]) -> tuple[list[int], FormatError | None]:
     """Return where the segments of a file start and where the last one ends, and the error in its headers, if any."""
     try:
-        index = index_events(file)
+        index = recent_index(file)
     except FormatError as error:
         return [start, os.path.getsize(file)], error
     positions = index.positions[np.isin(index.types, _TRANSACTION_STARTS) & (index.positions >= start)]
     # Without GTID events there is no safe place to divide a file.
     starts = [start] if start or not len(positions) else [int(positions[0])]
-    while (place := int(np.searchsorted(positions, starts[-1] + segment_bytes))) < len(positions):
-        starts.append(int(positions[place]))
+    own = sorted({_transaction_start(cut, positions, starts[0]) for cut in cuts} - {starts[0]})
+    while True:
+        place = int(np.searchsorted(positions, starts[-1] + segment_bytes))
+        nearest = [cut for cut in own if cut > starts[-1]][:1]
+        following = [*nearest, *positions[place : place + 1].tolist()]
+        if not following:
+            break
+        starts.append(min(following))
     # The last segment reaches to the end of the file, so that its task meets the error too.
     end = index.end if len(index) else 0
     return [*starts, max(end, start) if index.error is None else os.path.getsize(file)], index.error
+
+
+def _transaction_start(position: int, starts: npt.NDArray[np.int64], first: int) -> int:
+    """Return where the transaction of an event starts; without GTID events, the event itself."""
+    place = int(np.searchsorted(starts, position, "right"))
+    return max(int(starts[place - 1]) if place else position, first)

@@ -25,8 +25,10 @@ from conflict.grid.key_numbering import KeyTask, number_keys
 from conflict.grid.manifest import Manifest, load_manifest, write_manifest
 from conflict.grid.schemas import keys_part
 from conflict.grid.tables import table_numbers
+from conflict.history.following import follow_definitions
 from conflict.history.reading import ClusterHints, schedule_of
 from conflict.history.schedule import Summary, consistent_cut
+from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.ingestion.extension import KeptSegments, extended, kept_segments
 from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan
 from conflict.ingestion.segment_records import STAGED, load_record, record_path
@@ -86,6 +88,7 @@ def ingest(
         HistoryError: The History belongs to another run or to other files; it has not changed.
         FormatError: The binlogs contradict each other.
     """
+    configuration = follow_definitions(configuration)
     held, pending = load_manifest(history), load_plan(history)
     for subject in (held, pending):
         if subject is not None:
@@ -149,7 +152,17 @@ class _Job:
         """Read the planned segments that have not been read yet."""
         history, numbers, schema = self.history, table_numbers(self.configuration), self.configuration.data_schema
         tasks = [
-            SegmentTask(name, plan.clusters[name], plan.files[name], segment, schema, numbers, plan.buckets, history)
+            SegmentTask(
+                name,
+                plan.clusters[name],
+                plan.files[name],
+                segment,
+                schema,
+                numbers,
+                plan.buckets,
+                history,
+                self.configuration.definitions.get(name),
+            )
             for name, segments in plan.segments.items()
             for segment in segments
         ]
@@ -169,8 +182,13 @@ class _Job:
             for name, segments in plan.segments.items()
         }
         numbers = table_numbers(self.configuration)
+        steps = {
+            name: [each for each in own if each.segment in new[name]]
+            for name, own in row_steps(self.configuration, manifest, numbers).items()
+        }
         tasks = [
-            KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types) for bucket in range(plan.buckets)
+            KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types, steps)
+            for bucket in range(plan.buckets)
         ]
         self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
 
@@ -181,10 +199,11 @@ class _Job:
         summaries = consistent_cut(read, configuration.server_ids)
         hints = self.hints_of(summaries) if self.hints_of is not None else None
         applies, assumed = [], {}
+        changes = definition_changes(configuration, manifest)
         for cluster in configuration.clusters:
             name = cluster.name
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
-            placed, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut)
+            placed, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=changes)
             applies += [(name, apply) for apply in placed]
         history.write_table("schedule.parquet", schedule_table(applies))
         return attrs.evolve(

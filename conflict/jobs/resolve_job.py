@@ -30,6 +30,7 @@ from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.output.exceptions_numbering import number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
+from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
@@ -37,8 +38,10 @@ from conflict.grid.epoch_files import applies_of, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
-from conflict.grid.tables import TableNumbers, table_numbers
+from conflict.grid.tables import table_numbers
+from conflict.history.following import follow_definitions
 from conflict.history.model import Cluster, EpochApply, Position
+from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
@@ -94,11 +97,14 @@ def resolve_history(
     Raises:
         HistoryError: The schedule is circular.
     """
+    configuration = follow_definitions(configuration)
     manifest, numbers = read_manifest(history), table_numbers(configuration)
-    run = ResolveRun(history, out, manifest, numbers, _cluster_setups(configuration, numbers), options)
+    changes = definition_changes(configuration, manifest)
+    setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
+    run = ResolveRun(history, out, manifest, numbers, setups, options)
     schedule = history.read_table("schedule.parquet", SCHEDULE)
     job = _Job(runner, run, progress)
-    settling = Settling(runner, run, configuration, progress)
+    settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
     if placed is not None:
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
@@ -272,20 +278,6 @@ class _Job:
         runner: Runner | None = None,
     ) -> list[Result]:
         return (runner or self.runner)(function, tasks, partial(self.progress, name))
-
-
-def _cluster_setups(configuration: Configuration, numbers: TableNumbers) -> tuple[ClusterSetup, ...]:
-    setups = configuration.setups()
-    return tuple(
-        ClusterSetup(
-            cluster.name,
-            cluster.server_id,
-            tuple(setups[cluster.name][table.full_name] for table in numbers.tables),
-            cluster.role,
-            configuration.skip_missing,
-        )
-        for cluster in configuration.clusters
-    )
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

@@ -15,7 +15,7 @@ from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
-from conflict.history.model import Cluster, EpochApply, History, Position
+from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
 from conflict.history.schedule import epoch_ends, timeline_of
 from conflict.jobs.bucket_tasks import ResolveRun
 from conflict.jobs.runner import Runner, StageProgress
@@ -40,18 +40,20 @@ class Settling:
         run: The run.
         configuration: Its configuration.
         progress: Called with the name of the stage, tasks done, and their number.
+        changes: Per cluster, the changes of definitions.
     """
 
     runner: Runner
     run: ResolveRun
     configuration: Configuration
     progress: StageProgress
+    changes: Mapping[str, Sequence[DefinitionChange]] = attrs.field(factory=dict)
 
     def place_untraced(self, applies: Applies) -> Placed:
         """Place the epochs that left no trace, from the rows that they touch."""
         wanted = {name: Wanted.of_applies(own, lambda apply: apply.window is not None) for name, own in applies.items()}
         history, recorded, _ = self._read("placing epochs", applies, wanted)
-        setups, skip_missing = self.configuration.setups(), self.configuration.skip_missing
+        setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
     def find_moments(self, applies: Applies, wanted: Mapping[str, AbstractSet[Position]]) -> tuple[Moments, Located]:
@@ -67,7 +69,7 @@ class Settling:
         """
         chosen = {name: Wanted.of_applies(own, _at(wanted[name])) for name, own in applies.items()}
         history, recorded, located = self._read("finding moments", applies, chosen)
-        setups, skip_missing = self.configuration.setups(), self.configuration.skip_missing
+        setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return find_moments(history, setups, recorded, skip_missing=skip_missing, wanted=wanted), located
 
     def _read(self, stage: str, applies: Applies, wanted: Mapping[str, Wanted]) -> tuple[History, Recorded, Located]:
@@ -78,7 +80,7 @@ class Settling:
         clusters, recorded = [], {}
         for cluster in self.configuration.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
-            timeline = timeline_of(transactions, applies[cluster.name])
+            timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
             clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
         ends = {
             name: [end for end in epoch_ends(read_summaries(run.history, name, len(segments))) if end[0] <= last]

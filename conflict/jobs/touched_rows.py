@@ -16,7 +16,7 @@ import pyarrow as pa
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
 from conflict.grid.columns import GridColumns
-from conflict.grid.schemas import IMAGES
+from conflict.grid.schemas import IMAGES, RowStep
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Origin, Position, RowChange, Transaction
 from conflict.jobs.bucket_tasks import ResolveRun
@@ -183,6 +183,7 @@ def _last_anchor(bucket: Bucket, side: int, before: UInt64) -> UInt64:
         rows = bucket.rows[side]
         carried = rows.after_presence == Presence.PRESENT
         tells = (rows.operation == Operation.DELETE_ROW) | ~compared[bucket.key_table[rows.key]] | carried
+        tells = np.where(rows.operation > max(Operation), rows.operation == RowStep.EMPTIED, tells)
         _raise_to(found, rows.key, rows.epoch, before, tells)
     columns = bucket.consequences[side]
     if len(columns):
@@ -200,6 +201,8 @@ def _raise_to(found: UInt64, key: Int32, epoch: UInt64, before: UInt64, tells: B
 
 def _changes(bucket: Bucket, side: int, rows: Int64) -> list[dict[str, Any]]:
     columns = bucket.changes[side]
+    if len(rows):
+        rows = rows[columns.of_rows("operation", rows) <= max(Operation)]  # not the effects of statements
     if not len(rows):
         return []
     assert bucket.images is not None

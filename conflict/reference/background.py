@@ -16,7 +16,7 @@ import attrs
 
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
-from conflict.history.model import Cluster, EpochApply, History, Position, Transaction
+from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Position, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of
@@ -42,11 +42,18 @@ class Background:
         cluster: The cluster as the replay left it; its log is what the other applier receives.
         at_start: Its rows at the start of its log.
         versions: Per row, its states, each with the own position that made it, in order.
+        setups: How the server set up each table, each time with the own position from which on.
     """
 
     cluster: ReplayedCluster
     at_start: RowStore = attrs.field(factory=RowStore)
     versions: dict[RowKey, list[tuple[Position, Row | None]]] = attrs.field(factory=dict)
+    setups: list[tuple[Position, dict[str, TableSetup]]] = attrs.field(factory=list)
+
+    def setups_at(self, position: Position) -> dict[str, TableSetup]:
+        """Return how the server set up each table after the group at a position."""
+        place = bisect.bisect_right(self.setups, position, key=itemgetter(0))
+        return self.setups[max(place - 1, 0)][1]
 
     def row_at(self, key: RowKey, position: Position) -> Row | None:
         """Return a row after the group at a position."""
@@ -100,6 +107,7 @@ def background_of(
         cluster.name: Background(
             ReplayedCluster(cluster, setups[cluster.name], history.layouts, shown=recorded[cluster.name]),
             rows_at_start(cluster),
+            setups=[(START, setups[cluster.name])],
         )
         for cluster in history.clusters
     }
@@ -109,6 +117,11 @@ def background_of(
         if isinstance(item, Transaction):
             here.cluster.commit(item)
             here.keep(dict.fromkeys((change.table, change.key) for change in item.changes), (item.epoch, item.group))
+        elif isinstance(item, DefinitionChange):
+            emptied = [key for key in here.cluster.store.rows if key[0] in item.step.emptied]
+            here.cluster.define(item)
+            here.setups.append(((item.epoch, item.group), here.cluster.setups))
+            here.keep(emptied, (item.epoch, item.group))
         else:
             assert isinstance(item, EpochApply)
             here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
@@ -122,7 +135,7 @@ def background_of(
 
 
 def _traced_only(cluster: Cluster) -> Cluster:
-    kept = tuple(item for item in cluster.timeline if isinstance(item, Transaction) or item.traced)
+    kept = tuple(item for item in cluster.timeline if not isinstance(item, EpochApply) or item.traced)
     return attrs.evolve(cluster, timeline=kept)
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import START, Cluster, EpochApply, Position, RowMoment, Transaction
+from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.unique_keys import UniqueKeys
@@ -119,10 +119,26 @@ class ReplayedCluster:
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
             self.overwrite(key, position, row)
             self.store.write(change, local=True, epoch=epoch)
-            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id))
+            setup = self.setups.get(change.table)
+            log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
+
+    def define(self, change: DefinitionChange) -> None:
+        """Carry out a statement that changes definitions: tables are set up anew, some lose their rows."""
+        moments = (self.setups, change.step.after.setups)
+        for setup in (each.get(name) for name in change.step.renewed for each in moments):
+            if setup is not None and setup.exceptions is not None:
+                self.exceptions_count.pop(setup.exceptions.table.full_name, None)
+        if change.step.server_id != self.server_id:
+            self.result.copied += sum(key[0] in change.step.copied for key in self.store.rows)
+        self.setups = change.step.after.setups
+        for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
+            self.store.put(key, None)
+        self.store.commit()
+        self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
+        self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)
 
     @property
     def last_applied(self) -> Position:

@@ -79,7 +79,7 @@ def decide_by_function(
     if row is not None:
         value = _stored_value(row, function, table)
         state = RowState(True, row.local, stored_precision(row.epoch, function.gci_bits), value)
-    before, after = compared_value(change.before, function), compared_value(change.after, function)
+    before, after = compared_value(change.before, function, table), compared_value(change.after, function, table)
     decision = function.spec.decide(state, IncomingOperation(change.operation, before, after, max_replicated_epoch))
     conditional = function.spec.conditional_write and change.operation is Operation.WRITE_ROW
     if conditional and row is None and _cannot_be_inserted(change, table):
@@ -92,13 +92,13 @@ def decide_by_function(
     return decision if known else attrs.evolve(decision, stored=None)
 
 
-def missing_image(change: RowChange, function: ConflictFunction) -> Image | None:
+def missing_image(change: RowChange, function: ConflictFunction, table: Table) -> Image | None:
     """Return the image that should carry the resolve column and does not; None if nothing is missing."""
     needed = function.spec.needs.get(change.operation)
     if needed is None:
         return None
     image = change.before if needed is Image.BEFORE else change.after
-    return needed if compared_value(image, function) is None else None
+    return needed if compared_value(image, function, table) is None else None
 
 
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
@@ -113,11 +113,11 @@ def _cannot_be_inserted(change: RowChange, table: Table) -> bool:
     return any(ordinal not in present and column.must_be_given for ordinal, column in enumerate(table.columns))
 
 
-def compared_value(image: RowImage | None, function: ConflictFunction) -> int | None:
+def compared_value(image: RowImage | None, function: ConflictFunction, table: Table) -> int | None:
     """Return the resolve column's value in an image, NULL as 0; None if the image does not carry it."""
     if image is None or function.column is None:
         return None
-    value = image.value(image.layout.names.index(function.column))
+    value = image.value(table.ordinal(function.column))
     if value is ABSENT:
         return None
     assert value is None or isinstance(value, int)

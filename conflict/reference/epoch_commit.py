@@ -73,7 +73,7 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
             changed.flags,
         )
         if event is not None:
-            yield LoggedChange(event, final.apply.group, -1, changed.server_id)
+            yield LoggedChange(event, final.apply.group, -1, changed.server_id, final.cluster.setups[event.table])
 
 
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
@@ -82,7 +82,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     for key, change in final.refreshes.items():
         row = cluster.store.get(key)
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
-        yield LoggedChange(event, final.apply.group, -1, cluster.server_id)
+        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]])
         if row is not None:
             refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
             cluster.store.put(key, refreshed)

@@ -38,12 +38,14 @@ class LoggedChange:
         group: Group of the epoch to which it belongs.
         ordinal: Its number among the cluster's own changes of the epoch; -1 for a change of its applier.
         server_id: Server under whose id it is logged; that server's cluster does not apply it again.
+        setup: Its table as the cluster had it then.
     """
 
     change: RowChange
     group: int
     ordinal: int
     server_id: int
+    setup: TableSetup | None = attrs.field(default=None, repr=False, eq=False)
 
     @property
     def row(self) -> RowKey:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from conflict.history.fitting import fitted, misfit
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
@@ -150,6 +151,9 @@ class EpochPass:
         if setup is None or setup.refusal is not None:
             message = no_such_table(change.table, self.cluster.name)
             raise self.stopped(StopError.NO_SUCH_TABLE, change, message)
+        if entry.setup is not None and entry.setup.declared is not setup.declared:
+            entry = self._fitted(entry, entry.setup, setup)
+            change = entry.change
         if change.operation is Operation.UPDATE_ROW and not (change.after and change.after.present):
             # The server skips an update with an empty after image before it does anything else.
             self.decided.append(DecidedOperation(entry, IGNORED))
@@ -169,6 +173,13 @@ class EpochPass:
             assert function is not None
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
+
+    def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
+        """Return an operation as the applier's own table takes it."""
+        column = misfit(source, setup)
+        if column is not None:
+            raise self.stopped(StopError.NO_CONVERSION, entry.change, column[1], column[0])
+        return attrs.evolve(entry, change=fitted(entry.change, source, setup))
 
     def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""
@@ -207,7 +218,7 @@ class EpochPass:
             raise self.stopped(StopError.FROM_NDB, change, no_transaction_ids(function))
         if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
             return decide_as_secondary(row, change, table)
-        missing = missing_image(change, function)
+        missing = missing_image(change, function, table)
         if missing is not None:
             if self.cluster.skip_missing:
                 return SKIPPED

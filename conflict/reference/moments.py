@@ -20,7 +20,16 @@ from math import prod
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.model import START, Cluster, EpochApply, History, Position, RowMoment, Transaction
+from conflict.history.model import (
+    START,
+    Cluster,
+    DefinitionChange,
+    EpochApply,
+    History,
+    Position,
+    RowMoment,
+    Transaction,
+)
 from conflict.history.reconcile import Inference
 from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.reference.cluster import OVERLAPPING
@@ -64,8 +73,10 @@ class Moments:
             for cluster in clusters
         )
 
-    def _item(self, name: str, item: Transaction | EpochApply) -> Transaction | EpochApply:
-        if isinstance(item, Transaction) or not item.traced:
+    def _item(
+        self, name: str, item: Transaction | EpochApply | DefinitionChange
+    ) -> Transaction | EpochApply | DefinitionChange:
+        if not isinstance(item, EpochApply) or not item.traced:
             return item
         return attrs.evolve(item, moments=self.found.get((name, (item.epoch, item.group)), ()))
 

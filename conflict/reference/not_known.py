@@ -29,6 +29,7 @@ from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, 
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
 __all__ = [
@@ -273,7 +274,7 @@ def _possible_states(
     if row.partial and function is not None and function.spec.needs:
         assert function.column is not None
         if setup.table.ordinal(function.column) not in row.payloads:
-            brought = {_brought(entry, function) for entry in entries}
+            brought = {_brought(entry, function, setup.table) for entry in entries}
             # These, and one between each two of them, stand for all values that there are.
             values = sorted({0, HIGHEST, *brought, *(min(each + 1, HIGHEST) for each in brought)})
     states += [attrs.evolve(row, assumed=value) for value in values]
@@ -287,14 +288,14 @@ def _epoch_matters(cluster: ReplayedCluster, function: ConflictFunction, newest:
     return function.spec.refreshes and cluster.max_replicated_epoch < stored_precision(newest, function.gci_bits)
 
 
-def _brought(entry: LoggedChange, function: ConflictFunction) -> int:
+def _brought(entry: LoggedChange, function: ConflictFunction, table: Table) -> int:
     """Return the value that an operation compares with that of the row; 0 if it compares none."""
     operation = entry.change.operation
     cell = function.spec.cell(operation)
     if cell not in COMPARING:
         return 0
     before = cell is Cell.EQUAL or operation is Operation.DELETE_ROW
-    return compared_value(entry.change.before if before else entry.change.after, function) or 0
+    return compared_value(entry.change.before if before else entry.change.after, function, table) or 0
 
 
 def _try(

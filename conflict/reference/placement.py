@@ -13,7 +13,7 @@ from collections.abc import Hashable, Sequence
 
 import attrs
 
-from conflict.history.model import EpochApply, History, Position, Transaction
+from conflict.history.model import DefinitionChange, EpochApply, History, Position, Transaction
 from conflict.history.placing import Choice, Place, Slot, choose_places
 from conflict.history.schedule import logged_at, timeline_of
 from conflict.reference.background import Recorded, Setups, background_of, epochs_known
@@ -45,7 +45,8 @@ class Placed:
         clusters = []
         for cluster in history.clusters:
             own = [item for item in cluster.timeline if isinstance(item, Transaction)]
-            clusters.append(attrs.evolve(cluster, timeline=timeline_of(own, self.applies[cluster.name])))
+            changes = [item for item in cluster.timeline if isinstance(item, DefinitionChange)]
+            clusters.append(attrs.evolve(cluster, timeline=timeline_of(own, self.applies[cluster.name], changes)))
         return attrs.evolve(history, clusters=tuple(clusters), assumed=self.schedule.assumed)
 
 
@@ -114,7 +115,7 @@ def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Seque
         if apply.window is None:
             found.append(apply)
         elif place.position is not None:
-            epoch, group = logged_at(place.position, ends)
+            epoch, group = logged_at(place.position, ends, apply.window.before)
             found.append(attrs.evolve(apply, epoch=epoch, group=group, applied=True))
     return found
 
@@ -181,7 +182,7 @@ def restricted(history: History, rows: frozenset[RowKey]) -> History:
     clusters = []
     for cluster in history.clusters:
         timeline = [_of_rows(item, rows) if isinstance(item, Transaction) else item for item in cluster.timeline]
-        kept = tuple(item for item in timeline if isinstance(item, EpochApply) or item.changes)
+        kept = tuple(item for item in timeline if not isinstance(item, Transaction) or item.changes)
         clusters.append(attrs.evolve(cluster, timeline=kept))
     return attrs.evolve(history, clusters=tuple(clusters))
 

@@ -8,7 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 
 from conflict.history.causal_order import interleave
-from conflict.history.model import History, Transaction
+from conflict.history.model import DefinitionChange, History, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import Effects, ReplayedCluster
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
@@ -56,44 +56,60 @@ def resolve(
     for done, (cluster, item) in enumerate(interleave(history), start=1):
         if isinstance(item, Transaction):
             clusters[cluster.name].commit(item)
+        elif isinstance(item, DefinitionChange):
+            clusters[cluster.name].define(item)
         else:
             appliers[cluster.name].apply_epoch(item, clusters[item.source])
         progress(done)
     rows = {name: _rows_by_key(cluster) for name, cluster in clusters.items()}
     for name, replayed in clusters.items():
         _complete_result(replayed, rows[name])
-    first, second = (cluster.name for cluster in history.clusters[:2])
-    keys = rows[first].keys() | rows[second].keys()
+    first, second = (clusters[cluster.name] for cluster in history.clusters[:2])
     return Resolution(
         {name: cluster.result for name, cluster in clusters.items()},
         [outcome for cluster in clusters.values() for outcome in cluster.outcomes],
-        dict(Counter(key[0] for key in keys if _differs(key, clusters, rows, first, second))),
+        _differing(first, second, rows),
     )
-
-
-def _differs(
-    key: RowKey, clusters: Mapping[str, ReplayedCluster], rows: Mapping[str, FinalRows], first: str, second: str
-) -> bool:
-    """Whether a row is known to be different on two clusters."""
-    states = [clusters[name].store.get(key) for name in (first, second)]
-    if NOT_KNOWN in states:
-        return False
-    if None in states:
-        return True
-    known = key in rows[first] and key in rows[second]
-    return known and rows[first][key] != rows[second][key]
 
 
 def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
     """Return the final rows of a cluster of which every column is known, in order of their keys."""
     rows = {}
     for key, row in sorted(cluster.store.rows.items()):
-        table, layout = cluster.setups[key[0]].table, cluster.layouts[key[0]]
-        if columns_not_known(row, table):
+        if key[0] not in cluster.setups:
+            continue  # the table was dropped
+        (table, places), layout = cluster.setups[key[0]].shown, cluster.layouts[key[0]]
+        if columns_not_known(row, cluster.setups[key[0]].table):
             continue
-        columns = enumerate(table.columns)
-        rows[key] = tuple(_value(row.payloads, layout, ordinal, column) for ordinal, column in columns)
+        columns = zip(places, table.columns, strict=True)
+        rows[key] = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
     return rows
+
+
+def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[str, FinalRows]) -> dict[str, int]:
+    """Return, by table, how many rows are known to differ between two clusters, in the columns that both have."""
+    found: Counter[str] = Counter()
+    common: dict[str, tuple[list[int], list[int]]] = {}
+    mine, theirs = rows[first.name], rows[second.name]
+    for key in mine.keys() | theirs.keys():
+        if key[0] not in common:
+            common[key[0]] = _common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
+        states = [each.store.get(key) if key[0] in each.setups else None for each in (first, second)]
+        if None in states:
+            found[key[0]] += NOT_KNOWN not in states
+        elif key in mine and key in theirs:
+            pairs = zip(*common[key[0]], strict=True)
+            found[key[0]] += any(mine[key][place] != theirs[key][other] for place, other in pairs)
+    return dict(+found)
+
+
+def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:
+    """Return the ordinals on both clusters of the columns that both have."""
+    if first is None or second is None:
+        return [], []
+    (_, places), (_, others) = first.shown, second.shown
+    shared = [place for place in places if place in others]
+    return [places.index(place) for place in shared], [others.index(place) for place in shared]
 
 
 def _complete_result(cluster: ReplayedCluster, rows: Mapping[RowKey, tuple[Value, ...]]) -> None:
@@ -125,7 +141,8 @@ def _count_not_known(cluster: ReplayedCluster) -> None:
         if cluster.store.get(key) is NOT_KNOWN:
             cluster.result.unknown_of(key[0]).rows += 1
     for key, row in cluster.store.rows.items():
-        columns = columns_not_known(row, cluster.setups[key[0]].table)
+        setup = cluster.setups.get(key[0])
+        columns = 0 if setup is None else columns_not_known(row, setup.table)
         if columns:
             cluster.result.unknown_of(key[0]).rows_in_part += 1
             cluster.result.unknown_of(key[0]).columns += columns

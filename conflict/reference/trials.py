@@ -76,9 +76,8 @@ class Trials:
     ) -> Alternative | None:
         """Return what an epoch does at a position; None if it would show there."""
         here = self.here.cluster
-        scratch = ReplayedCluster(
-            here.cluster, here.setups, here.layouts, skip_missing=self.skip_missing, shown=here.shown or {START: {}}
-        )
+        setups, shown = self.here.setups_at(position), here.shown or {START: {}}
+        scratch = ReplayedCluster(here.cluster, setups, here.layouts, skip_missing=self.skip_missing, shown=shown)
         scratch.max_replicated_epoch = known
         for key in {entry.row for entry in entries}:
             scratch.store.put(key, self.here.row_at(key, position))

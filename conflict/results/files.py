@@ -32,7 +32,7 @@ from conflict.results.layout import (
 from conflict.results.model import Outcome, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
 from conflict.results.open_rows import OpenEpoch, undecided_rows
-from conflict.results.summary import RunSummary
+from conflict.results.summary import RunSummary, with_copied_rows
 from conflict.results.undecided import counter_ranges, decision_text
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.table_setup import TableSetup
@@ -95,7 +95,7 @@ def write_resolution(
         for name, values in result.exceptions.items():
             out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
         for name, values in result.rows.items():
-            definition = setups[cluster.name][name].table
+            definition, _ = setups[cluster.name][name].shown
             if values:
                 out.write_table(rows_path(cluster.name, name, 0), rows_to_arrow(definition, values))
 
@@ -228,7 +228,7 @@ def summarize_resolution(
     for name, result in resolution.clusters.items():
         for table, refreshes in result.refreshes.items():
             tables[name][table]["refreshes"] += refreshes
-    return RunSummary(
+    summary = RunSummary(
         counters={name: result.counters for name, result in resolution.clusters.items()},
         tables={name: {table: dict(counts) for table, counts in each.items()} for name, each in tables.items()},
         rows={
@@ -260,7 +260,9 @@ def summarize_resolution(
             name: counter_ranges(result.undecided, result.counters, setups[name])
             for name, result in resolution.clusters.items()
         },
+        copied={name: result.copied for name, result in resolution.clusters.items() if result.copied},
     )
+    return with_copied_rows(summary)
 
 
 def _zero_counts() -> Counter[str]:

@@ -7,7 +7,7 @@ binlog, and which effects contradict each other, tells what that may be.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from enum import StrEnum
 
 import attrs
@@ -123,19 +123,21 @@ def likely_causes(
 
 
 def declared_types(
-    images: Mapping[str, Mapping[str, Collection[str]]], setups: Mapping[str, Mapping[str, TableSetup]]
+    images: Mapping[str, Mapping[str, Collection[str]]], setups: Mapping[str, Mapping[str, Sequence[TableSetup]]]
 ) -> Iterator[LikelyCause]:
     """
     Yield the tables whose images are not those of the binlog type, or the server options, that were declared.
 
     Args:
         images: Per cluster and table, which columns images carry (see `conflict.history.logged_images`).
-        setups: Per cluster, its setup of each table.
+        setups: Per cluster, its setups of each table, one after the other.
     """
     for name, tables in images.items():
         for table, texts in tables.items():
-            setup, events = setups[name][table], [columns_of_text(text) for text in sorted(texts)]
-            misfit = next((each for each in events if not may_log(setup.format, setup.table, each)), None)
+            events, known = [columns_of_text(text) for text in sorted(texts)], setups[name][table]
+            setup = known[-1]
+            logged = [each for each in events if any(may_log(one.format, one.table, each) for one in known)]
+            misfit = next((each for each in events if each not in logged), None)
             if misfit is not None:
                 fitting = ", ".join(map(str, fitting_types(setup.table, events)))
                 what = f"they are those of binlog type {fitting}" if fitting else "no binlog type logs all of them"

@@ -146,6 +146,7 @@ class ClusterResult:
         not_known: Per table, what was never known of its rows; tables of which all is known are left out.
         further_rows: Per epoch apply that began in pass TRACK, found conflicts, and may have come after a restart, the
             exceptions rows that a pass makes; by its number among the epoch applies.
+        copied: Rows that its applier copied for changes of definitions.
     """
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
@@ -161,6 +162,7 @@ class ClusterResult:
     undecided: list[Undecided] = attrs.field(factory=list, repr=False)
     not_known: dict[str, NotKnown] = attrs.field(factory=dict)
     further_rows: dict[int, dict[str, int]] = attrs.field(factory=dict, repr=False)
+    copied: int = 0
 
     def unknown_of(self, table: str) -> NotKnown:
         """Return what was never known of the rows of a table, to be added to."""

@@ -34,6 +34,7 @@ class Run:
         epochs_left_out: Per cluster, own epochs that build on epochs of the other one that are not there.
         settled: Questions that the binlogs leave open, with the answers that agree with what they show.
         likely_causes: Why the binlogs may contradict the result.
+        notes: What is to be said about the definitions of tables.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
     """
@@ -46,6 +47,7 @@ class Run:
     epochs_left_out: dict[str, int]
     settled: tuple[Inference, ...] = ()
     likely_causes: tuple[LikelyCause, ...] = ()
+    notes: tuple[str, ...] = ()
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
 
@@ -68,6 +70,7 @@ class Run:
             "changes": self.changes,
             "binlog_errors": self.errors,
             "row_operations_left_out": self.left_out,
+            "definition_notes": list(self.notes),
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
             "starts_in_the_middle": self.starts,

@@ -14,7 +14,7 @@ from conflict.history.reconcile import Inference
 from conflict.results.model import Stop
 from conflict.results.open_places import OpenSchedule, PossibleRestart, open_operations, ranges_with_places
 from conflict.results.open_rows import OpenEpoch, ranges_with_rows, undecided_rows
-from conflict.rules.counters import add_counters
+from conflict.rules.counters import COUNTED_AGAIN, add_counters
 
 __all__ = ["BucketSummary", "RoundFigures", "RunSummary", "add_summaries", "with_open_rows", "with_open_schedule"]
 
@@ -56,6 +56,7 @@ class BucketSummary:
         undecided: Per cluster, open decisions of its applier.
         less: Per cluster, by how much each counter may be lower.
         more: Per cluster, by how much each counter may be higher.
+        copied: Per cluster, rows that its applier copied for changes of definitions.
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -69,6 +70,7 @@ class BucketSummary:
     undecided: dict[str, int] = attrs.field(factory=dict)
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
+    copied: dict[str, int] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -93,6 +95,7 @@ class RunSummary:
         counter_ranges: Per cluster, lowest and highest value of each counter that depends on open decisions.
         schedule: What the schedule leaves open.
         open_epochs: Epoch applies with rows of which the binlogs do not show when they were judged.
+        copied: Per cluster, rows that its applier copied for changes of definitions.
         restarts: Per cluster, where a restart of its applier would have used up numbers of exceptions tables.
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
@@ -113,6 +116,7 @@ class RunSummary:
     counter_ranges: dict[str, dict[str, tuple[int, int]]] = attrs.field(factory=dict)
     schedule: OpenSchedule = attrs.field(factory=OpenSchedule)
     open_epochs: tuple[OpenEpoch, ...] = ()
+    copied: dict[str, int] = attrs.field(factory=dict)
     restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
@@ -189,7 +193,24 @@ def add_summaries(parts: Iterable[BucketSummary], stops: Mapping[str, Stop]) -> 
         }
         for name, counters in total["counters"].items()
     }
-    return RunSummary(**total, stops=dict(stops))
+    return with_copied_rows(RunSummary(**total, stops=dict(stops)))
+
+
+def with_copied_rows(summary: RunSummary) -> RunSummary:
+    """
+    Return the figures of a run with what copied rows leave open.
+
+    A server that copies a table for a statement of the other cluster may count the rows like the operation that it
+    applied last, if that was a refresh or a reflected one (docs/definitions.md, "Counters").
+    """
+    ranges = {name: dict(each) for name, each in summary.counter_ranges.items()}
+    for name, rows in summary.copied.items():
+        for counter in COUNTED_AGAIN:
+            value = summary.counters[name].get(counter, 0)
+            if rows and value:
+                least, most = ranges.setdefault(name, {}).get(counter, (value, value))
+                ranges[name][counter] = (least, most + rows)
+    return attrs.evolve(summary, counter_ranges=ranges)
 
 
 def with_open_schedule(summary: RunSummary, schedule: OpenSchedule) -> RunSummary:

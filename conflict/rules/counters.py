@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 
 __all__ = [
+    "COUNTED_AGAIN",
     "COUNTERS",
     "DELETE_DELETE",
     "REFLECTED_DISCARDED",
@@ -29,6 +30,8 @@ __all__ = [
 DELETE_DELETE = "Ndb_conflict_epoch_delete_delete_count"
 REFRESH_RECEIVED = "Ndb_conflict_refresh_op_count"
 REFLECTED_RECEIVED = "Ndb_conflict_reflected_op_prepare_count"
+# What copied rows may count as: see docs/definitions.md.
+COUNTED_AGAIN = (REFRESH_RECEIVED, REFLECTED_RECEIVED)
 REFLECTED_DISCARDED = "Ndb_conflict_reflected_op_discard_count"
 TRANSACTION_ROW_CONFLICTS = "Ndb_conflict_trans_row_conflict_count"
 TRANSACTION_ROW_REJECTS = "Ndb_conflict_trans_row_reject_count"

@@ -27,6 +27,7 @@ class StopError(IntEnum):
     NO_SUCH_TABLE = 1146
     # The storage engine's error for everything that conflict detection cannot handle.
     FROM_NDB = 1296
+    NO_CONVERSION = 13146
 
 
 def missing_information(function: ConflictFunction, operation: Operation, image: Image) -> str:

@@ -17,6 +17,7 @@ from conflict.rules.conflict_fn_text import PARSE_ERROR, parse_conflict_function
 from conflict.rules.exceptions_table import ExceptionsTable, find_exceptions_table
 from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
+from ndb_formats.rules.replica.conversions import TypeConversion
 from ndb_formats.rules.update_format import ServerOptions, UpdateFormat, effective_format
 from ndb_formats.schema.tables import Schema, Table
 
@@ -35,6 +36,7 @@ class RefusalKind(Enum):
     NO_COLUMN = "its resolve column does not exist"
     WRONG_TYPE = "its resolve column has a type that cannot be compared"
     BLOB = "it has blob columns, which cannot be refreshed"
+    DROPPED = "it was dropped"
     UPDATES_AS_WRITES = "its updates are logged as writes, which its function cannot judge"
 
 
@@ -74,6 +76,9 @@ class TableSetup:
         warnings: The server's warnings.
         format: How the server logs the table's changes.
         slices: Into how many slices its rows are divided, of which the server logs one.
+        declared: The table as it is declared, where `table` has columns of other times too; None for `table`.
+        places: Position of each declared column in `table`, where `declared` is given.
+        conversions: ``replica_type_conversions``.
     """
 
     table: Table
@@ -83,6 +88,16 @@ class TableSetup:
     warnings: tuple[str, ...] = ()
     format: UpdateFormat = attrs.field(factory=lambda: effective_format(None))
     slices: int = 1
+    declared: Table | None = None
+    places: tuple[int, ...] = ()
+    conversions: frozenset[TypeConversion] = frozenset()
+
+    @property
+    def shown(self) -> tuple[Table, tuple[int, ...]]:
+        """The table as users see it, and the position of each of its columns in `table`."""
+        if self.declared is not None:
+            return self.declared, self.places
+        return self.table, tuple(range(len(self.table.columns)))
 
 
 def is_exceptions_table(table: Table) -> bool:

@@ -21,7 +21,7 @@ from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 
-__all__ = ["EventIndex", "index_events", "index_parts", "map_bytes"]
+__all__ = ["EventIndex", "index_events", "index_parts", "map_bytes", "recent_index"]
 
 _FIRST_GUESS = 1 << 16
 _EVERYTHING = 1 << 62
@@ -99,6 +99,25 @@ def index_events(path: str | Path) -> EventIndex:
             error = _reason(name, position, None, verify=False)
     whole = [np.concatenate(each) for each in zip(*parts, strict=True)] if parts else _empty(0)
     return _index(name, whole, 0, error)
+
+
+# Indexes of whole files that are asked for again soon, by path, size and time; at most so many events in all.
+_recent: dict[tuple[str, int, int], EventIndex] = {}
+_MOST_RECENT = 1 << 22
+
+
+def recent_index(path: str | Path) -> EventIndex:
+    """Return `index_events`, which reads the file again only if it has changed, or many others were read since."""
+    facts = Path(path).stat()
+    key = str(path), facts.st_size, facts.st_mtime_ns
+    if key not in _recent:
+        index = index_events(path)
+        if len(index) > _MOST_RECENT:
+            return index
+        while sum(map(len, _recent.values())) + len(index) > _MOST_RECENT:
+            _recent.pop(next(iter(_recent)))
+        _recent[key] = index
+    return _recent[key]
 
 
 def index_parts(

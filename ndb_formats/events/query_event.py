@@ -17,7 +17,7 @@ import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query"]
+__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "session_collation"]
 
 # Session variables of a connection with the defaults of MySQL 9.x: flags, sql_mode, catalog, character sets (client,
 # connection, server), and the default collation of utf8mb4; each after its type.
@@ -77,3 +77,26 @@ def encode_query(event: QueryEvent) -> bytes:
     head = event.thread_id.to_bytes(4, "little") + event.seconds.to_bytes(4, "little") + bytes([len(database)])
     variables = event.error.to_bytes(2, "little") + len(event.status).to_bytes(2, "little") + event.status
     return head + variables + database + b"\0" + event.statement.encode("utf-8", "surrogateescape")
+
+
+# Bytes of the session variables that come before the last collation, by type; -1 for a length byte, -2 for a NUL more.
+_SIZES = {0: 4, 1: 8, 2: -2, 3: 4, 4: 6, 5: -1, 6: -1, 7: 2, 8: 2}
+_CHARSETS, _DATABASE_COLLATION = 4, 8
+
+
+def session_collation(event: QueryEvent) -> int | None:
+    """
+    Return the number of the collation of a database that the statement makes or runs in, as the event tells it.
+
+    That is the database's own, which is logged where it differs from the server's, else the server's; None without it.
+    """
+    cursor, found = Cursor(event.status), None
+    while cursor.remaining:
+        kind = cursor.uint(1)
+        size = _SIZES.get(kind)
+        if size is None:
+            return found
+        value = cursor.take(cursor.uint(1) + (size == -2) if size < 0 else size)
+        if kind in (_CHARSETS, _DATABASE_COLLATION):
+            found = int.from_bytes(value[-2:], "little")
+    return found

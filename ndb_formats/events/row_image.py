@@ -25,7 +25,7 @@ from ndb_formats.types.column_types import Codec, WireType, charset_of, codec_of
 from ndb_formats.types.json_diff import JsonChange
 from ndb_formats.types.values import ABSENT, Absent, MaybeValue, Value
 
-__all__ = ["RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
+__all__ = ["CODES_OF_TYPE", "RowImage", "RowLayout", "layout_of", "layout_of_types", "put_image", "take_image"]
 
 
 # A JSON diff has four bytes of length, whatever the length prefix of its column is.
@@ -185,7 +185,7 @@ def layout_of_types(table: Table, types: tuple[WireType, ...]) -> RowLayout:
         raise SchemaError(message, table=table.full_name)
     codecs = []
     for column, wire in zip(table.columns, types, strict=True):
-        if wire.code not in _CODES_OF_TYPE.get(column.type, (wire.code,)):
+        if wire.code not in CODES_OF_TYPE.get(column.type, (wire.code,)):
             message = f"the definition says {column.sql_type}, the binlog {wire.code.name}"
             raise SchemaError(message, table=table.full_name, column=column.name)
         codecs.append(codec_of(wire, unsigned=column.unsigned, charset=column.charset, members=column.members))
@@ -235,7 +235,7 @@ def _members(table_map: TableMap) -> dict[int, tuple[str, ...]]:
 _STRING_CODES = (ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.VAR_STRING)
 _BLOB_CODES = (ColumnCode.BLOB, ColumnCode.TINY_BLOB, ColumnCode.MEDIUM_BLOB, ColumnCode.LONG_BLOB)
 # The type codes that a column of a declared type can have.
-_CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
+CODES_OF_TYPE: Mapping[str, tuple[ColumnCode, ...]] = {
     "tinyint": (ColumnCode.TINY,),
     "smallint": (ColumnCode.SHORT,),
     "mediumint": (ColumnCode.INT24,),

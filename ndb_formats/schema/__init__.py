@@ -1,5 +1,6 @@
 """
 Definitions of tables, parsed from CREATE TABLE statements; defaults; NDB types; the identity of a row.
 
-A type that MySQL can declare needs its synonyms in `create_table.CANONICAL_TYPES` and its zero in `default_values`.
+A type that MySQL can declare needs its synonyms in `column_definition.CANONICAL_TYPES`, and its zero in
+`default_values`.
 """

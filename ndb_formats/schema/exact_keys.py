@@ -10,9 +10,9 @@ import attrs
 
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.row_keys import comparison_of_column, is_text
-from ndb_formats.schema.tables import Column, Schema, Table
+from ndb_formats.schema.tables import Schema, Table
 
-__all__ = ["refuse_inexact_keys", "with_inexact_keys"]
+__all__ = ["refuse_inexact_keys", "with_inexact_columns", "with_inexact_keys"]
 
 
 def refuse_inexact_keys(tables: Iterable[Table]) -> None:
@@ -34,8 +34,9 @@ def refuse_inexact_keys(tables: Iterable[Table]) -> None:
 
 def with_inexact_keys(schema: Schema) -> Schema:
     """Return a schema of which all columns are allowed in keys."""
-    return Schema(tuple(attrs.evolve(table, columns=tuple(map(_allowed, table.columns))) for table in schema.tables))
+    return Schema(tuple(map(with_inexact_columns, schema.tables)), inexact_keys=True)
 
 
-def _allowed(column: Column) -> Column:
-    return attrs.evolve(column, inexact_key=True)
+def with_inexact_columns(table: Table) -> Table:
+    """Return a table of which all columns are allowed in keys."""
+    return attrs.evolve(table, columns=tuple(attrs.evolve(column, inexact_key=True) for column in table.columns))

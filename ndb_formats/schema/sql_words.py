@@ -116,6 +116,9 @@ def statements(sql: str) -> Iterator[Words]:
         if token.token_type is TokenType.SEMICOLON:
             yield Words(words)
             words = []
+        elif len(words) == 1 and words[0][1] is TokenType.RENAME:
+            # sqlglot leaves the rest of a RENAME statement as one text.
+            words.extend(word for part in MySQL().tokenize(token.text) for word in split_token(part))
         else:
             words.extend(split_token(token))
     yield Words(words)

@@ -109,6 +109,8 @@ class Table:
         engine: Declared storage engine in upper case, or None.
         primary_key_prefixes: Per primary key column, the declared length of its prefix in characters, 0 for the whole
             column; empty if all are whole.
+        collation: Collation of text columns that declare none; None if it is not known.
+        unique_names: Name of each of the other unique keys.
     """
 
     database: str
@@ -118,6 +120,18 @@ class Table:
     unique_keys: tuple[tuple[str, ...], ...] = ()
     engine: str | None = None
     primary_key_prefixes: tuple[int, ...] = ()
+    collation: str | None = attrs.field(default=None, eq=False, repr=False)
+    unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
+
+    def with_unique_key(self, name: str, columns: tuple[str, ...]) -> Table:
+        """Return the table with one more unique key; without a name, the server names it after its first column."""
+        taken, number = {each.lower() for each in self.unique_names}, 1
+        given = name or columns[0]
+        while not name and given.lower() in taken:
+            number += 1
+            given = f"{columns[0]}_{number}"
+        names = (*self.unique_names, given)
+        return attrs.evolve(self, unique_keys=(*self.unique_keys, columns), unique_names=names)
 
     @property
     def full_name(self) -> str:
@@ -160,9 +174,17 @@ class Table:
 
 @attrs.frozen
 class Schema:
-    """A set of tables, found by database and name; a table without a database is found in each."""
+    """
+    A set of tables, found by database and name; a table without a database is found in each.
+
+    Attributes:
+        tables: The tables.
+        inexact_keys: Whether all columns are allowed in keys (`Column.inexact_key`), also those of tables that a log
+            adds.
+    """
 
     tables: tuple[Table, ...] = ()
+    inexact_keys: bool = False
 
     def find(self, database: str, name: str) -> Table | None:
         """
@@ -176,4 +198,4 @@ class Schema:
         return attrs.evolve(named[""], database=database)
 
     def __add__(self, other: Schema) -> Schema:
-        return Schema(self.tables + other.tables)
+        return Schema(self.tables + other.tables, self.inexact_keys or other.inexact_keys)

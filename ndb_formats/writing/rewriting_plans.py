@@ -11,6 +11,7 @@ import attrs
 
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
+from ndb_formats.events.logged_statement import schema_after
 from ndb_formats.events.query_event import QueryEvent
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent
@@ -21,7 +22,7 @@ from ndb_formats.rules.images import Logging
 from ndb_formats.rules.relogging import LoggedAs, Relogged, relogged_columns
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import UpdateFormat, is_ndb
-from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.exact_keys import with_inexact_columns
 from ndb_formats.schema.tables import Schema, Table
 
 __all__ = ["Counts", "Plans", "TablePlan", "Target"]
@@ -179,15 +180,11 @@ class Plans:
         return self._plans[body]
 
     def note_statement(self, query: QueryEvent) -> None:
-        """Take the definition of a table from a CREATE TABLE statement in the log; it replaces an earlier one."""
-        if query.statement[:12].upper() != "CREATE TABLE":
-            return
-        try:
-            created = parse_schema(query.statement, database=query.database).tables
-        except FormatError:
-            return  # the changes of this table are kept, and the reason is counted
-        self.schema = Schema(created + self.schema.tables)
-        self._plans.clear()
+        """Take what a statement in the log does to definitions; one that cannot be followed makes its table unknown."""
+        schema = schema_after(self.schema, query)
+        if schema is not self.schema:
+            self.schema = schema
+            self._plans.clear()
 
     def _definition(self, table_map: TableMap) -> Table | None:
         """Return the definition of a table, from its full metadata if no schema has it; None if nothing tells it."""
@@ -195,6 +192,8 @@ class Plans:
         if found is None:
             with suppress(FormatError):
                 found = definition_of(table_map)
+            if found is not None and self.schema.inexact_keys:
+                found = with_inexact_columns(found)
         return found
 
     def _plan(self, table_map: TableMap) -> TablePlan:

@@ -289,6 +289,8 @@ def _print_agreement(console: Console, run: Run) -> None:
                 f"[yellow]The last {epochs:,} epochs of {name} are left out:[/yellow] they build on epochs of the "
                 "other cluster that its binlogs do not hold."
             )
+    for note in run.notes:
+        console.print(f"[yellow]Note:[/yellow] {escape(note)}.")
     for name, error in run.errors.items():
         console.print(
             f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}. "

@@ -8,7 +8,11 @@ from __future__ import annotations
 
 from numba import njit
 
+from ndb_formats.events.rows_event import Operation
+
 __all__ = ["queue_up", "start_arrivals"]
+
+LAST_OPERATION = max(int(operation) for operation in Operation)
 
 
 @njit(cache=True, nogil=True)
@@ -27,8 +31,12 @@ def start_arrivals(schedule, changes, arrivals):
         stop = len(schedule.by_epoch) if side == 0 else schedule.second
         row, end = changes.begin[side], changes.end[side]
         while row < end:
+            # The other cluster does not receive what a statement did to rows.
+            if rows[row]["operation"] > LAST_OPERATION:
+                row += 1
+                continue
             epoch, first = rows[row]["epoch"], row
-            while row < end and rows[row]["epoch"] == epoch:
+            while row < end and rows[row]["epoch"] == epoch and rows[row]["operation"] <= LAST_OPERATION:
                 row += 1
             while place < stop and schedule.epochs[place] < epoch:
                 place += 1

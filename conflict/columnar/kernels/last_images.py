@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -17,6 +18,7 @@ __all__ = ["last_images"]
 
 ABSENT = -1
 BEFORE, AFTER = 0, 1  # added to twice the number of a change, the number of its image
+CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)
 APPLIED, DELETE = int(Verdict.APPLIED), int(Operation.DELETE_ROW)
 
 
@@ -86,7 +88,9 @@ def last_images(traced, columns, left_out):
             key = change["key"]
             if known[key]:
                 continue
-            if change["operation"] == DELETE:
+            if change["operation"] == CHANGED:
+                continue
+            if change["operation"] == DELETE or change["operation"] == EMPTIED:
                 known[key] = True
                 continue
             exists[side, key], made_by[key] = True, number

@@ -16,6 +16,7 @@ from conflict.columnar.kernels.arrays import Int32, OperationKind
 from conflict.columnar.kernels.fetch_soon import fetch_soon
 from conflict.columnar.kernels.rules import decide_operation
 from conflict.columnar.kernels.search import first_at_least, reaches
+from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -33,6 +34,7 @@ __all__ = [
 ]
 
 UPDATE, DELETE, WRITE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW), int(Operation.WRITE_ROW)
+LAST_OPERATION, EMPTIED = max(int(operation) for operation in Operation), int(RowStep.EMPTIED)
 APPLIED, REJECTED, IGNORED = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Verdict.IGNORED)
 NO_CAUSE, TRANSACTION = int(Cause.NONE), int(Cause.TRANS_IN_CONFLICT)
 IN_CONFLICT = int(Cause.ROW_IN_CONFLICT)
@@ -92,6 +94,11 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
         lacks = changes.lacks[number * changes.lack_step]
         mine = state.rows[row["key"], side]
         operation = row["operation"]
+        if operation > LAST_OPERATION:
+            mine["table"] = rules.tables[side, mine["table"]]["next"]
+            mine["exists"] = mine["exists"] and operation != EMPTIED
+            number += 1
+            continue
         if not mine["exists"] and operation != WRITE:
             state.unexplained[side, row["key"]] += 1
         if keeping:

@@ -32,6 +32,7 @@ from conflict.columnar.kernels.event_masks import EventMasks, mark_columns
 from conflict.columnar.kernels.fold import Folded
 from conflict.columnar.kernels.last_images import last_images
 from conflict.columnar.kernels.records import Records
+from conflict.grid.schemas import RowStep
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -39,6 +40,7 @@ __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "Traced", "
 
 ABSENT_IMAGE = -1
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
+CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)
 APPLIED = int(Verdict.APPLIED)
 BEFORE, AFTER = 0, 1  # added to twice the number of a change, the number of its image
 # An own change of a cluster: its row, and the column sets of its images.
@@ -319,7 +321,9 @@ def _write(trace, columns, side, number, change):
     """Make a change to a row of a cluster; `number` is that of the change."""
     key = change["key"]
     mine = trace.rows[side, key]
-    if change["operation"] == DELETE:
+    if change["operation"] == CHANGED:
+        return
+    if change["operation"] == DELETE or change["operation"] == EMPTIED:
         mine["exists"] = False
     else:
         if not mine["exists"]:

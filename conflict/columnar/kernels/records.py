@@ -73,10 +73,10 @@ CHANGE = np.dtype(
 )
 # A number for the before image of a change, and one for its after image.
 BOTH = np.dtype([("before", "u8"), ("after", "u8")])
-# What an applier does with a table; see `Rules`.
+# What an applier does with a table; see `Rules`. `next` is the rule after the next change of its definition.
 RULE = np.dtype(
     [
-        *[("required", "u8"), ("gci_bits", "i1")],
+        *[("required", "u8"), ("next", "i2"), ("gci_bits", "i1")],
         *[("refreshes", "?"), ("secondary", "?"), ("reflects", "?"), ("whole_rows", "?"), ("skips", "?")],
     ],
     align=True,

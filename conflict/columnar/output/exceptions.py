@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import steps_before
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Decisions, Int8, Int16, Int64
 from conflict.columnar.operation_order import operation_orders
@@ -30,23 +31,36 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
     rejected = np.flatnonzero(decisions.verdict == REJECTED)
     appliers, tables = _appliers_and_tables(result, decisions, rejected)
     reader = ImageReader(result.bucket)
+    found: dict[tuple[str, str], list[pa.Table]] = {}
     for applier, cluster in enumerate(result.clusters):
-        for table, setup in enumerate(cluster.setups):
-            chosen = rejected[(appliers == applier) & (tables == table)]
-            if setup.exceptions is None or len(chosen) == 0:
+        for table in range(len(cluster.setups)):
+            mine = rejected[(appliers == applier) & (tables == table)]
+            if not len(mine):
                 continue
-            rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
-            order = {
-                EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
-                OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
-                OPERATION_ORDER: operation_orders(
-                    chosen, decisions, result.folded.logged, result.applies, result.bucket.rows
-                ),
-            }
-            for field, column in order.items():
-                rows = rows.append_column(field, column)
-            name = setup.exceptions.table.full_name
-            out.write_table(staged_exceptions_path(cluster.name, name, result.bucket.number), rows)
+            version = steps_before(cluster.steps.get(table, ()), result.applies)[decisions.apply[mine]]
+            for number, setup in enumerate(cluster.over_time(table)):
+                chosen = mine[version == number]
+                if setup.exceptions is not None and len(chosen):
+                    rows = exceptions_rows(result, reader, setup.exceptions, applier, table, chosen)
+                    found.setdefault((cluster.name, setup.exceptions.table.full_name), []).append(
+                        _with_order(result, rows, chosen)
+                    )
+    for (cluster_name, name), parts in found.items():
+        path = staged_exceptions_path(cluster_name, name, result.bucket.number)
+        out.write_table(path, pa.concat_tables(parts))
+
+
+def _with_order(result: BucketResult, rows: pa.Table, chosen: Int64) -> pa.Table:
+    """Return rows with the columns that they are sorted by."""
+    decisions = result.folded.decisions
+    order = {
+        EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
+        OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
+        OPERATION_ORDER: operation_orders(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
+    }
+    for field, column in order.items():
+        rows = rows.append_column(field, column)
+    return rows
 
 
 def tracked_rows(result: BucketResult) -> TrackedRows:
@@ -59,6 +73,10 @@ def tracked_rows(result: BucketResult) -> TrackedRows:
         for table, setup in enumerate(cluster.setups):
             if setup.exceptions is not None:
                 here = rejected[(appliers == number) & (tables == table)]
+                if cluster.steps.get(table):
+                    version = steps_before(cluster.steps[table], result.applies)[decisions.apply[here]]
+                    used = [each.exceptions is not None for each in cluster.over_time(table)]
+                    here = here[np.array(used, np.bool_)[version]]
                 found[cluster.name, setup.exceptions.table.full_name] = np.unique(
                     decisions.apply[here], return_counts=True
                 )

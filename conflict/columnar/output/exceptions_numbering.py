@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.columnar.cluster_setup import ClusterSetup, steps_before
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import ORDER, sorted_by_order
 from conflict.grid.folder import Folder
@@ -73,7 +73,9 @@ def number_exceptions(
                 own_number = int(applies.number[apply])
                 further.setdefault(cluster.name, {}).setdefault(own_number, {})[name] = int(each_pass[apply])
             paths = [staged_exceptions_path(cluster.name, name, bucket) for bucket in range(len(tracked))]
-            numbered[-1][name] = _numbered(out, paths, each.table, np.cumsum(used_up))
+            eras = steps_before(cluster.renewed.get(name, ()), applies)
+            eras[applies.applier != len(numbered) - 1] = -1
+            numbered[-1][name] = _numbered(out, paths, each.table, used_up, eras)
     for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
             schema = row_schema(exceptions.table)
@@ -99,7 +101,7 @@ def _passes_rolled_back(applies: EpochApplies, conflicts: Conflicts) -> Int64:
     return passes
 
 
-def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64) -> pa.Table:
+def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int64, eras: Int64) -> pa.Table:
     """
     Return one applier's rows of a table in order, with their numbers, and their epoch apply beside them.
 
@@ -107,7 +109,8 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
         out: Folder of the result.
         paths: Paths of the buckets' rows.
         definition: The exceptions table.
-        used_up: How many numbers rolled back passes used up by each epoch apply. Shape (applies,).
+        used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
+        eras: How often counting had started again before each epoch apply of the applier. Shape (applies,).
     """
     schema = pa.schema([*row_schema(definition), EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
     rows = out.read_tables(paths, schema)
@@ -116,7 +119,12 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
     order = sorted_by_order(keys, rows.column(OPERATION_ORDER.name).combine_chunks())
     rows = rows.drop_columns(OPERATION_ORDER.name).take(pa.array(order))
     apply, field = rows.column(EPOCH_APPLY.name).to_numpy(), schema.field(_COUNT_COLUMN)
-    counts = pa.array(np.arange(1, len(rows) + 1) + used_up[apply]).cast(field.type)
+    before = np.cumsum(used_up)
+    counts = np.arange(1, len(rows) + 1) + before[apply]
+    for era in np.unique(eras[apply]).tolist():
+        mine, first = eras[apply] == era, int(np.flatnonzero(eras == era)[0])
+        counts[mine] -= int(np.flatnonzero(mine)[0]) + before[first] - used_up[first]
+    counts = pa.array(counts).cast(field.type)
     return rows.set_column(_COUNT_COLUMN, field, counts)
 
 

@@ -93,6 +93,8 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
     Raises:
         FormatError: A value cannot be decoded.
     """
+    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+        return declared_table(result, reader, table)
     definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
     schema = row_schema(definition)
     parts: tuple[list[pa.Table], ...] = ([schema.empty_table()], [schema.empty_table()])
@@ -110,6 +112,40 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
             parts[side].append(pa.table(arrays, schema=schema))
     first, second = (pa.concat_tables(part) for part in parts)
     return FinalTable((first, second), differing)
+
+
+def declared_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
+    """Return the final rows of a table whose columns are not those of the History table, or differ by cluster."""
+    numbers = _present_keys(result, table)
+    shown = [cluster.setups[table].shown for cluster in result.clusters]
+    schemas = [row_schema(definition) for definition, _ in shown]
+    common = [place for place in shown[0][1] if place in shown[1][1]]
+    parts: tuple[list[pa.Table], ...] = tuple([schema.empty_table()] for schema in schemas)
+    differing = 0
+    everything = _Keys.of(result, table, numbers)
+    for batch, images in reader.in_batches(table, len(numbers), lambda batch: everything.images[:, batch]):
+        keys, found = everything.part(batch), list[dict[int, pa.Array]]()
+        for side, (definition, places) in enumerate(shown):
+            columns = {}
+            for place, field, column in zip(places, schemas[side], definition.columns, strict=True):
+                values = _with_default(images.column(place, keys.images[side, :, place], field.type), column)
+                columns[place] = values.all_rows()
+            found.append(columns)
+            rows = pa.table(list(columns.values()), schema=schemas[side])
+            parts[side].append(rows.filter(pa.array(keys.exists[side])))
+        unlike = np.zeros(len(keys.unlike), np.bool_)
+        for place in common:
+            unlike |= ~_same_values(*(side[place] for side in found))
+        differing += keys.alone + int((unlike & keys.exists.all(axis=0)).sum())
+    first, second = (pa.concat_tables(part) for part in parts)
+    return FinalTable((first, second), differing)
+
+
+def _same_values(first: pa.Array, second: pa.Array) -> Bool:
+    """Return where two columns have the same value, NULL like NULL. Shape (rows,)."""
+    other = second if second.type == first.type else second.cast(first.type, safe=False)
+    same = pc.if_else(pc.is_null(first), pc.is_null(other), pc.fill_null(pc.equal(first, other), False))
+    return np.asarray(same.to_numpy(zero_copy_only=False))
 
 
 def _present_keys(result: BucketResult, table: int) -> Int64:

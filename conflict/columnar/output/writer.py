@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.output.contradictions import contradictions_table
+from conflict.columnar.output.copied_rows import count_copied
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.effects import compare_effects
 from conflict.columnar.output.exceptions import tracked_rows, write_exceptions
@@ -54,7 +55,8 @@ def write_bucket(
     write_exceptions(result, out)
     counters, tables = count_bucket(result)
     unexplained = {cluster.name: int(folded.unexplained[number].sum()) for number, cluster in enumerate(clusters)}
-    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained)
+    copied = {cluster.name: count_copied(result, number) for number, cluster in enumerate(clusters) if cluster.copied}
+    summary = BucketSummary(counters=counters, tables=tables, unexplained=unexplained, copied=copied)
     for name, slack in write_undecided(result, out).items():
         summary.undecided[name] = slack.undecided
         summary.less[name], summary.more[name] = dict(slack.less), dict(slack.more)

@@ -35,7 +35,7 @@ def _cut(folder: Path, size: int) -> RunFile:
 
 
 def _epochs(run: RunFile) -> list[BinlogEpoch]:
-    return read_cluster(run.configuration.clusters[1], run.configuration.data_schema).epochs
+    return read_cluster(run.configuration.clusters[1], run.configuration).epochs
 
 
 def _commits() -> list[int]:
@@ -58,7 +58,7 @@ BOUNDARIES = {position for position, _ in read_headers(DEMO / "B.binlog.000001")
 def test_every_epoch_before_the_cut_is_there(size: int, tmp_path: Path) -> None:
     """Exactly the epochs whose COMMIT lies before the cut are read; inside an event, the error names the place."""
     run = _cut(tmp_path / str(size), size)
-    reading = read_cluster(run.configuration.clusters[1], run.configuration.data_schema)
+    reading = read_cluster(run.configuration.clusters[1], run.configuration)
     assert sum(position <= size for position in COMMITS) == len(reading.epochs)
     if size in BOUNDARIES:
         assert reading.error is None

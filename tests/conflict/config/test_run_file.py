@@ -149,9 +149,14 @@ class TestRefusals:
         third = '[clusters.C]\nserver_id = 3\nbinlogs = ["b.000001"]'
         assert refusal(folder, HEAD + CLUSTERS + third) == "run.toml: exactly two tables [clusters.NAME] are needed"
 
-    def test_the_schema_is_required(self, folder: Path):
-        """As a text."""
-        assert refusal(folder, CLUSTERS) == "run.toml: schema is missing, or is not of type str"
+    def test_the_schema_is_a_file(self, folder: Path):
+        """Given as a text."""
+        assert refusal(folder, "schema = 7\n" + CLUSTERS) == "run.toml: schema is missing, or is not of type str"
+
+    def test_schema_at_is_start_or_end(self, folder: Path):
+        """No other time has a name."""
+        message = refusal(folder, 'schema_at = "middle"\n' + HEAD + CLUSTERS)
+        assert message == 'run.toml: schema_at is "start" or "end", not \'middle\''
 
     def test_a_missing_schema_file_is_refused(self, folder: Path):
         """The message names it, not the run file."""
@@ -185,8 +190,8 @@ class TestRefusals:
                 "rolle =",
                 (
                     "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, role, "
-                    "rows, rows_epoch, rows_of, server_id"
+                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
+                    "replica_type_conversions, role, rows, rows_epoch, rows_of, schema, server_id"
                 ),
             ),
             (
@@ -195,7 +200,7 @@ class TestRefusals:
                 (
                     "the run file has unknown entries cluster; known are "
                     "charset, clusters, conflict_function, database, inexact_keys, ndb_replication, schedule, schema, "
-                    "start"
+                    "schema_at, start"
                 ),
             ),
         ],

@@ -22,6 +22,7 @@ from conflict.grid.part_builder import PartBuilder
 from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history.epochs import EpochReader, read_epochs
 from conflict.history.schedule import summarize
+from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns
 from conflict.ingestion.segment_records import load_record
@@ -72,7 +73,7 @@ def check(segment: Segment, server_id: int, schema: Schema, numbers: TableNumber
     except (FormatError, ConflictError) as fault:
         error = fault
     try:
-        found = read_columns(segment, server_id, schema, numbers, BUCKETS, 0)
+        found = read_columns(segment, server_id, tables_in_force(schema, None), numbers, BUCKETS, 0)
     except UnreadableError:
         assert error is not None or segment.stop <= segment.start + 4, "only what is wrong is left to the scalar reader"
         return False

@@ -22,7 +22,7 @@ def check(folder: Path) -> int:
     """Compare one case; returns how many rows there are."""
     case = ConflictCase.load(folder)
     configuration = case.configuration()
-    readings = {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters}
+    readings = {each.name: read_cluster(each, configuration) for each in configuration.clusters}
     summaries = usable_epochs(configuration, readings)
     history = history_of(configuration, readings, hints_of_steps(case.steps, summaries))
     recorded = {name: recorded_effects(readings[name].epochs[: len(own)]) for name, own in summaries.items()}

@@ -1,0 +1,126 @@
+"""
+The setup of clusters for the kernels, where definitions change too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.grid.key_numbering import SegmentStep
+from conflict.grid.tables import TableNumbers
+from conflict.history.fitting import misfit
+from conflict.history.model import DefinitionChange, Position
+from conflict.rules.table_setup import RefusalKind, TableSetup
+
+__all__ = ["cluster_setups"]
+
+
+def cluster_setups(
+    configuration: Configuration,
+    numbers: TableNumbers,
+    changes: Mapping[str, Sequence[DefinitionChange]],
+    steps: Mapping[str, Sequence[SegmentStep]],
+) -> tuple[ClusterSetup, ...]:
+    """
+    Return the setups of both clusters.
+
+    Args:
+        configuration: The run, with definitions followed.
+        numbers: Its tables.
+        changes: Per cluster, the changes of definitions that were read.
+        steps: Per cluster, what they do to the rows of each table, in order.
+    """
+    setups = configuration.setups()
+    return tuple(
+        ClusterSetup(
+            cluster.name,
+            cluster.server_id,
+            tuple(
+                _at_any_time(configuration, cluster.name, table.full_name, setups[cluster.name], numbers)
+                for table in numbers.tables
+            ),
+            cluster.role,
+            configuration.skip_missing,
+            **_over_time(configuration, cluster, numbers, changes.get(cluster.name, ()), steps.get(cluster.name, ())),
+        )
+        for cluster in configuration.clusters
+    )
+
+
+def _at_any_time(
+    configuration: Configuration, cluster: str, table: str, setups: Mapping[str, TableSetup], numbers: TableNumbers
+) -> TableSetup:
+    """Return the setup of a table with the function that it had at any time."""
+    setup = setups.get(table)
+    if setup is None:
+        return TableSetup(numbers.tables[numbers.number(table)])  # on the other cluster alone
+    if not configuration.definitions:
+        return setup
+    known = [moment.setups.get(table) for moment in configuration.definitions[cluster].moments]
+    function = next((each.function for each in known if each is not None and each.function is not None), None)
+    refusal = None if setup.refusal is not None and setup.refusal.kind is RefusalKind.DROPPED else setup.refusal
+    return attrs.evolve(setup, function=setup.function or function, refusal=refusal)
+
+
+def _over_time(
+    configuration: Configuration,
+    cluster: ClusterConfiguration,
+    numbers: TableNumbers,
+    changes: Sequence[DefinitionChange],
+    steps: Sequence[SegmentStep],
+) -> dict[str, Any]:
+    """Return the attributes of `ClusterSetup` that say what changes."""
+    known = configuration.definitions.get(cluster.name)
+    if known is None:
+        return {}
+    versions: dict[int, tuple[TableSetup, ...]] = {}
+    positions: dict[int, tuple[Position, ...]] = {}
+    renewed: dict[str, tuple[Position, ...]] = {}
+    copied: dict[int, tuple[int, ...]] = {}
+    left, before = list(steps), known.start
+    for change in changes:
+        after = change.step.after
+        for name in change.step.touched:
+            number, place = numbers.number(name), left.pop(0)
+            last = versions.get(number, (before.setups.get(name),))[-1]
+            versions[number] = (*versions.get(number, ()), after.setups.get(name) or last or _none(numbers, number))
+            if name in change.step.copied and change.step.server_id != cluster.server_id:
+                copied[number] = (*copied.get(number, ()), len(positions.get(number, ())))
+            positions[number] = (*positions.get(number, ()), (place.epoch, place.group))
+            for setup in (before.setups.get(name), after.setups.get(name)) if name in change.step.renewed else ():
+                if setup is not None and setup.exceptions is not None:
+                    table = setup.exceptions.table.full_name
+                    renewed[table] = (*renewed.get(table, ()), (place.epoch, place.group))
+        before = after
+    first = {numbers.number(name): setup for name, setup in known.start.setups.items()}
+    misfits = _misfits(configuration, cluster.name, numbers)
+    return {
+        "versions": versions,
+        "first": first,
+        "steps": positions,
+        "renewed": renewed,
+        "copied": copied,
+        "wholes": numbers.tables,
+        "misfits": misfits,
+    }
+
+
+def _none(numbers: TableNumbers, number: int) -> TableSetup:
+    return TableSetup(numbers.tables[number])
+
+
+def _misfits(configuration: Configuration, cluster: str, numbers: TableNumbers) -> dict[int, tuple[str, str]]:
+    """Return the tables whose changes an applier cannot take from the start on, with the reason."""
+    mine = configuration.definitions[cluster].start.setups
+    theirs = configuration.definitions[configuration.peer(cluster).name].start.setups
+    found = {}
+    for name in mine.keys() & theirs.keys():
+        reason = misfit(theirs[name], mine[name])
+        if reason is not None:
+            found[numbers.number(name)] = reason
+    return found

@@ -1,0 +1,361 @@
+"""
+Follows the definitions of tables through the binlogs of a run. Computes docs/definitions.md.
+
+The schema says how tables stand at the start, statements in the log change them, and every Table_map event has to agree
+with what is then in force. Where that fails the log ends for us, with what comes before it kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
+from conflict.errors import ConfigurationError
+from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
+from conflict.rules.functions import Argument
+from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
+from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, scan_log
+from ndb_formats.errors import FormatError
+from ndb_formats.events.definition_check import check_definition
+from ndb_formats.events.table_definition import definition_of
+from ndb_formats.schema.definitions import Definitions, TableStep
+from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.undo import definitions_before
+
+__all__ = ["follow_definitions"]
+
+Name = tuple[str, str]
+
+
+def follow_definitions(configuration: Configuration) -> Configuration:
+    """
+    Return a run with the definitions that are in force over the time of its binlogs.
+
+    Raises:
+        ConfigurationError: No table is known.
+        SchemaError: The definitions at the end cannot be taken back to the start.
+    """
+    if configuration.followed:
+        return configuration
+    logs = [_Log.read(configuration, cluster) for cluster in configuration.clusters]
+    notes = tuple(dict.fromkeys(note for log in logs for note in log.notes))
+    added = [table for log in logs for table in log.added]
+    if not configuration.schema.tables and not any(log.known for log in logs):
+        message = (
+            "the definition of no table is known: the run file names no schema, and the binlogs neither create tables "
+            "nor name their columns (binlog_row_metadata=FULL does)"
+        )
+        raise ConfigurationError(message)
+    if not any(log.steps or log.error or log.own for log in logs):
+        names = {table.full_name for table in configuration.schema.tables}
+        new = {table.full_name: table for table in added if table.full_name not in names}
+        schema = configuration.schema + Schema(tuple(new.values())) if new else configuration.schema
+        return attrs.evolve(configuration, schema=schema, followed=True, notes=notes)
+    return attrs.evolve(_with_history_tables(configuration, logs), followed=True, notes=notes)
+
+
+@attrs.define
+class _Step:
+    """A statement, and the definitions after it."""
+
+    logged: LoggedStatement
+    tables: tuple[TableStep, ...]
+    after: Definitions
+
+
+@attrs.define
+class _Log:
+    """
+    What was followed of one cluster's log.
+
+    Attributes:
+        cluster: The cluster.
+        start: Definitions at the start.
+        own: Whether its tables differ from those of the run.
+        steps: Statements that changed definitions.
+        added: Tables that the schema lacks, as their Table_map events tell them.
+        error: Why it cannot be followed any further.
+        notes: What is to be said.
+    """
+
+    cluster: ClusterConfiguration
+    start: Definitions
+    own: bool = False
+    steps: list[_Step] = attrs.field(factory=list)
+    added: list[Table] = attrs.field(factory=list)
+    error: FormatError | None = None
+    notes: list[str] = attrs.field(factory=list)
+
+    @property
+    def known(self) -> bool:
+        """Whether any table is known at any time."""
+        return bool(self.start.tables or self.steps)
+
+    @classmethod
+    def read(cls, configuration: Configuration, cluster: ClusterConfiguration) -> _Log:
+        """Follow a cluster's log."""
+        scan = list(scan_log(cluster.files))
+        schema = cluster.schema or configuration.schema
+        start = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
+        if configuration.schema_at_end:
+            start = definitions_before(start, [each.statement for each in scan if isinstance(each, LoggedStatement)])
+        log = cls(cluster, start, own=cluster.schema is not None or configuration.schema_at_end)
+        current = start
+        for item in scan:
+            try:
+                step = log._follow if isinstance(item, LoggedStatement) else log._check
+                current = step(item, current)  # type: ignore[arg-type]  # the one of its type
+            except FormatError as error:
+                event = "QUERY_EVENT" if isinstance(item, LoggedStatement) else "TABLE_MAP_EVENT"
+                log.error = error.located(file=item.file, position=item.position, event=event)
+                break
+        return log
+
+    def _follow(self, item: LoggedStatement, current: Definitions) -> Definitions:
+        try:
+            after, steps = current.after(item.statement)
+        except FormatError as error:
+            error.message = f"{error.message}. The statement: {item.statement.text[:200]}"
+            raise
+        if steps:
+            self.steps.append(_Step(item, steps, after))
+        return after
+
+    def _check(self, item: LoggedTable, current: Definitions) -> Definitions:
+        table_map = item.table_map
+        if table_map.database == "mysql":
+            return current
+        known = current.find(table_map.database, table_map.table)
+        place = f"{item.file}, position {item.position}: table {table_map.full_name}"
+        if known is not None:
+            for each in check_definition(table_map, known):
+                self.notes.append(f"{place}, column {each.column}: {each}; this changes no answer")
+            return current
+        told = definition_of(table_map)
+        if told is None:
+            self.notes.append(
+                f"{place} is not in the schema file, and the binlog does not name its columns: its rows are not read, "
+                "and transactions that touch it are judged without them; give its definition"
+            )
+            return current
+        told = current.allowed(told)
+        self.notes.append(f"{place} is not in the schema file; its definition is taken from the binlog")
+        self.added.append(told)
+        start = {**self.start.tables, (told.database, told.name): told}
+        self.start = attrs.evolve(self.start, tables=start)
+        for step in self.steps:
+            step.after = attrs.evolve(step.after, tables={**step.after.tables, (told.database, told.name): told})
+        return attrs.evolve(current, tables={**current.tables, (told.database, told.name): told})
+
+
+@attrs.define
+class _Lineage:
+    """The tables of one cluster while versions are collected: the History table of each, and where its columns are."""
+
+    names: dict[Name, str] = attrs.field(factory=dict)
+    columns: dict[str, list[HistoryColumn]] = attrs.field(factory=dict)
+    seen: dict[str, list[str]] = attrs.field(factory=dict)
+    without_author: set[str] = attrs.field(factory=set)
+
+
+@attrs.define
+class _Version:
+    history: str
+    table: Table
+    columns: list[HistoryColumn]
+
+
+@attrs.define
+class _Moment:
+    """What is in force from a statement on, before History tables are complete."""
+
+    versions: dict[Name, _Version]
+    definitions: Definitions
+    without_author: frozenset[str]
+    logged: LoggedStatement | None = None
+    emptied: tuple[str, ...] = ()
+    touched: tuple[str, ...] = ()
+    copied: tuple[str, ...] = ()
+    renewed: tuple[str, ...] = ()
+
+
+def _with_history_tables(configuration: Configuration, logs: Sequence[_Log]) -> Configuration:
+    tables: dict[str, HistoryTable] = {}
+    moments = {log.cluster.name: _moments(log, tables) for log in logs}
+    last = _last_versions(moments)
+    whole = {name: tables[name].table(last[name], name) for name in tables}
+    exceptions: dict[str, Table] = {}
+    for own in moments.values():
+        for moment in own:
+            exceptions |= {
+                table.full_name: table for table in moment.definitions.tables.values() if is_exceptions_table(table)
+            }
+    definitions = {
+        log.cluster.name: _definitions(configuration, log, moments[log.cluster.name], tables, whole) for log in logs
+    }
+    schema = Schema((*whole.values(), *exceptions.values()))
+    return attrs.evolve(configuration, schema=schema, definitions=definitions)
+
+
+def _last_versions(moments: Mapping[str, Sequence[_Moment]]) -> dict[str, Table]:
+    """Return the last version of each History table; where the clusters' differ, the first cluster's."""
+    last: dict[str, Table] = {}
+    for own in moments.values():
+        mine: dict[str, Table] = {}
+        for moment in own:
+            mine |= {version.history: version.table for version in moment.versions.values()}
+        last = {**mine, **last}
+    return last
+
+
+def _moments(log: _Log, tables: dict[str, HistoryTable]) -> list[_Moment]:
+    """Collect the versions of one cluster's tables; a change that cannot be followed ends the log."""
+    lineage = _Lineage()
+    for table in log.start.tables.values():
+        if not is_exceptions_table(table):
+            _begin(lineage, tables, table, table.full_name)
+    found = [_moment(lineage, log.start)]
+    for number, step in enumerate(log.steps):
+        try:
+            taken = [(each, _take(lineage, tables, each)) for each in step.tables]
+        except FormatError as error:
+            statement = step.logged
+            error.message = f"{error.message}. The statement: {statement.statement.text[:200]}"
+            log.error = error.located(file=statement.file, position=statement.position, event="QUERY_EVENT")
+            del log.steps[number:]
+            break
+        emptied = tuple(name for each, name in taken if name is not None and each.emptied)
+        renewed = tuple(name for each, name in taken if name is not None and _renews(each))
+        touched = tuple(dict.fromkeys(name for _, name in taken if name is not None))
+        copied = tuple(name for each, name in taken if name is not None and each.copied)
+        after = _moment(lineage, step.after)
+        after.logged, after.emptied, after.touched = step.logged, emptied, touched
+        after.copied, after.renewed = copied, renewed
+        found.append(after)
+    return found
+
+
+def _moment(lineage: _Lineage, definitions: Definitions) -> _Moment:
+    versions = {
+        name: _Version(lineage.names[name], table, list(lineage.columns[lineage.names[name]]))
+        for name, table in definitions.tables.items()
+        if name in lineage.names
+    }
+    return _Moment(versions, definitions, frozenset(lineage.without_author))
+
+
+def _begin(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table, name: str) -> None:
+    history = tables.setdefault(name, HistoryTable(name))
+    lineage.names[table.database, table.name] = name
+    lineage.columns[name] = list(history.first(table))
+    lineage.seen[name] = []
+
+
+def _renews(step: TableStep) -> bool:
+    """Whether the server opens a table as a new one, which an ALTER in place does not."""
+    names = {each.full_name for each in (step.before, step.after) if each is not None}
+    return step.emptied or step.copied or len(names) > 1
+
+
+def _take(lineage: _Lineage, tables: dict[str, HistoryTable], step: TableStep) -> str | None:
+    """Take what a statement did to one table, and return its History table; None for an exceptions table."""
+    before, after = step.before, step.after
+    if (before is not None and is_exceptions_table(before)) or (after is not None and is_exceptions_table(after)):
+        return None
+    name = None if before is None else lineage.names.pop((before.database, before.name), None)
+    if after is None:
+        return name
+    if before is None or name is None:
+        return _create(lineage, tables, after)
+    lineage.names[after.database, after.name] = name
+    columns = tables[name].next(after, lineage.columns[name], step.sources, lineage.seen[name])
+    kept = {column.name.lower() for column in after.columns}
+    lineage.seen[name] += [column.name for column in before.columns if column.name.lower() not in kept]
+    lineage.columns[name] = list(columns)
+    if step.emptied:
+        lineage.without_author.discard(name)
+    elif step.copied:
+        lineage.without_author.add(name)
+    return name
+
+
+def _create(lineage: _Lineage, tables: dict[str, HistoryTable], table: Table) -> str:
+    """Begin a new table; one that was there before under that name goes on if its key is the same."""
+    name, number = table.full_name, 1
+    while name in lineage.names.values() or (name in tables and not tables[name].continues(table)):
+        number += 1
+        name = f"{table.full_name} ({number})"
+    _begin(lineage, tables, table, name)
+    lineage.without_author.discard(name)
+    return name
+
+
+def _definitions(
+    configuration: Configuration,
+    log: _Log,
+    moments: Sequence[_Moment],
+    tables: Mapping[str, HistoryTable],
+    whole: Mapping[str, Table],
+) -> ClusterDefinitions:
+    made = [_in_force(configuration, log.cluster, moment, tables, whole) for moment in moments]
+    steps = tuple(
+        DefinitionStep(
+            moment.logged.file,
+            moment.logged.position,
+            moment.logged.server_id,
+            moment.logged.statement.text,
+            after,
+            moment.emptied,
+            moment.touched,
+            moment.copied,
+            moment.renewed,
+        )
+        for moment, after in zip(moments[1:], made[1:], strict=True)
+        if moment.logged is not None
+    )
+    return ClusterDefinitions(made[0], steps, log.error)
+
+
+def _in_force(
+    configuration: Configuration,
+    cluster: ClusterConfiguration,
+    moment: _Moment,
+    tables: Mapping[str, HistoryTable],
+    whole: Mapping[str, Table],
+) -> Moment:
+    versions, views = {}, {}
+    for name, version in moment.versions.items():
+        history = tables[version.history]
+        places = history.places(version.columns)
+        layout = layout_of_history(whole[version.history]) if history.changes else None
+        versions[name] = TableVersion(version.history, version.table, places, layout, whole[version.history])
+        views[name] = view_of(whole[version.history], version.table, places)
+    others = [table for table in moment.definitions.tables.values() if is_exceptions_table(table)]
+    known = set_up(
+        Schema((*views.values(), *others)),
+        configuration.replication,
+        cluster.server_id,
+        cluster.options,
+        configuration.functions,
+    )
+    setups: dict[str, TableSetup] = {}
+    for name, made in versions.items():
+        setup = known[views[name].full_name]
+        if made.history in moment.without_author and setup.function is not None:
+            setup = _without_author_bits(setup)
+        setups[made.history] = attrs.evolve(
+            setup, declared=made.table, places=made.places, conversions=cluster.conversions
+        )
+    return Moment(versions, setups)
+
+
+def _without_author_bits(setup: TableSetup) -> TableSetup:
+    """Return the setup of a table that was copied: the copy lacks the hidden columns that epoch functions need."""
+    assert setup.function is not None
+    if setup.function.spec.argument is Argument.COLUMN:
+        return setup
+    warning = f"Table {setup.table.full_name} : No extra row author bits in table."
+    return attrs.evolve(setup, function=None, exceptions=None, warnings=(warning,))

@@ -1,0 +1,70 @@
+"""
+Where statements that change definitions stand in a History on disk.
+
+A segment starts with them. Their effect on rows is kept as rows of `CHANGES` at its beginning, one per key: see
+`conflict.grid.schemas.RowStep`. They come after all epochs before the statement, under an epoch that no other row has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from conflict.config.configuration import Configuration
+from conflict.grid.key_numbering import SegmentStep
+from conflict.grid.manifest import Manifest, SegmentFacts
+from conflict.grid.schemas import RowStep
+from conflict.grid.tables import TableNumbers
+from conflict.history.model import DefinitionChange
+from conflict.history.reading import placed_changes
+
+__all__ = ["definition_changes", "row_steps"]
+
+
+def definition_changes(configuration: Configuration, manifest: Manifest) -> dict[str, list[DefinitionChange]]:
+    """Return the changes of definitions of each cluster, each after the own epoch that comes before it."""
+    changes: dict[str, list[DefinitionChange]] = {name: [] for name in manifest.segments}
+    for name, known in configuration.definitions.items():
+        segments, files = manifest.segments[name], manifest.files[name]
+        for step in known.steps:
+            place = _segment_of(segments, files, step.file, step.position)
+            if place is not None:
+                before = [facts.last_epoch for facts in segments[:place] if facts.last_epoch]
+                changes[name].append(DefinitionChange(before[-1] if before else 0, step))
+    return placed_changes(configuration, changes) if configuration.definitions else changes
+
+
+def row_steps(
+    configuration: Configuration, manifest: Manifest, numbers: TableNumbers
+) -> Mapping[str, Sequence[SegmentStep]]:
+    """Return, per cluster, what the statements do to the rows of each table, and at the start of which segment."""
+    found: dict[str, list[SegmentStep]] = {}
+    for name, changes in definition_changes(configuration, manifest).items():
+        segments, files = manifest.segments[name], manifest.files[name]
+        for change in changes:
+            place = _segment_of(segments, files, change.step.file, change.step.position)
+            assert place is not None
+            following = next((facts.first_epoch for facts in segments[place:] if facts.last_epoch), None)
+            position = step_position(change.epoch, following)
+            for table in change.step.touched:
+                kind = RowStep.EMPTIED if table in change.step.emptied else RowStep.CHANGED
+                found.setdefault(name, []).append(SegmentStep(place, numbers.number(table), kind, *position))
+    return found
+
+
+def step_position(before: int, following: int | None) -> tuple[int, int]:
+    """
+    Return the own epoch and group under which the effect of a statement stands.
+
+    It has to come after the epoch before the statement and what the applier did then, and before the next epoch.
+    """
+    return (before + 1, 0) if following != before + 1 else (before + 1, -1)
+
+
+def _segment_of(segments: Sequence[SegmentFacts], files: Sequence[str], file: str, position: int) -> int | None:
+    """Return the segment in which an event stands; None if it was not read."""
+    place = (files.index(file), position) if file in files else None
+    found = None
+    for number, facts in enumerate(segments):
+        if place is not None and (files.index(facts.file), facts.start) <= place:
+            found = number
+    return found

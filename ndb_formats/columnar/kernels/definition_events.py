@@ -1,0 +1,67 @@
+"""
+Finds the events of a log that say something of definitions: statements, and new Table_map events.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+
+__all__ = ["definition_events"]
+
+QUERY, TABLE_MAP = int(EventType.QUERY_EVENT), int(EventType.TABLE_MAP_EVENT)
+BEGIN, COMMIT = (np.frombuffer(word, np.uint8) for word in (b"\0BEGIN", b"\0COMMIT"))  # after a database's NUL
+ID_BYTES, HEADER = 6, EVENT_HEADER_SIZE
+SLOTS, MOST = 4096, 2048  # of the set of table ids; when it is full, it is emptied, and known ids are found again
+
+
+@njit(cache=True, nogil=True)
+def _ends_with(data, end, word):
+    for place in range(len(word)):
+        if data[end - len(word) + place] != word[place]:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True)
+def definition_events(data, positions, types, sizes, trailer):
+    """
+    Return the numbers of Query events that neither begin nor end a transaction, and of new Table_map events. int64.
+
+    A Table_map event is new if no other one with its table id and size came since the last such Query event.
+
+    Args:
+        data: Bytes of the file. uint8.
+        positions: See `EventIndex`.
+        types: See there.
+        sizes: See there.
+        trailer: Bytes of the checksum at the end of each event.
+    """
+    found, count = np.empty(len(positions), np.int64), 0
+    known, filled = np.zeros(SLOTS, np.uint64), 0
+    for number in range(len(positions)):
+        if types[number] == QUERY:
+            end = positions[number] + np.int64(sizes[number]) - trailer
+            if not _ends_with(data, end, BEGIN) and not _ends_with(data, end, COMMIT):
+                found[count] = number
+                count += 1
+                known[:], filled = 0, 0
+        elif types[number] == TABLE_MAP:
+            identity = np.uint64(sizes[number] & 0xFFFF) << np.uint64(48)
+            for place in range(ID_BYTES):
+                byte = np.uint64(data[positions[number] + HEADER + place])
+                identity |= byte << np.uint64(8 * place)
+            slot = np.int64(identity & np.uint64(SLOTS - 1))
+            while known[slot] != 0 and known[slot] != identity:
+                slot = (slot + 1) & (SLOTS - 1)
+            if known[slot] != identity:
+                if filled == MOST:
+                    known[:], filled = 0, 0
+                    slot = np.int64(identity & np.uint64(SLOTS - 1))
+                known[slot] = identity
+                filled += 1
+                found[count] = number
+                count += 1
+    return found[:count].copy()

@@ -1,0 +1,263 @@
+"""
+Seeded faults of the schema and of definitions in a log: each is noticed, and says what contradicts what.
+
+The recordings are those of `tests/recordings/everyday`; every fault is one edit of what belongs to them.
+"""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import attrs
+import pytest
+
+from conflict.config.configuration import Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.history.following import follow_definitions
+from conflict.history.reading import read_cluster
+from ndb_formats.errors import SchemaError
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.schema.tables import Schema
+from tests.corpora import RECORDINGS
+from tests.ndb_formats.rewritten import rewritten
+
+EVERYDAY = RECORDINGS / "everyday"
+ADDED, DROPPED, WIDENED = "epoch2/ddl_add_column_type8", "max/ddl_drop_column_type7", "max_ins/ddl_widen_column_type7"
+RECREATED, RENAMED, CREATED = (
+    "max/ddl_drop_and_create_type7",
+    "epoch/ddl_rename_and_back_type8",
+    "epoch/ddl_create_another_type8",
+)
+COPIED = "epoch/ddl_add_column_copy_type8"
+
+
+def load(name: str) -> ConflictCase:
+    """Return a case."""
+    return ConflictCase.load(EVERYDAY / name)
+
+
+def with_create(case: ConflictCase, edit: Callable[[str], str]) -> Configuration:
+    """Return the run of a case with its first table defined otherwise."""
+    configuration = case.configuration()
+    create = edit(case.scenario["tables"][0]["create"])
+    others = tuple(table for table in configuration.schema.tables if table.name != "t1")
+    table = parse_create_table(create, database="day")
+    return attrs.evolve(configuration, schema=Schema((table, *others)))
+
+
+def said(configuration: Configuration) -> list[str]:
+    """Return everything that is said about the definitions of a run, and where its binlogs stop."""
+    followed = follow_definitions(configuration)
+    errors = [str(read_cluster(cluster, followed).error or "") for cluster in followed.clusters]
+    return [*followed.notes, *(error for error in errors if error)]
+
+
+SCHEMA_FAULTS: list[tuple[str, str, Sequence[tuple[str, str]], str]] = [
+    (
+        "signed column declared UNSIGNED",
+        ADDED,
+        [("v INT NOT", "v INT UNSIGNED NOT")],
+        "says UNSIGNED, the binlog signed",
+    ),
+    ("UNSIGNED column declared signed", ADDED, [("x INT UNSIGNED", "x INT")], "says signed, the binlog UNSIGNED"),
+    ("shorter type", ADDED, [("v INT", "v SMALLINT")], "says smallint, the binlog LONG"),
+    ("other type", ADDED, [("s VARCHAR(20)", "s DATE")], "says date, the binlog VARCHAR"),
+    (
+        "other length",
+        ADDED,
+        [("VARCHAR(20)", "VARCHAR(30)")],
+        "the binlog VARCHAR of length 80; this changes no answer",
+    ),
+    ("NULL for NOT NULL", ADDED, [("v INT NOT NULL DEFAULT 42", "v INT")], "says NULL, the binlog NOT NULL"),
+    (
+        "NOT NULL for NULL",
+        ADDED,
+        [("s VARCHAR(20) DEFAULT", "s VARCHAR(20) NOT NULL DEFAULT")],
+        "NOT NULL, the binlog NULL",
+    ),
+    (
+        "other collation",
+        ADDED,
+        [("s VARCHAR(20)", "s VARCHAR(20) COLLATE utf8mb4_bin")],
+        "says collation utf8mb4_bin, the binlog collation utf8mb4_0900_ai_ci",
+    ),
+    (
+        "other character set",
+        ADDED,
+        [("s VARCHAR(20)", "s VARCHAR(20) CHARACTER SET latin1")],
+        "says collation latin1_swedish_ci, the binlog collation utf8mb4_0900_ai_ci",
+    ),
+    ("a column left out", ADDED, [("  v INT NOT NULL DEFAULT 42,\n", "")], "says 3 columns, the binlog 4 columns"),
+    ("a column too many", ADDED, [("  v INT", "  w INT,\n  v INT")], "says 5 columns, the binlog 4 columns"),
+    (
+        "two columns in another order",
+        ADDED,
+        [
+            (
+                "x INT UNSIGNED NOT NULL,\n  v INT NOT NULL DEFAULT 42",
+                "v INT NOT NULL DEFAULT 42,\n  x INT UNSIGNED NOT NULL",
+            )
+        ],
+        "says signed, the binlog UNSIGNED",
+    ),
+    (
+        "a primary key on a nullable column",
+        ADDED,
+        [("PRIMARY KEY (k)", "PRIMARY KEY (s)")],
+        "NOT NULL, the binlog NULL",
+    ),
+    (
+        "a definition from after ADD COLUMN",
+        ADDED,
+        [("DEFAULT 'none'", "DEFAULT 'none', n1 INT")],
+        "5 columns, the binlog 4",
+    ),
+    (
+        "a definition from after DROP COLUMN",
+        DROPPED,
+        [("  s VARCHAR(20) DEFAULT 'none',\n", "")],
+        "3 columns, the binlog 4",
+    ),
+    ("a definition from after MODIFY", WIDENED, [("v INT", "v BIGINT")], "says bigint, the binlog LONG"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "edits", "expected"), [fault[1:] for fault in SCHEMA_FAULTS], ids=[f[0] for f in SCHEMA_FAULTS]
+)
+def test_a_wrong_definition_is_named_with_both_sides(name: str, edits: Sequence[tuple[str, str]], expected: str):
+    """Before any row is decided by it."""
+
+    def edit(create: str) -> str:
+        for old, new in edits:
+            assert old in create
+            create = create.replace(old, new)
+        return create
+
+    found = said(with_create(load(name), edit))
+    assert found
+    assert expected in found[0], found[0]
+    assert "table day.t1" in found[0]
+    assert "position " in found[0]
+
+
+def test_a_table_left_out_is_named():
+    """With the place where the binlog has it first, and what follows."""
+    configuration = load(ADDED).configuration()
+    kept = tuple(table for table in configuration.schema.tables if table.name != "t2")
+    found = said(attrs.evolve(configuration, schema=Schema(kept)))
+    assert "table day.t2 is not in the schema file" in found[0]
+    assert "transactions that touch it are judged without them" in found[0]
+
+
+def edited_statements(case: ConflictCase, tmp_path: Path, edit: Callable[[str], str | None]) -> Configuration:
+    """Return the run of a case with the statements that change definitions edited in both binlogs; None removes one."""
+    configuration = case.configuration()
+    clusters = []
+    for cluster in configuration.clusters:
+        path = tmp_path / f"{cluster.name}.000001"
+        path.write_bytes(rewritten(cluster.files[0], edit))
+        clusters.append(attrs.evolve(cluster, files=(path,)))
+    return attrs.evolve(configuration, clusters=tuple(clusters))
+
+
+LOG_FAULTS: list[tuple[str, str, Callable[[str], str | None], str]] = [
+    ("ADD COLUMN removed", ADDED, lambda text: None if text.startswith("ALTER") else text, "4 columns, the binlog 5"),
+    (
+        "DROP COLUMN removed",
+        DROPPED,
+        lambda text: None if text.startswith("ALTER") else text,
+        "4 columns, the binlog 3",
+    ),
+    (
+        "MODIFY removed",
+        WIDENED,
+        lambda text: None if text.startswith("ALTER") else text,
+        "says int, the binlog LONGLONG",
+    ),
+    (
+        "CREATE removed",
+        CREATED,
+        lambda text: None if text.startswith("CREATE") else text,
+        "day.t7 is not in the schema file",
+    ),
+    (
+        "DROP removed, CREATE of another table",
+        RECREATED,
+        lambda text: None if text.startswith("DROP") else text.replace("v INT", "v BIGINT"),
+        "creates a table that is there already",
+    ),
+    (
+        "RENAME back removed",
+        RENAMED,
+        lambda text: None if "t9 TO" in text else text,
+        "day.t1 is not in the schema file",
+    ),
+    (
+        "another column added",
+        COPIED,
+        lambda text: text.replace("INT NOT", "BIGINT NOT"),
+        "says bigint, the binlog LONG",
+    ),
+    ("a column added twice", ADDED, lambda text: text.replace("n1", "v"), "which the table has already"),
+    (
+        "another column dropped",
+        DROPPED,
+        lambda text: text.replace("COLUMN s", "COLUMN v"),
+        "says varchar(20), the binlog LONG",
+    ),
+    (
+        "a statement that cannot be followed",
+        ADDED,
+        lambda text: text.replace("ADD COLUMN", "CRUMBLE"),
+        "cannot be followed",
+    ),
+    (
+        "another primary key",
+        ADDED,
+        lambda text: "ALTER TABLE t1 DROP PRIMARY KEY, ADD PRIMARY KEY (x)",
+        "its primary key changes",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "edit", "expected"), [fault[1:] for fault in LOG_FAULTS], ids=[f[0] for f in LOG_FAULTS]
+)
+def test_a_wrong_statement_is_noticed(name: str, edit: Callable[[str], str | None], expected: str, tmp_path: Path):
+    """By the Table_map events after it, or by itself; with its place."""
+    found = said(edited_statements(load(name), tmp_path, edit))
+    assert found
+    assert expected in found[0], found[0]
+    assert "position " in found[0]
+
+
+def test_nothing_is_said_of_the_recordings():
+    """Whose definitions are right."""
+    for path in sorted(EVERYDAY.glob("*/*")):
+        assert said(ConflictCase.load(path).configuration()) == [], path
+
+
+def test_what_comes_before_an_unfollowed_statement_is_kept(tmp_path: Path):
+    """Every epoch before it is read."""
+    configuration = edited_statements(load(ADDED), tmp_path, lambda text: text.replace("ADD COLUMN", "CRUMBLE"))
+    followed = follow_definitions(configuration)
+    reading = read_cluster(followed.clusters[0], followed)
+    whole = follow_definitions(load(ADDED).configuration())
+    numbers = [epoch.number for epoch in read_cluster(whole.clusters[0], whole).epochs]
+    assert isinstance(reading.error, SchemaError)
+    assert [epoch.number for epoch in reading.epochs] == numbers[: len(reading.epochs)]
+    assert 0 < len(reading.epochs) < len(numbers)
+
+
+def test_a_schema_of_the_end_is_taken_back():
+    """An added column is dropped again."""
+    case = load(ADDED)
+    configuration = with_create(case, lambda create: create.replace("DEFAULT 'none'", "DEFAULT 'none', n1 INT"))
+    assert said(attrs.evolve(configuration, schema_at_end=True)) == []
+
+
+def test_what_a_statement_removed_cannot_be_taken_back():
+    """The message says what to give instead."""
+    configuration = load(DROPPED).configuration()
+    with pytest.raises(SchemaError, match="give the definition at the start of the binlogs"):
+        follow_definitions(attrs.evolve(configuration, schema_at_end=True))
