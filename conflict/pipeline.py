@@ -17,7 +17,7 @@ from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
-from conflict.errors import ConfigurationError, HistoryError
+from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
@@ -335,7 +335,11 @@ def _run_columnar(
     history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
-        manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+        try:
+            manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+        except NotBuiltError:  # a table without a primary key
+            history.delete()
+            return by_reference()
     else:
         manifest = finished_history(history, configuration)
     if span.empty is None and applies_older_epochs(history, manifest):

@@ -103,6 +103,7 @@ class EpochReader:
         definitions: The cluster's definitions over time, in place of `schema`; None if they do not change.
         moment: What is in force.
         changes: The changes of definitions so far.
+        without_key: Whether to read tables without a primary key.
     """
 
     server_id: int
@@ -112,6 +113,7 @@ class EpochReader:
     definitions: ClusterDefinitions | None = None
     moment: Moment | None = None
     changes: list[DefinitionChange] = attrs.field(factory=list)
+    without_key: bool = False
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
@@ -222,10 +224,19 @@ class EpochReader:
         group = opened.group_of(transaction_id)
         flags = (rows.extra.flags if rows.extra else None) or ConflictFlag(0)
         for number, (before, after) in enumerate(pairs):
-            key = _key(table, before, after)
+            key, moved_to = self._identities(table, before, after)
             origin = Origin(event.file, event.position, number)
-            change = RowChange(table.full_name, key, rows.operation, before, after, transaction_id, flags, origin)
+            change = RowChange(
+                table.full_name, key, rows.operation, before, after, transaction_id, flags, origin, moved_to=moved_to
+            )
             opened.rows.append((group, event.header.server_id, change))
+
+    def _identities(self, table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
+        """Return the identity of a row, and that of the row after an update in a table without a primary key."""
+        if table.primary_key or not self.without_key:
+            return _key(table, before, after), None
+        images = [_image_identity(table, image) for image in (before, after) if image is not None]
+        return images[0], images[1] if len(images) > 1 else None
 
     def _apply_status(self, opened: _Open, rows: RowsEvent, transaction_id: int | None, layout: RowLayout) -> None:
         for _, after in rows.rows(layout):
@@ -269,6 +280,16 @@ def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes
             raise CorruptError(message, table=table.full_name, column=name)
         payloads.append(image.payloads[image.present.index(ordinal)])
     return key_of(table.key_columns, payloads)
+
+
+def _image_identity(table: Table, image: RowImage) -> bytes:
+    """Return the identity of a row without a key: all values of its image but blobs, which are not compared."""
+    parts = []
+    for ordinal, payload in zip(image.present, image.payloads, strict=True):
+        if not table.columns[ordinal].is_blob:
+            size = b"" if payload is None else len(payload).to_bytes(4, "little")
+            parts += [ordinal.to_bytes(2, "little"), bytes([payload is not None]), size, payload or b""]
+    return b"".join(parts)
 
 
 def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:

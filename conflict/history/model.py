@@ -69,6 +69,7 @@ class RowChange:
         origin: Where it is logged; None if it comes from no binlog.
         unknown: Columns that it writes with values that are not known. Only an applier's changes of a row that is older
             than the log have any.
+        moved_to: In a table without a primary key, the identity of the row after an update; None if there is none.
     """
 
     table: str
@@ -80,6 +81,7 @@ class RowChange:
     flags: ConflictFlag = NO_FLAGS
     origin: Origin | None = None
     unknown: frozenset[int] = frozenset()
+    moved_to: bytes | None = None
 
 
 @attrs.frozen

@@ -71,6 +71,7 @@ def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) ->
         configuration.data_schema,
         definitions=definitions,
         moment=None if definitions is None else definitions.start,
+        without_key=True,
     )
     reading = ClusterReading(cluster, layouts=reader.layouts, changes=reader.changes)
     try:

@@ -24,6 +24,7 @@ from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
 from conflict.reference.not_known import take_shown
 from conflict.reference.row_store import Row, RowKey, RowStore
+from conflict.reference.rows_without_key import touched_keys
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
@@ -116,7 +117,8 @@ def background_of(
         here = found[cluster.name]
         if isinstance(item, Transaction):
             here.cluster.commit(item)
-            here.keep(dict.fromkeys((change.table, change.key) for change in item.changes), (item.epoch, item.group))
+            keys = dict.fromkeys(key for change in item.changes for key in touched_keys(change))
+            here.keep(keys, (item.epoch, item.group))
         elif isinstance(item, DefinitionChange):
             emptied = [key for key in here.cluster.store.rows if key[0] in item.step.emptied]
             here.cluster.define(item)
@@ -156,7 +158,7 @@ def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: 
             if derived.get(key) is not shown.get(key):
                 _force(current, [entry for entry in entries if entry.row == key], shown.get(key))
     commit_pass(current, source)
-    here.keep(dict.fromkeys(entry.row for entry in entries), (apply.epoch, apply.group))
+    here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))
 
 
 def _apply_in_the_middle(here: Background, apply: EpochApply, source: ReplayedCluster) -> None:

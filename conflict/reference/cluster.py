@@ -13,6 +13,7 @@ from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.row_store import Row, RowKey, RowStore
+from conflict.reference.rows_without_key import change_copies
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import ClusterResult, Outcome
 from conflict.rules.roles import Role
@@ -114,12 +115,14 @@ class ReplayedCluster:
         epoch, position = transaction.epoch, (transaction.epoch, transaction.group)
         log = self.log.setdefault(epoch, [])
         for change in transaction.changes:
-            key = (change.table, change.key)
+            key, setup = (change.table, change.key), self.setups.get(change.table)
             row = self.store.get(key)
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
-            self.overwrite(key, position, row)
-            self.store.write(change, local=True, epoch=epoch)
-            setup = self.setups.get(change.table)
+            if setup is not None and not setup.table.primary_key:
+                change_copies(self.store, change, local=True, epoch=epoch)
+            else:
+                self.overwrite(key, position, row)
+                self.store.write(change, local=True, epoch=epoch)
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)

@@ -91,7 +91,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
 
 def effects_of(final: EpochPass) -> dict[RowKey, Effect]:
     """Return what the NDB transaction did to each row: nothing if it came and went; a refresh replaces the rest."""
-    store, effects = final.cluster.store, {}
+    store, effects = final.cluster.store, dict(final.without_key)
     for key, changed in final.changed.items():
         if store.get(key) is not None:
             effects[key] = Effect.CHANGED

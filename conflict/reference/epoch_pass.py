@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 
 import attrs
 
+from conflict.history.effects import Effect
 from conflict.history.fitting import fitted, misfit
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
@@ -19,6 +20,7 @@ from conflict.reference.decide import decide_as_secondary, decide_by_function, d
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
+from conflict.reference.rows_without_key import change_copies
 from conflict.results.model import Stop, Undecided
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
@@ -29,7 +31,7 @@ from conflict.rules.counters import (
     TRANSACTION_ROW_CONFLICTS,
     TRANSACTION_ROW_REJECTS,
 )
-from conflict.rules.decision import IGNORED, Cause, Decision, Verdict
+from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict
 from conflict.rules.exceptions_table import UNKNOWN_TRANSACTION_ID, ConflictRecord, ExceptionsTable
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.roles import Role
@@ -40,6 +42,7 @@ from conflict.rules.stop_messages import (
     no_such_table,
     no_transaction_ids,
     role_not_set,
+    row_not_found,
 )
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
@@ -109,6 +112,7 @@ class EpochPass:
         exceptions: Rows for exceptions tables.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
+        without_key: Rows of tables without a primary key that were changed, with the effect.
         locked: Rows of `early` on which an operation was applied.
         open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
@@ -125,6 +129,7 @@ class EpochPass:
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
+    without_key: dict[RowKey, Effect] = attrs.field(factory=dict)
     locked: set[RowKey] = attrs.field(factory=set)
     open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
@@ -162,6 +167,9 @@ class EpochPass:
         self.counters[REFRESH_RECEIVED] += bool(change.flags & ConflictFlag.REFRESH)
         function = self.active_function(setup, change)
         self.tracker.touch(entry.row, entry.group)
+        if not setup.table.primary_key:
+            self._change_copies(entry)
+            return
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
@@ -173,6 +181,15 @@ class EpochPass:
             assert function is not None
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
+
+    def _change_copies(self, entry: LoggedChange) -> None:
+        """Apply an operation on a table without a primary key."""
+        change = entry.change
+        if not change_copies(self.cluster.store, change, local=False, epoch=self.apply.epoch):
+            raise self.stopped(StopError.ROW_NOT_FOUND, change, row_not_found(change.table))
+        self.decided.append(DecidedOperation(entry, APPLIED))
+        deleted = change.operation is Operation.DELETE_ROW
+        self.without_key[entry.row] = Effect.DELETED if deleted else Effect.CHANGED
 
     def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
         """Return an operation as the applier's own table takes it."""

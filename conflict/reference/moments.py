@@ -128,6 +128,10 @@ def find_moments(
 
 def _all_known(here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]) -> bool:
     """Whether all is known of the rows of an epoch; in a log that starts in the middle it may not be."""
+    setups = here.cluster.setups
+    tables = {entry.change.table for entry in entries}
+    if any(name in setups and not setups[name].table.primary_key for name in tables):
+        return False  # equal rows cannot be told from one another
     untold = source.cluster.untold.get(apply.foreign_epoch, set())
     rows = {entry.row for entry in entries}
     states = (here.cluster.store.get(key) for key in rows)

@@ -159,9 +159,14 @@ def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozen
     """
     Return the rows on which the places of untraced epochs depend.
 
-    Those are the rows that these epochs touch, and all rows of the tables with unique keys.
+    Those are the rows that these epochs touch, and all rows of the tables with unique keys, or without a primary key.
     """
-    with_unique = {name for each in setups.values() for name, setup in each.items() if setup.table.unique_keys}
+    whole = {
+        name
+        for each in setups.values()
+        for name, setup in each.items()
+        if setup.table.unique_keys or not setup.table.primary_key
+    }
     found = set[RowKey]()
     for name, applies in history.applies.items():
         peer = history.peer(name)
@@ -171,7 +176,7 @@ def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozen
             for item in peer.timeline
             if isinstance(item, Transaction)
             for change in item.changes
-            if item.epoch in epochs or change.table in with_unique
+            if item.epoch in epochs or change.table in whole
         }
         found |= {row for (epoch, _), rows in recorded[peer.name].items() if epoch in epochs for row in rows}
     return frozenset(found)

@@ -82,7 +82,8 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
         if columns_not_known(row, cluster.setups[key[0]].table):
             continue
         columns = zip(places, table.columns, strict=True)
-        rows[key] = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
+        values = tuple(_value(row.payloads, layout, place, column) for place, column in columns)
+        rows.update({(key[0], key[1] + bytes(copy)): values for copy in range(row.copies)})
     return rows
 
 
@@ -95,11 +96,11 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
         if key[0] not in common:
             common[key[0]] = _common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
         states = [each.store.get(key) if key[0] in each.setups else None for each in (first, second)]
-        if None in states:
-            found[key[0]] += NOT_KNOWN not in states
-        elif key in mine and key in theirs:
+        if key in mine and key in theirs:
             pairs = zip(*common[key[0]], strict=True)
             found[key[0]] += any(mine[key][place] != theirs[key][other] for place, other in pairs)
+        elif None in states:
+            found[key[0]] += NOT_KNOWN not in states
     return dict(+found)
 
 

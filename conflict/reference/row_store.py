@@ -28,6 +28,7 @@ class Row:
         dated: Whether `local` and `epoch` are known.
         assumed: Value of the resolve column while one of several possible values is tried; see
             `conflict.reference.not_known`.
+        copies: How many equal rows it stands for; more than one in tables without a primary key alone.
     """
 
     payloads: dict[int, bytes | None]
@@ -36,6 +37,7 @@ class Row:
     partial: bool = False
     dated: bool = True
     assumed: int | None = None
+    copies: int = 1
 
     def with_image(self, image: RowImage, *, local: bool, epoch: int) -> Row:
         """Return the row with the columns of an image written over it."""

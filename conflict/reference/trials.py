@@ -18,6 +18,7 @@ from conflict.reference.epoch_log import ExceptionRow, LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.not_known import settle
 from conflict.reference.row_store import RowKey
+from conflict.reference.rows_without_key import touched_keys
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import Stop
 from conflict.results.open_places import Alternative, Decided
@@ -64,7 +65,7 @@ class Trials:
 
     def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
         """Return the rows that decide on an epoch: its own; those with unique values if it may stop the applier."""
-        rows = {entry.row for entry in entries}
+        rows = {key for entry in entries for key in touched_keys(entry.change)}
         if window.before == END:
             setups = self.here.cluster.setups
             unique = {table for table, _ in rows if table in setups and setups[table].table.unique_keys}
@@ -79,7 +80,7 @@ class Trials:
         setups, shown = self.here.setups_at(position), here.shown or {START: {}}
         scratch = ReplayedCluster(here.cluster, setups, here.layouts, skip_missing=self.skip_missing, shown=shown)
         scratch.max_replicated_epoch = known
-        for key in {entry.row for entry in entries}:
+        for key in {key for entry in entries for key in touched_keys(entry.change)}:
             scratch.store.put(key, self.here.row_at(key, position))
         scratch.store.commit()
         settle(scratch, self.source.cluster, apply)

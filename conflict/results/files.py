@@ -201,6 +201,8 @@ def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
+    if not table.primary_key:
+        return ""
     codecs = [layout.codecs[ordinal] for ordinal in table.key_ordinals]
     return key_text(table.key_columns, codecs, key)
 

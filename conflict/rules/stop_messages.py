@@ -17,6 +17,7 @@ __all__ = [
     "no_such_table",
     "no_transaction_ids",
     "role_not_set",
+    "row_not_found",
 ]
 
 
@@ -24,6 +25,7 @@ class StopError(IntEnum):
     """Server error numbers of an applier's stops."""
 
     DUPLICATE_VALUE = 1022
+    ROW_NOT_FOUND = 1032
     NO_SUCH_TABLE = 1146
     # The storage engine's error for everything that conflict detection cannot handle.
     FROM_NDB = 1296
@@ -64,3 +66,8 @@ def blob_refresh(table: str) -> str:
 def duplicate_value(table: str) -> str:
     """Return the message for two rows with the same value of a unique key."""
     return f"another row of {table} has the same value of a unique key; give each cluster its own range of such values"
+
+
+def row_not_found(table: str) -> str:
+    """Return the message for a change of a row without a key that the applier does not find."""
+    return f"no row of {table} has the values of the before image, and the table has no primary key; give it one"
