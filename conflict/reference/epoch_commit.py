@@ -10,7 +10,7 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.epoch_log import ExceptionRow, LoggedChange, merged_change, refresh_change
+from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedChange, merged_change, refresh_change
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
@@ -74,6 +74,9 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
         )
         if event is not None:
             yield LoggedChange(event, final.apply.group, -1, changed.server_id, final.cluster.setups[event.table])
+    for change in final.reflected_copies:
+        reflected = attrs.evolve(change, flags=ConflictFlag.REFLECTED, transaction_id=FROM_AN_APPLIER)
+        yield LoggedChange(reflected, final.apply.group, -1, cluster.server_id, cluster.setups[change.table])
 
 
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:

@@ -113,6 +113,7 @@ class EpochPass:
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
         without_key: Rows of tables without a primary key that were changed, with the effect.
+        reflected_copies: Inserts into such tables that the primary reflects.
         locked: Rows of `early` on which an operation was applied.
         open: What the operations on rows that are not known may be decided as, by the identity of their entries.
     """
@@ -130,6 +131,7 @@ class EpochPass:
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
     without_key: dict[RowKey, Effect] = attrs.field(factory=dict)
+    reflected_copies: list[RowChange] = attrs.field(factory=list)
     locked: set[RowKey] = attrs.field(factory=set)
     open: Mapping[int, frozenset[Decision]] = attrs.field(factory=dict)
 
@@ -168,7 +170,7 @@ class EpochPass:
         function = self.active_function(setup, change)
         self.tracker.touch(entry.row, entry.group)
         if not setup.table.primary_key:
-            self._change_copies(entry)
+            self._change_copies(entry, function)
             return
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
@@ -182,14 +184,17 @@ class EpochPass:
             self._note_conflict(entry, function, decision)
         self.counters[REFLECTED_DISCARDED] += decision.verdict is Verdict.DISCARDED
 
-    def _change_copies(self, entry: LoggedChange) -> None:
-        """Apply an operation on a table without a primary key."""
+    def _change_copies(self, entry: LoggedChange, function: ConflictFunction | None) -> None:
+        """Apply an operation on a table without a primary key; of these, the primary reflects inserts alone."""
         change = entry.change
         if not change_copies(self.cluster.store, change, local=False, epoch=self.apply.epoch):
             raise self.stopped(StopError.ROW_NOT_FOUND, change, row_not_found(change.table))
         self.decided.append(DecidedOperation(entry, APPLIED))
         deleted = change.operation is Operation.DELETE_ROW
         self.without_key[entry.row] = Effect.DELETED if deleted else Effect.CHANGED
+        reflects = function is not None and function.spec.reflects and self.cluster.role is Role.PRIMARY
+        if reflects and change.operation is Operation.WRITE_ROW:
+            self.reflected_copies.append(change)
 
     def _fitted(self, entry: LoggedChange, source: TableSetup, setup: TableSetup) -> LoggedChange:
         """Return an operation as the applier's own table takes it."""
