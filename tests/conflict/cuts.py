@@ -12,6 +12,7 @@ import attrs
 from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
 from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.following import follow_definitions
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
 from conflict.pipeline import place_in_memory, resolve_settled
@@ -81,26 +82,28 @@ class CutRecording:
 
     Attributes:
         case: The recording.
+        configuration: Its run.
         readings: What its binlogs hold.
         whole: The result of all of it.
         steps: Whether its steps narrow the schedule.
     """
 
     case: ConflictCase
+    configuration: Configuration
     readings: Mapping[str, ClusterReading]
     steps: bool = True
     whole: Resolved = attrs.field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self.whole = self.resolve(self.case.configuration())
+        self.whole = self.resolve(self.configuration)
 
     @classmethod
     def load(cls, path: Path, *, steps: bool = True) -> CutRecording:
         """Read a recording and resolve all of it."""
         case = ConflictCase.load(path)
-        configuration = case.configuration()
-        readings = {each.name: read_cluster(each, configuration.data_schema) for each in configuration.clusters}
-        return cls(case, readings, steps)
+        configuration = follow_definitions(case.configuration())
+        readings = {each.name: read_cluster(each, configuration) for each in configuration.clusters}
+        return cls(case, configuration, readings, steps)
 
     @property
     def agrees(self) -> bool:
@@ -109,7 +112,9 @@ class CutRecording:
 
     @property
     def places(self) -> list[tuple[str, int]]:
-        """Cluster and epoch of every place where it can be cut."""
+        """Cluster and epoch of every place where it can be cut; none if definitions change."""
+        if self.configuration.definitions:
+            return []
         return [(name, epoch.number) for name, reading in self.readings.items() for epoch in reading.epochs[1:]]
 
     def resolve(self, configuration: Configuration) -> Resolved:
@@ -119,7 +124,7 @@ class CutRecording:
         summaries = usable_epochs(configuration, readings)
         recorded = {name: recorded_effects(each.epochs[: len(summaries[name])]) for name, each in readings.items()}
         history = history_of(configuration, readings, hints)
-        setups = configuration.setups()
+        setups = configuration.setups_at_start()
         placed = place_in_memory(history, setups, recorded)
         _, resolution, _ = resolve_settled(placed.history(history), setups, recorded)
         epochs = {name: each.epochs[: len(summaries[name])] for name, each in readings.items()}
@@ -136,7 +141,7 @@ class CutRecording:
         Args:
             first: First own epoch of the rest, of one cluster, which the other one follows, or of both.
         """
-        cut = attrs.evolve(self.case.configuration(), span=Span(first=first))
+        cut = attrs.evolve(self.configuration, span=Span(first=first))
         rest = self.resolve(cut)
         figures = Figures(cuts=1)
         name = f"{self.case.path.name} from {first}"
