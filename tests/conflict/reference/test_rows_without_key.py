@@ -1,0 +1,72 @@
+"""Rows of tables without a primary key, by hand-worked cases."""
+
+import pytest
+
+from conflict.history.model import RowChange
+from conflict.reference.row_store import RowStore
+from conflict.reference.rows_without_key import change_copies, touched_keys
+from ndb_formats.constants import ColumnCode
+from ndb_formats.events.row_image import RowImage, layout_of_types
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.types.column_types import WireType
+
+TABLE = parse_create_table("CREATE TABLE t (v INT)", database="d")
+LAYOUT = layout_of_types(TABLE, (WireType(ColumnCode.LONG),))
+
+
+def image(value: int) -> RowImage:
+    """Return the image of a row with one value."""
+    return RowImage(LAYOUT, (0,), (value.to_bytes(4, "little"),))
+
+
+def change(text: str) -> RowChange:
+    """Return an insert, update or delete: ``+5``, ``5>6``, ``-5``."""
+    if text[0] == "+":
+        return RowChange("d.t", text[1:].encode(), Operation.WRITE_ROW, None, image(int(text[1:])))
+    if text[0] == "-":
+        return RowChange("d.t", text[1:].encode(), Operation.DELETE_ROW, image(int(text[1:])), None)
+    old, new = text.split(">")
+    images = image(int(old)), image(int(new))
+    return RowChange("d.t", old.encode(), Operation.UPDATE_ROW, *images, moved_to=new.encode())
+
+
+@pytest.mark.parametrize(
+    ("changes", "found", "copies"),
+    [
+        (["+5"], [True], {b"5": 1}),
+        (["+5", "+5", "+6"], [True] * 3, {b"5": 2, b"6": 1}),
+        # Of rows that are alike, one is taken.
+        (["+5", "+5", "-5"], [True] * 3, {b"5": 1}),
+        (["+5", "+5", "5>6"], [True] * 3, {b"5": 1, b"6": 1}),
+        (["+5", "+6", "5>6"], [True] * 3, {b"6": 2}),
+        (["+5", "5>5"], [True] * 2, {b"5": 1}),
+        # A row that is not there changes nothing.
+        (["-5"], [False], {}),
+        (["+5", "6>7"], [True, False], {b"5": 1}),
+        (["+5", "-5", "-5"], [True, True, False], {}),
+    ],
+)
+def test_changes(changes: list[str], found: list[bool], copies: dict[bytes, int]) -> None:
+    """A row is found by its image, and equal rows are counted."""
+    store = RowStore()
+    assert [change_copies(store, change(each), local=True, epoch=1) for each in changes] == found
+    assert {key: row.copies for (_, key), row in store.rows.items()} == copies
+
+
+def test_a_change_is_undone() -> None:
+    """Copies come back when an epoch is undone."""
+    store = RowStore()
+    for text in ("+5", "+5"):
+        change_copies(store, change(text), local=True, epoch=1)
+    store.commit()
+    for text in ("5>6", "-5", "+7"):
+        assert change_copies(store, change(text), local=False, epoch=2)
+    store.roll_back()
+    assert {key: row.copies for (_, key), row in store.rows.items()} == {b"5": 2}
+
+
+def test_touched_keys() -> None:
+    """An update touches the row that it changes, and the one that it makes."""
+    assert touched_keys(change("+5")) == (("d.t", b"5"),)
+    assert touched_keys(change("5>6")) == (("d.t", b"5"), ("d.t", b"6"))
