@@ -12,7 +12,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.history.model import RowChange
-from conflict.reference.row_store import EMPTY_ROW, Row, RowKey, RowStore
+from conflict.reference.row_store import EMPTY_ROW, NOT_KNOWN, Row, RowKey, RowStore
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
@@ -41,7 +41,7 @@ def change_copies(store: RowStore, change: RowChange, *, local: bool, epoch: int
     if change.after is not None:
         key = change.table, change.key if change.moved_to is None else change.moved_to
         row = store.get(key)
-        copies = 1 if row is None else row.copies + 1
+        copies = 1 if row is None or row is NOT_KNOWN else row.copies + 1
         store.put(key, attrs.evolve(_row(change.after, local=local, epoch=epoch), copies=copies))
     return True
 
