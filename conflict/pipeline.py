@@ -17,7 +17,7 @@ from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
-from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
@@ -53,14 +53,13 @@ from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
-from conflict.rules.functions import Argument, FunctionSpec
 from conflict.rules.table_setup import TableSetup
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = [
     "ENGINES",
     "ResolveOptions",
     "Run",
-    "check_built",
     "finished_history",
     "ingest",
     "resolve",
@@ -95,25 +94,6 @@ def no_progress(stage: str, done: int, total: int) -> None:
     """Report nothing."""
 
 
-def check_built(configuration: Configuration) -> None:
-    """
-    Refuse a table that has a function by epoch on one cluster and one by column on the other.
-
-    Raises:
-        NotBuiltError: A table has both.
-    """
-    tables: dict[str, set[Argument]] = {}
-    for setups in configuration.setups().values():
-        for name, setup in setups.items():
-            spec: FunctionSpec | None = setup.function.spec if setup.function else None
-            if spec is not None:
-                tables.setdefault(name, set()).add(spec.argument)
-    for name, arguments in tables.items():
-        if len(arguments) > 1:
-            message = f"table {name} has a function by epoch on one cluster and one by column on the other"
-            raise NotBuiltError(f"{message}; that is not built yet")
-
-
 def run_reference(
     configuration: Configuration,
     out: Folder,
@@ -130,7 +110,7 @@ def run_reference(
     if options.history is not None:
         message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
         raise ConfigurationError(message)
-    check_built(configuration)
+    refuse_inexact_keys(configuration.data_schema.tables)
     readings: dict[str, ClusterReading] = {}
     for done, cluster in enumerate(configuration.clusters):
         progress("reading binlogs", done, len(configuration.clusters))
@@ -264,7 +244,6 @@ def resolve(
     configuration, target = run_file.configuration, _folder(out)
     if engine != "reference":
         refuse_python_rules(configuration)
-    check_built(configuration)
     refuse_by_policy(configuration, policy)
     check_log_files(configuration)
     if target.exists():
@@ -337,7 +316,7 @@ def _run_columnar(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
-    check_built(configuration)
+    refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
     if span.cuts or span.empty is False:

@@ -51,6 +51,8 @@ from ndb_formats.findings import Severity
 from ndb_formats.rules.replica.codes import RULES
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
 from ndb_formats.schema.tables import Schema
+from ndb_formats.types.collation_names import collation_of
+from ndb_formats.types.collations import is_exact
 
 ROOT = Path(__file__).parents[1]
 PAGES = {path.name: path for path in [ROOT / "README.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]}
@@ -304,6 +306,13 @@ def test_complaints_about_conflict_fn() -> None:
     for text, message in table("functions.md", "text", "message"):
         with pytest.raises(ConfigurationError, match=re.escape(message)):
             parse_conflict_function(text)
+
+
+def test_collations_that_keys_cannot_have() -> None:
+    """The table lists those that are refused, and no others."""
+    refused = {name for row in table("keys.md", "character set", "refused") for name in row[1].split(", ")}
+    known = (collation_of(number) for number in range(400))
+    assert refused == {each.name for each in known if each is not None and not is_exact(each.name)}
 
 
 @pytest.mark.parametrize(

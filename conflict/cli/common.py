@@ -27,16 +27,21 @@ from conflict.errors import ConfigurationError, ConflictError
 from conflict.jobs.runner import StageProgress
 from conflict.rules.user_policies import load_functions
 from ndb_formats.errors import FormatError
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.exact_keys import with_inexact_keys
+from ndb_formats.schema.tables import Schema
 
 __all__ = [
     "Engine",
     "EngineOption",
     "ExitCode",
     "FunctionOption",
+    "InexactKeysOption",
     "JsonOption",
     "PolicyOption",
     "RunFileArgument",
     "console",
+    "load_definitions",
     "load_run",
     "messages",
     "progress_bars",
@@ -67,6 +72,10 @@ FunctionOption = Annotated[
 PolicyOption = Annotated[
     Policy,
     typer.Option(help="Allow the functions that the manual allows with a binlog type, or all that get what they need."),
+]
+InexactKeysOption = Annotated[
+    bool,
+    typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
 ]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
 
@@ -106,11 +115,20 @@ def _forget_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def load_run(run_file: Path, functions: list[str] | None) -> RunFile:
+def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
+    """Read the definitions of tables, if there is a file with them."""
+    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
+    return with_inexact_keys(definitions) if inexact_keys else definitions
+
+
+def load_run(run_file: Path, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
     loaded = load_run_file(run_file.absolute())
+    schema = loaded.configuration.schema
     configuration = attrs.evolve(
-        loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
+        loaded.configuration,
+        functions=load_functions(functions or (), loaded.configuration.functions),
+        schema=with_inexact_keys(schema) if inexact_keys else schema,
     )
     return attrs.evolve(loaded, configuration=configuration)
 

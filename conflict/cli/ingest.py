@@ -11,7 +11,7 @@ import typer
 from rich.markup import escape
 
 import conflict.pipeline
-from conflict.cli.common import RunFileArgument, console, load_run, messages, progress_bars
+from conflict.cli.common import InexactKeysOption, RunFileArgument, console, load_run, messages, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.errors import ConfigurationError
 from conflict.grid.manifest import MANIFEST
@@ -24,6 +24,7 @@ __all__ = ["ingest"]
 def ingest(
     run_file: RunFileArgument,
     out: Annotated[Path, typer.Option(help="Folder for the History; an existing History is continued.")],
+    inexact_keys: InexactKeysOption = False,
 ) -> None:
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
@@ -32,7 +33,7 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
-    loaded = load_run(run_file, None)
+    loaded = load_run(run_file, None, inexact_keys=inexact_keys)
     _refuse_other_folders(out)
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)

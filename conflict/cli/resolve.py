@@ -18,6 +18,7 @@ from conflict.cli.common import (
     Engine,
     EngineOption,
     FunctionOption,
+    InexactKeysOption,
     PolicyOption,
     RunFileArgument,
     console,
@@ -75,13 +76,14 @@ def resolve(
     all_outcomes: Annotated[
         bool, typer.Option("--all-outcomes", help="Write an outcome for every operation, those applied among them.")
     ] = False,
+    inexact_keys: InexactKeysOption = False,
 ) -> None:
     """
     Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.
 
     Example: ndb-conflict resolve run.toml --out result
     """
-    loaded = load_run(run_file, function)
+    loaded = load_run(run_file, function, inexact_keys=inexact_keys)
     span = attrs.evolve(
         loaded.configuration.span,
         first={

@@ -13,8 +13,10 @@ import typer
 
 from conflict.cli.common import (
     ExitCode,
+    InexactKeysOption,
     JsonOption,
     console,
+    load_definitions,
     messages,
     progress_bars,
     refuse_overwriting,
@@ -28,8 +30,6 @@ from ndb_formats.errors import CutFileError
 from ndb_formats.rules.relogging import LoggedAs
 from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
 from ndb_formats.rules.update_format import UpdateFormat, effective_format, parse_binlog_type
-from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.tables import Schema
 from ndb_formats.writing.rewriting import Rewriter
 from ndb_formats.writing.rewriting_plans import Plans, Target
 
@@ -48,6 +48,7 @@ def rewrite(
     ] = None,
     from_binlog_type: Annotated[str | None, typer.Option(help="Format of NDB tables in the log, if known.")] = None,
     from_row_image: Annotated[str | None, typer.Option(help="Format of other tables in the log, if known.")] = None,
+    inexact_keys: InexactKeysOption = False,
     json_file: JsonOption = None,
 ) -> None:
     """
@@ -63,7 +64,7 @@ def rewrite(
         refuse_overwriting(written, [*files, schema])
     plans = Plans(
         Target(_update_format(binlog_type), _row_image(row_image)),
-        Schema() if schema is None else parse_schema(schema.read_text("utf-8")),
+        load_definitions(schema, inexact_keys=inexact_keys),
         LoggedAs(_update_format(from_binlog_type), _row_image(from_row_image)),
     )
     cut = _rewrite_all(files, targets, plans)

@@ -12,8 +12,10 @@ from rich.markup import escape
 
 from conflict.cli.common import (
     ExitCode,
+    InexactKeysOption,
     JsonOption,
     console,
+    load_definitions,
     messages,
     progress_bars,
     refuse_overwriting,
@@ -27,8 +29,6 @@ from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.log_sizes import DEFAULT_EVENT_SIZE, LogSizer
 from ndb_formats.columnar.size_report import size_report
 from ndb_formats.errors import CutFileError
-from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.tables import Schema
 
 __all__ = ["sizes"]
 
@@ -43,6 +43,7 @@ def sizes(
     row_event_max_size: Annotated[
         int, typer.Option(help="binlog_row_event_max_size of the server.", min=256)
     ] = DEFAULT_EVENT_SIZE,
+    inexact_keys: InexactKeysOption = False,
     json_file: JsonOption = None,
     plot: Annotated[Path | None, typer.Option(help="Draw a chart: FILE.png or FILE.svg.")] = None,
 ) -> None:
@@ -57,7 +58,7 @@ def sizes(
             message = f"{target}: there is no folder {target.parent}; make it first"
             raise ConfigurationError(message)
     check_chart_file(plot)
-    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
+    definitions = load_definitions(schema, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]
     sizer, meter = LogSizer(definitions, event_size=row_event_max_size), CompressionMeter(sum(lengths))
     cut = None

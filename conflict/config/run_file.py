@@ -5,6 +5,7 @@
     database = "shop"              # of tables that schema.sql does not qualify
     charset = "utf8mb4"            # of tables that declare none
     start = "empty"                # tables were empty before the binlogs; or "middle"; else the binlogs show it
+    inexact_keys = false           # optional: allow keys whose equality is not known exactly (docs/keys.md)
 
     [clusters.A]
     server_id = 1
@@ -62,10 +63,12 @@ from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.exact_keys import with_inexact_keys
 
 __all__ = ["RunFile", "load_run_file"]
 
 _ENTRIES = {"schema", "database", "charset", "start", "clusters", "ndb_replication", "conflict_function", "schedule"}
+_ENTRIES |= {"inexact_keys"}
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "rows", "rows_epoch", "rows_of", _TRANSACTION_IDS}
@@ -106,6 +109,7 @@ def load_run_file(path: Path | str) -> RunFile:
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
         span = _span(document, clusters)
+        inexact_keys = _required({"inexact_keys": False, **document}, "inexact_keys", bool)
         schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
@@ -123,6 +127,8 @@ def load_run_file(path: Path | str) -> RunFile:
         *(path.parent / name for name in named),
         *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
+    if inexact_keys:
+        schema = with_inexact_keys(schema)
     return RunFile(path, Configuration(clusters, schema, replication, functions, span=span), schedule, inputs)
 
 

@@ -22,6 +22,7 @@ from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
 from conflict.results.layout import exceptions_path
+from conflict.results.likely_causes import CauseKind
 from conflict.results.model import ClusterResult
 from conflict.results.run_document import Run
 from conflict.results.undecided import decision_of, moved_counters
@@ -88,7 +89,7 @@ class JudgedRun:
         setups = self.configuration.setups()
         fixed = [
             *self.run.errors.values(),
-            *(["the self-check says that the binlogs contradict the result"] if self.run.contradicted else []),
+            *self._alarms(),
             *(line for side, want in expected.items() for line in setup_differences(side, want, setups[side])),
         ]
         differences = list(result_differences(expected, self.database, self.results, setups))
@@ -99,6 +100,13 @@ class JudgedRun:
             return Comparison(fixed + differences, undecided)
         left = list(result_differences(expected, self.database, agreeing, setups))
         return Comparison(fixed + left, undecided, by_candidates=not left)
+
+    def _alarms(self) -> list[str]:
+        """Return what the self-check says; not where it names a server option that hides what the check needs."""
+        options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS}
+        if not self.run.contradicted or options.intersection(cause.kind for cause in self.run.likely_causes):
+            return []
+        return ["the self-check says that the binlogs contradict the result"]
 
     def _agreeing(self, expected: Mapping[str, Any]) -> dict[str, ClusterResult] | None:
         summary = self.run.summary

@@ -43,11 +43,10 @@ def apply_change(rows: list[Row], table: Table, change: LoggedRow) -> None:
 
 def _same_key(table: Table, image: RowImage, row: Row) -> bool:
     """Whether a written image and a row have the same primary key, as the key's collations compare it."""
-    columns = [table.columns[place] for place in table.key_ordinals]
     codecs = [image.layout.codecs[place] for place in table.key_ordinals]
     written = [image.payloads[image.present.index(place)] for place in table.key_ordinals]
     stored = [codec.encode(row[place]) for codec, place in zip(codecs, table.key_ordinals, strict=True)]
-    return key_of(columns, written) == key_of(columns, stored)
+    return key_of(table.key_columns, written) == key_of(table.key_columns, stored)
 
 
 def _find(rows: list[Row], wanted: Row) -> Row | None:

@@ -63,5 +63,6 @@ def table_definitions(numbers: TableNumbers) -> dict[str, tuple[str, ...]]:
 def _definition(table: Table) -> Iterator[str]:
     for column in table.columns:
         collation = f" collate {column.collation}" if column.collation else ""
-        yield f"{column.name} {column.sql_type}{collation}"
-    yield f"primary key {', '.join(table.primary_key)}"
+        yield f"{column.name} {column.sql_type}{collation}{' inexact key' if column.inexact_key else ''}"
+    prefixes = (f"({column.key_prefix})" if column.key_prefix else "" for column in table.key_columns)
+    yield f"primary key {', '.join(map(str.__add__, table.primary_key, prefixes))}"

@@ -226,7 +226,7 @@ def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes
             message = "the image does not hold the primary key"
             raise CorruptError(message, table=table.full_name, column=name)
         payloads.append(image.payloads[image.present.index(ordinal)])
-    return key_of([table.columns[ordinal] for ordinal in table.key_ordinals], payloads)
+    return key_of(table.key_columns, payloads)
 
 
 def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:

@@ -22,6 +22,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, SegmentFacts, Subject
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.ingestion.segments import Segment, plan_segments
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
 __all__ = [
     "PLAN",
@@ -114,7 +115,9 @@ def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: in
 
     Raises:
         HistoryError: The files do not continue those that were read before, or the number of buckets differs.
+        UnsupportedError: Equality under the collation of a key column is not known exactly.
     """
+    refuse_inexact_keys(configuration.data_schema.tables)
     numbers = table_numbers(configuration)
     if held is not None and buckets not in {None, held.buckets}:
         message = f"the History has {held.buckets} buckets and cannot be continued with {buckets}; omit the number"

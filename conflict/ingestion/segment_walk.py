@@ -165,11 +165,8 @@ class SegmentWalk:
         columns = shape.before_columns if shape.before is not None else shape.after_columns
         cell_of = {column.ordinal: cell for column, cell in zip(columns, cells, strict=False)}
         parts = [
-            key_parts(
-                table.columns[ordinal],
-                slices(shape.layout.codecs[ordinal], chunk.data, chunk.base, cell_of[ordinal]),
-            )
-            for ordinal in table.key_ordinals
+            key_parts(column, slices(shape.layout.codecs[ordinal], chunk.data, chunk.base, cell_of[ordinal]))
+            for column, ordinal in zip(table.key_columns, table.key_ordinals, strict=True)
         ]
         return KeyRows(number, rows, parts)
 

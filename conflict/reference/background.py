@@ -112,12 +112,12 @@ def background_of(
         else:
             assert isinstance(item, EpochApply)
             here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
-            visit(here, item, found[item.source])
-            source, shown = found[item.source].cluster, recorded[cluster.name]
+            source, shown = found[item.source], recorded[cluster.name]
+            visit(here, item, source)
             if cluster.start is not None:
-                _apply_in_the_middle(here, item, source)
+                _apply_in_the_middle(here, item, source.cluster)
             else:
-                _apply(here, item, source, shown.get((item.epoch, item.group), {}) if shown else None)
+                _apply(here, item, source.cluster, shown.get((item.epoch, item.group), {}) if shown else None)
     return found
 
 

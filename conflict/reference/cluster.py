@@ -22,7 +22,6 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["OVERLAPPING", "ReplayedCluster", "rows_at_start"]
 
-
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
@@ -125,11 +124,6 @@ class ReplayedCluster:
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
         self.store.commit()
 
-    def leave_untold(self, epoch: int, row: RowKey) -> None:
-        """Note that it is not known what its applier sent on of a row in an own epoch."""
-        self.untold.setdefault(epoch, set()).add(row)
-        self.last_untold[row] = epoch
-
     @property
     def last_applied(self) -> Position:
         """The own position at which its applier committed last."""
@@ -152,6 +146,11 @@ class ReplayedCluster:
         """Forget states before changes up to an own position."""
         kept = {key: [each for each in states if each[0] > until] for key, states in self.earlier.items()}
         self.earlier = {key: states for key, states in kept.items() if states}
+
+    def leave_untold(self, epoch: int, row: RowKey) -> None:
+        """Note that it is not known what its applier sent on of a row in an own epoch."""
+        self.untold.setdefault(epoch, set()).add(row)
+        self.last_untold[row] = epoch
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
         """Return the operations of a foreign epoch, except those that this cluster itself made."""

@@ -105,12 +105,22 @@ def find_moments(
         entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
         if not entries or not recorded[name] or not (wanted is None or place in wanted[name]):
             return
+        if not _all_known(here, source, apply, entries):
+            return
         shown = recorded[name].get(place, {})
         trial = TrialApply(here, source, apply, entries, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name][place]).run(moments)
 
     background_of(attrs.evolve(history, applies=applies), setups, recorded, known, visit)
     return moments
+
+
+def _all_known(here: Background, source: Background, apply: EpochApply, entries: Sequence[LoggedChange]) -> bool:
+    """Whether all is known of the rows of an epoch; in a log that starts in the middle it may not be."""
+    untold = source.cluster.untold.get(apply.foreign_epoch, set())
+    rows = {entry.row for entry in entries}
+    states = (here.cluster.store.get(key) for key in rows)
+    return untold.isdisjoint(rows) and all(row is None or (row.dated and not row.partial) for row in states)
 
 
 def _begun(applies: Sequence[EpochApply]) -> dict[Position, tuple[Position, Position]]:

@@ -15,7 +15,7 @@ from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
-from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import Value
 
@@ -135,4 +135,4 @@ def _value(payloads: Mapping[int, bytes | None], layout: RowLayout, ordinal: int
     if ordinal in payloads:
         payload = payloads[ordinal]
         return None if payload is None else layout.codecs[ordinal].decode(payload)
-    return default_value(column)
+    return implied_value(column)

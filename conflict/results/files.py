@@ -201,9 +201,8 @@ def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:
 
 
 def _key_text(table: Table, layout: RowLayout, key: bytes) -> str:
-    ordinals = table.key_ordinals
-    codecs = [layout.codecs[ordinal] for ordinal in ordinals]
-    return key_text([table.columns[ordinal] for ordinal in ordinals], codecs, key)
+    codecs = [layout.codecs[ordinal] for ordinal in table.key_ordinals]
+    return key_text(table.key_columns, codecs, key)
 
 
 def summarize_resolution(

@@ -16,7 +16,7 @@ from conflict.rules.decision import Cause
 from conflict.rules.exceptions_definition import ColumnRole, RoleKind, check_definition
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.default_values import default_value, zero_value
+from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column, Schema, Table
 from ndb_formats.types.values import ABSENT, MaybeValue, Value
 
@@ -178,7 +178,8 @@ def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _F
 
     ``col$OLD`` is the before value, ``col$NEW`` the after value, and ``col`` the after value, or the before value of a
     delete. A column that the operation did not write has the default of the exceptions table's column. A written column
-    that the before image does not carry is NULL, or its type's zero if it is NOT NULL in the main table.
+    that the before image does not carry has its default in the main table, else NULL, or its type's zero if it is NOT
+    NULL there.
     """
 
     def fill(record: ConflictRecord) -> Value:
@@ -195,7 +196,7 @@ def _data_fill(ordinal: int, version: str, source: Column, column: Column) -> _F
         if value is not ABSENT:
             return value
         written = deleted or _image_value(record.after, ordinal) is not ABSENT
-        return (zero_value(source) if written else default_value(column)) if not source.nullable else None
+        return implied_value(source) if written else (None if source.nullable else default_value(column))
 
     return fill
 

@@ -46,7 +46,7 @@ def key_texts(
         starts: Where each key starts. Shape (keys,), int64.
         ends: Where it ends. Shape (keys,), int64.
     """
-    columns = [table.columns[ordinal] for ordinal in table.key_ordinals]
+    columns = table.key_columns
     codecs = [layout.codecs[ordinal] for ordinal in table.key_ordinals]
     positions = starts.copy()
     parts: list[pa.Array | pa.Scalar] = []

@@ -15,14 +15,11 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.columnar.kernels.keys import add_parts, copy_slices, put_parts, slices_of, weigh_ascii
-from ndb_formats.schema.row_keys import is_text, weight_of
+from ndb_formats.schema.row_keys import comparison_of_column, ignores_blanks, is_text, weight_of
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.column_types import Codec
 
 __all__ = ["KeyRows", "Slices", "key_parts", "put_keys", "slices"]
-
-# Character sets whose first half is ASCII.
-_LIKE_ASCII = frozenset({"ascii", "latin1", "utf8", "utf8mb3", "utf8mb4"})
 
 Bytes = npt.NDArray[np.uint8]
 Int64 = npt.NDArray[np.int64]
@@ -83,18 +80,18 @@ def key_parts(column: Column, values: Slices) -> Slices:
     Return the weights of the values of a key column: the bytes by which they compare.
 
     Raises:
-        FormatError: A text cannot be decoded.
+        FormatError: A text cannot be decoded, or equality under its collation is not known.
     """
     if not is_text(column):
-        return values
-    collation = column.collation or ""
-    trimmed, lowered = "_0900_" not in collation, collation.endswith("_ci")
+        return _first_bytes(values, column.key_prefix) if column.key_prefix else values
+    comparison = comparison_of_column(column)
     sizes = np.maximum(values.lengths, 0)
     starts, lengths, out = np.cumsum(sizes) - sizes, values.lengths.copy(), np.empty(sizes.sum(), np.uint8)
     done = np.zeros(len(sizes), np.bool_)
-    if column.charset in _LIKE_ASCII:
-        special = collation == "latin1_swedish_ci"
-        weigh_ascii(values.data, values.starts, lowered, trimmed, special, starts, out, lengths, done)
+    if comparison.ascii is not None and not column.key_prefix:
+        trimmed = comparison.pads or ignores_blanks(column)
+        texts, pairs = (np.frombuffer(each, np.uint8) for each in (comparison.ascii.texts, comparison.ascii.pairs))
+        weigh_ascii(values.data, values.starts, texts, pairs, trimmed, starts, out, lengths, done)
     rest = np.flatnonzero(~done)
     if not len(rest):
         return Slices(out, starts, lengths)
@@ -106,6 +103,10 @@ def key_parts(column: Column, values: Slices) -> Slices:
     starts[rest] = len(out) + (np.cumsum(weight_sizes) - weight_sizes)[which]
     lengths[rest] = weight_sizes[which]
     return Slices(np.concatenate([out, np.frombuffer(b"".join(weights), np.uint8)]), starts, lengths)
+
+
+def _first_bytes(values: Slices, count: int) -> Slices:
+    return attrs.evolve(values, lengths=np.minimum(values.lengths, count))
 
 
 def put_keys(keys: Sequence[KeyRows], rows: int) -> tuple[Bytes, Int64]:

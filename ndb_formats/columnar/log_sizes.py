@@ -243,14 +243,13 @@ class _FileSizer:
         """Return whether a row whose key has other text than before has another key."""
         shape, table = self._plan.defined(int(self._walk.rows.batches[row]))
         cells = self._walk.cells[int(self._walk.rows.first_cells[row]) :]
-        columns = [table.columns[ordinal] for ordinal in table.key_ordinals]
         before, after = shape.before or (), shape.after or ()
         old = {ordinal: cells[place] for place, ordinal in enumerate(before)}
         new = {ordinal: cells[len(before) + place] for place, ordinal in enumerate(after)}
         keys = []
         for image in (old, old | new):  # what the after image lacks did not change
             payloads = (_payload(chunk, shape.layout.codecs[each], int(image[each])) for each in table.key_ordinals)
-            keys.append(key_of(columns, list(payloads)))
+            keys.append(key_of(table.key_columns, list(payloads)))
         return KeyChange.SPELLING if keys[0] == keys[1] else KeyChange.KEY
 
     def _account(self, chunk: EventChunk) -> None:

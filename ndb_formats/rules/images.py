@@ -225,8 +225,7 @@ def _ndb_events(
             return ()  # SET c = c: the server does not pass it to NDB
         old, new = ([row.get(ordinal) for ordinal in table.key_ordinals] for row in (before, after))
         if old != new:
-            key = [table.columns[ordinal] for ordinal in table.key_ordinals]
-            if key_of(key, old) != key_of(key, new):
+            if key_of(table.key_columns, old) != key_of(table.key_columns, new):
                 return key_change(rule, table)
             written = stored_columns(table)
     event = ndb_columns(rule, table, _operation(before, after), written)

@@ -12,7 +12,7 @@ from ndb_formats.types.json_binary import JsonDocument
 from ndb_formats.types.values import ABSENT, Value
 from ndb_formats.types.vector import Vector
 
-__all__ = ["default_value", "zero_value"]
+__all__ = ["default_value", "implied_value", "zero_value"]
 
 _INTEGERS = frozenset({"tinyint", "smallint", "mediumint", "int", "bigint", "year", "bit"})
 _EMPTY: dict[str, Value] = {"json": JsonDocument(b""), "geometry": Geometry(b""), "vector": Vector(b"")}
@@ -36,6 +36,12 @@ def default_value(column: Column) -> Value:
     if column.type == "decimal":
         return Decimal(default).quantize(Decimal(1).scaleb(-(column.scale or 0)))
     return float(default) if column.type in ("float", "double") else default
+
+
+def implied_value(column: Column) -> Value:
+    """Return what a server fills in for a value that it does not have: the default, else NULL, else the type's zero."""
+    default = default_value(column)
+    return zero_value(column) if default is None and not column.nullable else default
 
 
 def zero_value(column: Column) -> Value:

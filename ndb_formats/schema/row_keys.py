@@ -2,30 +2,23 @@
 The identity of a row: its primary key, compared as NDB compares it.
 
 Text compares by collation: under latin1_swedish_ci 'abc' and 'ABC' are the same key. `key_of` returns equal bytes for
-two keys if and only if NDB considers them equal.
+two keys if and only if the server says that they are equal, see `ndb_formats.types.collations`.
 
-Choices: the weights of Unicode collations are approximated by case folding and the removal of accents, which gives the
-same equalities for the letters of European scripts; latin1_swedish_ci is exact. Collations other than the 0900 ones
-ignore trailing blanks (PAD SPACE).
+Choices: CHAR ignores trailing blanks under any collation, because a row does not keep them. A collation without a table
+is refused, unless the column allows it (`Column.inexact_key`).
 """
 
 from __future__ import annotations
 
-import unicodedata
 from collections.abc import Sequence
 
 from ndb_formats.cursor import Cursor
+from ndb_formats.errors import UnsupportedError
 from ndb_formats.schema.tables import Column
-from ndb_formats.types.charsets import decode_text
+from ndb_formats.types.collations import Comparison, comparison_of
 from ndb_formats.types.column_types import Codec
 
-__all__ = ["is_text", "key_of", "key_text", "weight_of"]
-
-# Weights of latin1_swedish_ci (MySQL `ctype-latin1.cc`). Š, Œ, Ž and Ÿ have no lower case in it, and å, ä, ö have the
-# weights of [, \\, ].
-_CAPITALS = "ABCDEFGHIJKLMNOPQRSTUVWXYZÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖØÙÚÛÜÝÞ"
-_ALIKE = dict(zip("àáâãçèéêëìíîïðñòóôõùúûüýæ[\\]", "aaaaceeeeiiiidnoooouuuyyäåäö", strict=True))
-_SWEDISH = str.maketrans({letter: _ALIKE.get(letter.lower(), letter.lower()) for letter in _CAPITALS} | _ALIKE)
+__all__ = ["comparison_of_column", "ignores_blanks", "is_text", "key_of", "key_text", "weight_of"]
 
 
 def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes:
@@ -41,7 +34,10 @@ def key_of(columns: Sequence[Column], payloads: Sequence[bytes | None]) -> bytes
         if payload is None:
             parts.append(b"\0")
             continue
-        weight = weight_of(payload, column) if is_text(column) else payload
+        if is_text(column):
+            weight = weight_of(payload, column)
+        else:
+            weight = payload[: column.key_prefix] if column.key_prefix else payload
         parts.append(b"\1" + len(weight).to_bytes(4, "little") + weight)
     return b"".join(parts)
 
@@ -51,22 +47,38 @@ def is_text(column: Column) -> bool:
     return column.charset is not None and not column.members
 
 
-def weight_of(payload: bytes, column: Column) -> bytes:
-    """Return the weight of a text: the bytes by which it compares."""
-    assert column.charset is not None
+def comparison_of_column(column: Column) -> Comparison:
+    """
+    Return how the texts of a key column compare.
+
+    Raises:
+        UnsupportedError: Equality under its collation is not known, and the column does not allow that.
+    """
     assert column.collation is not None
-    collation = column.collation
-    text = decode_text(payload, column.charset)
-    if "_0900_" not in collation:
-        text = text.rstrip(" ")
-    if collation == "latin1_swedish_ci":
-        text = text.translate(_SWEDISH)
-    elif collation.endswith("_ci"):
-        text = text.casefold()
-        if not collation.endswith("_as_ci"):
-            text = "".join(part for part in unicodedata.normalize("NFKD", text) if not unicodedata.combining(part))
-            text = text.casefold()
-    return text.encode("utf-8", "surrogatepass")
+    try:
+        return comparison_of(column.collation, inexact=column.inexact_key)
+    except UnsupportedError as error:
+        message = (
+            f"a key column, but {error} (docs/keys.md); --inexact-keys, or inexact_keys = true in a run file, ignores "
+            "letter case and accents as far as the collation's name says so"
+        )
+        raise UnsupportedError(message, column=column.name) from None
+
+
+def ignores_blanks(column: Column) -> bool:
+    """Return whether blanks at the end of a column's values never count: a row does not keep them."""
+    return column.type == "char"
+
+
+def weight_of(payload: bytes, column: Column) -> bytes:
+    """
+    Return the weight of a text: the bytes by which it compares, in UTF-8.
+
+    Raises:
+        UnsupportedError: Equality under its collation is not known, and the column does not allow that.
+    """
+    comparison = comparison_of_column(column)
+    return comparison.key(payload, pads=ignores_blanks(column), characters=column.key_prefix)
 
 
 def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> str:
@@ -83,7 +95,10 @@ def key_text(columns: Sequence[Column], codecs: Sequence[Codec], key: bytes) -> 
         weight = cursor.take(cursor.uint(4)) if cursor.uint(1) else None
         if weight is None:
             value: object = "NULL"
+        elif is_text(column):
+            # Bytes that are no character are lone surrogates, which text for people cannot have.
+            value = weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
         else:
-            value = weight.decode("utf-8", "surrogatepass") if is_text(column) else codec.decode(weight)
+            value = codec.decode(weight)
         parts.append(f"{column.name}={value.hex() if isinstance(value, bytes) else value}")
     return ", ".join(parts)

@@ -47,6 +47,8 @@ class Column:
         expression: The expression of a generated column or of a default, its words in lower case; None without one.
         invisible: Declared INVISIBLE.
         geometry: Declared kind of a ``geometry`` column in lower case, such as ``point``; empty for other types.
+        key_prefix: In a key, how many of its characters count, or of its bytes if it has no character set; 0 for all.
+        inexact_key: Whether it may be part of a key though equality under its collation is not known exactly.
     """
 
     name: str
@@ -67,6 +69,8 @@ class Column:
     expression: str | None = None
     invisible: bool = False
     geometry: str = ""
+    key_prefix: int = 0
+    inexact_key: bool = False
 
     @property
     def must_be_given(self) -> bool:
@@ -124,6 +128,16 @@ class Table:
     def key_ordinals(self) -> tuple[int, ...]:
         """Ordinals of the primary key columns, in key order."""
         return tuple(self.ordinal(name) for name in self.primary_key)
+
+    @property
+    def key_columns(self) -> tuple[Column, ...]:
+        """The primary key columns, in key order, as their key has them."""
+        prefixes = self.primary_key_prefixes or (0,) * len(self.primary_key)
+        columns = (self.columns[ordinal] for ordinal in self.key_ordinals)
+        return tuple(
+            attrs.evolve(column, key_prefix=prefix) if prefix else column
+            for column, prefix in zip(columns, prefixes, strict=True)
+        )
 
     def find(self, name: str) -> Column | None:
         """Return the column of a name, which is case-sensitive as in NDB, or None."""

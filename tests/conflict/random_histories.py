@@ -74,6 +74,14 @@ SETTINGS = [
     [("judged", 0, "NDB$EPOCH2_TRANS()"), ("notes", 1, "NDB$EPOCH()")],
     [("judged", 0, "NDB$EPOCH2()"), ("single", 0, "NDB$EPOCH2()"), ("other", 0, "NDB$MAX(x)")],
     [("judged", 0, "NDB$EPOCH_TRANS()"), ("single", 0, "NDB$MAX_INS(x)")],
+    # Other functions on the two clusters.
+    [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$MAX(x)"), ("other", 2, "NDB$EPOCH()")],
+    [("judged", 1, "NDB$EPOCH_TRANS()"), ("judged", 2, "NDB$OLD(x)"), ("other", 1, "NDB$MAX_INS(x)")],
+    [("judged", 1, "NDB$MAX_DELETE_WIN(x)"), ("judged", 2, "NDB$EPOCH(0)"), ("other", 2, "NDB$EPOCH_TRANS()")],
+    [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$EPOCH_TRANS()")],
+    [("judged", 1, "NDB$EPOCH2()"), ("judged", 2, "NDB$MAX_DEL_WIN_INS(x)"), ("other", 2, "NDB$OLD(x)")],
+    [("judged", 1, "NDB$MAX(x)"), ("judged", 2, "NDB$EPOCH2_TRANS()"), ("other", 1, "NDB$MAX_INS(x)")],
+    [("judged", 1, "NDB$MAX(x)"), ("judged", 2, "NDB$OLD(x)"), ("other", 2, "NDB$MAX_DELETE_WIN(x)")],
 ]
 # Roles of A and B; they matter for NDB$EPOCH2 and NDB$EPOCH2_TRANS alone.
 USUAL_ROLES = (Role.PRIMARY, Role.SECONDARY)

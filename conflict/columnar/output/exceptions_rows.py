@@ -20,13 +20,13 @@ from conflict.rules.exceptions_definition import ColumnRole, RoleKind
 from conflict.rules.exceptions_table import READ_ROW, UNKNOWN_TRANSACTION_ID, ExceptionsTable, number_value
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.schema.default_values import default_value, zero_value
+from ndb_formats.schema.default_values import default_value, implied_value
 from ndb_formats.schema.tables import Column
 
 __all__ = ["exceptions_rows"]
 
 # Image numbers that stand for a value of no image.
-_NULL, _DEFAULT, _ZERO = ABSENT_IMAGE, ABSENT_IMAGE - 1, ABSENT_IMAGE - 2
+_NULL, _DEFAULT, _IMPLIED = ABSENT_IMAGE, ABSENT_IMAGE - 1, ABSENT_IMAGE - 2
 # The first columns of every exceptions table; the fourth is the number.
 _SERVER, _SOURCE_SERVER, _SOURCE_EPOCH = range(3)
 _NOT_NUMBERED = 0
@@ -126,20 +126,19 @@ def _of_images(
     """Return a column that shows one of the main table."""
     column, role = exceptions.table.columns[place], exceptions.roles[place]
     found = values.column(role.source, _numbers(operations, exceptions, role), kind)
-    zero = zero_value(exceptions.source.columns[role.source])
-    return found.extended([None, default_value(column), zero]).all_rows()
+    implied = implied_value(exceptions.source.columns[role.source])
+    return found.extended([None, default_value(column), implied]).all_rows()
 
 
 def _numbers(operations: OperationImages, exceptions: ExceptionsTable, role: ColumnRole) -> Int64:
-    """Return the image that each row has a column from; `_NULL`, `_DEFAULT` or `_ZERO` where there is none."""
+    """Return the image that each row has a column from; `_NULL`, `_DEFAULT` or `_IMPLIED` where there is none."""
     before, after = (operations.column(which, role.source) for which in (BEFORE, AFTER))
     if role.kind is RoleKind.KEY:
         return np.where(after == ABSENT_IMAGE, before, after)
     deleted = operations.operation == Operation.DELETE_ROW
     new = np.where(operations.given(AFTER), np.where(after == ABSENT_IMAGE, _DEFAULT, after), _NULL)
-    missing: np.ndarray | int = np.where(deleted | (after != ABSENT_IMAGE), _ZERO, _DEFAULT)
-    if exceptions.source.columns[role.source].nullable:
-        missing = _NULL
+    unwritten = _NULL if exceptions.source.columns[role.source].nullable else _DEFAULT
+    missing = np.where(deleted | (after != ABSENT_IMAGE), _IMPLIED, unwritten)
     old = np.where(operations.given(BEFORE), np.where(before == ABSENT_IMAGE, missing, before), _NULL)
     if role.version:
         return old if role.version == "OLD" else new

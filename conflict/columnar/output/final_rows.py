@@ -19,7 +19,7 @@ from conflict.columnar.image_values import ImageColumn, ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Int64
 from conflict.columnar.kernels.provenance import ABSENT_IMAGE
 from conflict.results.arrow_rows import row_schema
-from ndb_formats.schema.default_values import default_value
+from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
 __all__ = ["FinalTable", "count_differing", "final_table"]
@@ -119,7 +119,7 @@ def _present_keys(result: BucketResult, table: int) -> Int64:
 
 def _with_default(found: ImageColumn, column: Column) -> ImageColumn:
     """Return the column with its default where no image has a value."""
-    return found.extended([default_value(column)]) if (found.indices == found.absent).any() else found
+    return found.extended([implied_value(column)]) if (found.indices == found.absent).any() else found
 
 
 def _differing(images: ImageValues, keys: _Keys, table: Table, columns: Sequence[ImageColumn]) -> Bool:

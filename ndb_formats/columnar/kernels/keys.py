@@ -46,33 +46,38 @@ def slices_of(data, base, cells, prefix, width, starts, lengths):
 
 
 @njit(cache=True, nogil=True)
-def weigh_ascii(data, starts, lowered, trimmed, special, targets, out, lengths, done):
+def weigh_ascii(data, starts, texts, pairs, trimmed, targets, out, lengths, done):
     """
-    Compute the weights of ASCII texts, see `ndb_formats.schema.row_keys`.
+    Compute the weights of ASCII texts, see `ndb_formats.types.collations.AsciiRules`.
 
     Args:
         data: The bytes of the texts. Shape (bytes,), uint8.
         starts: Offset of each text. Shape (texts,), int64.
-        lowered: Whether capitals compare as small letters.
+        texts: What stands for each byte; 255 for other text than ASCII. Shape (256,), uint8.
+        pairs: Whether a contraction starts with two bytes. Shape (128 * 128,) or (0,), uint8.
         trimmed: Whether trailing blanks are ignored.
-        special: Whether brackets and the backslash compare as letters that are not ASCII.
         targets: Offset in `out` of each weight. Shape (texts,), int64.
         out: Filled in. Shape (bytes,), uint8.
         lengths: Of the texts, -1 for NULL; replaced by those of the weights. Shape (texts,), int64.
-        done: Whether the text is ASCII, so that its weight was computed; filled in. Shape (texts,), bool.
+        done: Whether the weight was computed; filled in. Shape (texts,), bool.
     """
     for text in range(len(starts)):
         length = lengths[text]
         if trimmed:
             while length > 0 and data[starts[text] + length - 1] == 0x20:
                 length -= 1
-        plain = True
+        start, to, plain = starts[text], targets[text], True
         for offset in range(length):
-            byte = data[starts[text] + offset]
-            if byte >= 0x80 or (special and 0x5B <= byte <= 0x5D):
+            weight = texts[data[start + offset]]
+            if weight == 0xFF:
                 plain = False
                 break
-            out[targets[text] + offset] = byte + 32 if lowered and 0x41 <= byte <= 0x5A else byte
+            out[to + offset] = weight
+        if plain and len(pairs):
+            for offset in range(length - 1):
+                if pairs[np.int64(data[start + offset]) * 128 + data[start + offset + 1]]:
+                    plain = False
+                    break
         done[text] = plain
         if plain:
             lengths[text] = length

@@ -101,19 +101,3 @@ def test_a_history_must_exist_and_is_not_for_the_reference_engine(
     assert code == ExitCode.REFUSED
     assert words in output
     assert list(tmp_path.iterdir()) == []
-
-
-def test_functions_of_two_kinds_on_one_table_are_refused(tmp_path: Path) -> None:
-    """One cluster judges the table by epoch, the other by column; nothing is read."""
-    text = (
-        (DEMO / "run.toml")
-        .read_text()
-        .replace("server_id = 2\nbinlog_type", 'server_id = 2\nconflict_fn = "NDB$MAX(x)"\nbinlog_type')
-    )
-    for name in ("schema.sql", "steps.json", "A.binlog.000001", "B.binlog.000001"):
-        (tmp_path / name).write_bytes((DEMO / name).read_bytes())
-    (tmp_path / "run.toml").write_text(text)
-    code, output = invoke("resolve", tmp_path / "run.toml", "--out", tmp_path / "out", "--engine", "reference")
-    assert code == ExitCode.REFUSED
-    assert "table cft.t1 has a function by epoch on one cluster" in output
-    assert not (tmp_path / "out").exists()

@@ -194,7 +194,8 @@ class TestRefusals:
                 "[cluster]\n[clusters.A]",
                 (
                     "the run file has unknown entries cluster; known are "
-                    "charset, clusters, conflict_function, database, ndb_replication, schedule, schema, start"
+                    "charset, clusters, conflict_function, database, inexact_keys, ndb_replication, schedule, schema, "
+                    "start"
                 ),
             ),
         ],

@@ -22,6 +22,8 @@ from ndb_formats.types.column_types import WireType, codec_of
 
 words = st.text(st.sampled_from("aAäÄåßéE\u017f z€"), max_size=6)
 latin = st.text(st.sampled_from("aAäÄåß[]\\ zZ@`{"), max_size=6)
+# Letters that languages take as one, what collations ignore, and what compares like a blank.
+odd = st.text(st.sampled_from("aAchCHlLå\0\t \u0301\u00a0ß"), max_size=6)
 # Declared type, wire type, values of it.
 COLUMNS: dict[str, tuple[str, WireType, st.SearchStrategy[Any]]] = {
     "tiny": ("TINYINT", WireType(ColumnCode.TINY), st.integers(-128, 127)),
@@ -44,6 +46,11 @@ COLUMNS: dict[str, tuple[str, WireType, st.SearchStrategy[Any]]] = {
     "exact": ("VARCHAR(20) COLLATE utf8mb4_bin", WireType(ColumnCode.VARCHAR, 80), words),
     "case": ("VARCHAR(20) COLLATE utf8mb4_0900_as_cs", WireType(ColumnCode.VARCHAR, 80), words),
     "plain": ("VARCHAR(20) COLLATE utf8mb4_general_ci", WireType(ColumnCode.VARCHAR, 80), words),
+    "danish": ("VARCHAR(20) COLLATE utf8mb4_danish_ci", WireType(ColumnCode.VARCHAR, 80), odd),
+    "spanish": ("CHAR(20) COLLATE utf8mb4_spanish2_ci", WireType(ColumnCode.STRING, 80), odd),
+    "traditional": ("VARCHAR(20) COLLATE utf8mb4_es_trad_0900_as_cs", WireType(ColumnCode.VARCHAR, 80), odd),
+    "ignoring": ("VARCHAR(20) COLLATE utf8mb4_0900_ai_ci", WireType(ColumnCode.VARCHAR, 80), odd),
+    "general": ("CHAR(20) COLLATE utf8mb4_general_ci", WireType(ColumnCode.STRING, 80), odd),
     "wide": ("VARCHAR(20) CHARACTER SET utf16", WireType(ColumnCode.VARCHAR, 80), words),
     "old": ("CHAR(20) CHARACTER SET latin1", WireType(ColumnCode.STRING, 20), latin),
 }

@@ -1,5 +1,6 @@
 """Collation: when two keys are the same key."""
 
+import attrs
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -169,3 +170,19 @@ def test_key_text_is_readable():
     ]
     key = key_of(columns, [b"\xfe\xff\xff\xff", b"TWO ", b"\0\xff", None, b"\x02"])
     assert key_text(columns, codecs, key) == "id=-2, s=two, b=00ff, n=NULL, e=y"
+
+
+def test_only_the_prefix_of_a_key_counts():
+    """A prefix counts characters of a text, and bytes of a column without a character set."""
+    text = attrs.evolve(text_column("utf8mb4_0900_ai_ci"), key_prefix=2)
+    assert key_of([text], ["éab".encode()]) == key_of([text], [b"EAC"]) != key_of([text], [b"eb"])
+    assert key_of([Column("b", "varbinary", 6, key_prefix=2)], [b"abc"]) == key_of(
+        [Column("b", "varbinary", 6)], [b"ab"]
+    )
+
+
+def test_key_text_of_other_bytes_than_text():
+    """Bytes that are no text in the character set print escaped."""
+    codec = codec_of(WireType(ColumnCode.VARCHAR, 20), charset="utf8mb4")
+    column = text_column("utf8mb4_bin")
+    assert key_text([column], [codec], key_of([column], [b"a\xff"])) == "s=a\\udcff"

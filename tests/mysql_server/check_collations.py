@@ -1,0 +1,63 @@
+"""
+Which texts are equal, as a real MySQL server says: random pairs under every collation that is known exactly.
+
+`make test-mysql` runs this; the name keeps it out of other test runs. `COLLATION_PAIRS` is how many pairs each
+collation gets, `COLLATIONS` which ones, with blanks between; `SEED` repeats a run. See docs/keys.md.
+"""
+
+import os
+import random
+from collections.abc import Callable
+
+import pytest
+
+from ndb_formats.types.charsets import PYTHON_CODEC, charset_of_collation
+from ndb_formats.types.collation_names import collation_of
+from ndb_formats.types.collations import comparison_of, is_exact
+from tests.mysql_server.random_pairs import PairMaker
+from tests.mysql_server.server import MissingServerError, Server
+
+PAIRS = int(os.environ.get("COLLATION_PAIRS", "500"))
+SEED = int(os.environ.get("SEED") or random.SystemRandom().randrange(1 << 32))
+KNOWN = [found.name for number in range(1, 400) if (found := collation_of(number)) is not None]
+EXACT = [name for name in KNOWN if is_exact(name) and PYTHON_CODEC.get(charset_of_collation(name))]
+COLLATIONS = os.environ.get("COLLATIONS", "").split() or EXACT
+_AT_ONCE = 5_000
+
+
+@pytest.fixture(scope="module")
+def server() -> Server:
+    """Return the server, or end the run with what is missing."""
+    try:
+        return Server.from_environment()
+    except MissingServerError as error:
+        pytest.exit(str(error), returncode=2)
+
+
+def equal_on(server: Server, collation: str, pairs: list[tuple[bytes, bytes]]) -> list[bool | None]:
+    """Return what the server says of pairs; None if one is no text in the character set."""
+    charset, answers = charset_of_collation(collation), list[bool | None]()
+    one, two = (f"CONVERT({column} USING {charset}) COLLATE {collation}" for column in ("column_0", "column_1"))
+    for start in range(0, len(pairs), _AT_ONCE):
+        rows = ",".join(f"ROW(x'{a.hex()}',x'{b.hex()}')" for a, b in pairs[start : start + _AT_ONCE])
+        lines = server.run(f"SELECT {one} = {two} FROM (VALUES {rows}) AS pairs").split()
+        answers += [None if line == "NULL" else line == "1" for line in lines]
+    return answers
+
+
+@pytest.mark.parametrize("collation", COLLATIONS)
+def test_random_pairs(server: Server, collation: str, record_property: Callable[[str, object], None]):
+    """The keys of two texts are equal if and only if the server says that the texts are."""
+    pairs = PairMaker(collation, SEED).pairs(PAIRS)
+    comparison, answers = comparison_of(collation), equal_on(server, collation, pairs)
+    wrong = [
+        (one.hex(), two.hex(), answer)
+        for (one, two), answer in zip(pairs, answers, strict=True)
+        if answer is not None and (comparison.key(one) == comparison.key(two)) is not answer
+    ]
+    asked = sum(answer is not None for answer in answers)
+    for name, value in {"seed": SEED, "pairs": asked, "equal": sum(map(bool, answers)), "wrong": len(wrong)}.items():
+        record_property(name, value)
+    assert asked > 0.9 * len(pairs), f"seed {SEED}: the server reads {asked} of {len(pairs)} pairs"
+    assert not wrong, f"seed {SEED}: {len(wrong)} of {asked} pairs differ, such as {wrong[:5]}"
+    assert any(answers), f"seed {SEED}: no pair is equal, so nothing was tried"
