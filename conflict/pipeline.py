@@ -155,7 +155,7 @@ def run_reference(
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
-    facts = {name: facts_of_epochs(own) for name, own in epochs.items()}
+    facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
         summary=summary,

@@ -76,7 +76,7 @@ class Applier:
         commit_pass(final, source)
         self._settled.forget(self.cluster, apply, final)
         take_untold(self.cluster, source, apply)
-        take_contradicted(self.cluster, apply, wrong)
+        take_contradicted(self.cluster, apply, wrong, self._settled)
 
     def _begin(self, apply: EpochApply) -> None:
         """Forget pass TRACK if the applier was restarted; note whether it may have been, though nothing says so."""

@@ -409,15 +409,25 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     return wrong
 
 
-def take_contradicted(cluster: ReplayedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None]) -> None:
-    """Go on with what the binlog shows of rows on which the decisions contradict it."""
-    derived = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
-    for key in wrong:
+def take_contradicted(
+    cluster: ReplayedCluster, apply: EpochApply, wrong: Mapping[RowKey, Effect | None], settled: Settled
+) -> None:
+    """
+    Go on with what the binlog shows of rows on which the decisions contradict it.
+
+    It is no contradiction to report where these decisions hang on an assumed state.
+    """
+    if not wrong:
+        return
+    effects = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
+    for key, shown in wrong.items():
         cluster.store.put(key, NOT_KNOWN)
         _leave_untold(cluster, apply, key)
+        if key in settled.rows or (settled.rows and _judges_transactions(cluster)):
+            effects.pop(key, None)
+            effects |= {} if shown is None else {key: shown}
     _take(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
-    if wrong:
-        cluster.result.effects[apply.epoch, apply.group] = derived
+    cluster.result.effects[apply.epoch, apply.group] = effects
 
 
 def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:

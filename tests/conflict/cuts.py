@@ -147,8 +147,10 @@ class CutRecording:
         name = f"{self.case.path.name} from {first}"
         whole = _by_operation(self.whole.resolution)
         for operation, outcomes in _by_operation(rest.resolution).items():
-            # An epoch that was applied again after the replica was set back counts from the last time.
-            for mine, other in zip(reversed(outcomes), reversed(whole.get(operation, [])), strict=False):
+            # A replica that was set back applies an epoch again, in another own epoch.
+            others = {each.epoch: each for each in whole.get(operation, [])}
+            for mine in outcomes if others else ():
+                other = others.get(mine.epoch, whole[operation][-1])
                 if self.whole.leaves_open(other):
                     continue
                 figures.compared += 1

@@ -10,10 +10,11 @@ from pathlib import Path
 import attrs
 import pytest
 
-from conflict.config.configuration import Configuration
+from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
+from conflict.errors import ConfigurationError
 from conflict.history.following import follow_definitions
-from conflict.history.reading import read_cluster
+from conflict.history.reading import cut_readings, history_of, read_cluster
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Schema
@@ -261,3 +262,12 @@ def test_what_a_statement_removed_cannot_be_taken_back():
     configuration = load(DROPPED).configuration()
     with pytest.raises(SchemaError, match="give the definition at the start of the binlogs"):
         follow_definitions(attrs.evolve(configuration, schema_at_end=True))
+
+
+@pytest.mark.parametrize("span", [Span(first={"A": 5}), Span(last={"B": 5}), Span(stop_time=0), Span(empty=False)])
+def test_a_part_of_a_log_is_refused_where_definitions_change(span: Span) -> None:
+    """It is refused by name, and not resolved as if they were the same all along."""
+    followed = attrs.evolve(follow_definitions(load(ADDED).configuration()), span=span)
+    readings = {cluster.name: read_cluster(cluster, followed) for cluster in followed.clusters}
+    with pytest.raises(ConfigurationError, match="definitions of tables change in the binlogs"):
+        history_of(followed, cut_readings(followed, readings))

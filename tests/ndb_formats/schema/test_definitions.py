@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ndb_formats.errors import SchemaError
+from ndb_formats.errors import SchemaError, UnsupportedError
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.definitions import Definitions, Statement, TableStep, defines_tables
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
 from ndb_formats.schema.undo import definitions_before
 
 TABLE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(3), c INT UNIQUE) DEFAULT CHARSET latin1 ENGINE=NDB"
@@ -229,3 +230,22 @@ def test_added_columns_are_taken_back(data: st.DataObject):
             name = f"t{number}"
         current, _ = current.after(made[-1])
     assert definitions_before(current, made) == attrs.evolve(start, charsets=current.charsets)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "CREATE TABLE u (s VARCHAR(9) CHARACTER SET sjis PRIMARY KEY)",
+        "ALTER TABLE t ADD s VARCHAR(9) CHARACTER SET sjis, ADD UNIQUE KEY (s)",
+        "ALTER TABLE t MODIFY b VARCHAR(9) CHARACTER SET sjis, ADD UNIQUE KEY (b)",
+    ],
+)
+def test_inexact_keys_are_allowed_in_what_statements_make(text: str):
+    """If they are allowed at all; a table that is created as it is known already contradicts nothing."""
+    statement = Statement(text, "d")
+    with pytest.raises(UnsupportedError, match="sjis_japanese_ci"):
+        refuse_inexact_keys(known().after(statement)[0].schema.tables)
+    allowed = Definitions.of(known().schema.tables, inexact_keys=True).after(statement)[0]
+    refuse_inexact_keys(allowed.schema.tables)
+    if text.startswith("CREATE"):
+        assert allowed.after(statement)[0] == allowed
