@@ -19,6 +19,7 @@ __all__ = ["Folder"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
+_DIGEST = "after_digest"
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
@@ -28,7 +29,8 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
 
     Integers are split into streams of their first, second, ... bytes, in which lz4 finds more to save. Unsigned ones
     are written as differences, because Spark does not read unsigned byte streams. Epochs stay as they are: each number
-    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them.
+    is repeated for many rows. Compared values stay uncompressed, with a dictionary as long as there are few of them;
+    digests stay as they are.
     Statistics cost as much as the column itself; one epoch has them, by which readers find rows.
     """
     epochs = [name for name in schema.names if name.endswith("epoch")]
@@ -36,11 +38,11 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
     encodings = {
         field.name: "DELTA_BINARY_PACKED" if pa.types.is_unsigned_integer(field.type) else "BYTE_STREAM_SPLIT"
         for field in schema
-        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared)
+        if pa.types.is_integer(field.type) and field.name not in (*epochs, *compared, _DIGEST)
     }
     dictionaries = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     return {
-        "compression": {name: "none" if name in compared else "lz4" for name in schema.names},
+        "compression": {name: "none" if name in (*compared, _DIGEST) else "lz4" for name in schema.names},
         "column_encoding": encodings,
         "use_dictionary": dictionaries + compared,
         "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["LAST_EPOCH", "PAST_ALL_GROUPS", "boundaries_of", "first_at_least", "open_start", "reaches"]
+__all__ = ["LAST_EPOCH", "PAST_ALL_GROUPS", "boundaries_of", "first_at_least", "open_start", "open_starts", "reaches"]
 
 # Higher than the group of any epoch, and the highest epoch.
 PAST_ALL_GROUPS = np.int64(2**40)
@@ -86,3 +86,19 @@ def open_start(number, schedule, changes):
         follows = np.int64(before["group"]) + (not before["traced"])
         start = max(start, _seek(changes.rows, low, high, before["epoch"], follows))
     return start
+
+
+@njit(cache=True, nogil=True)
+def open_starts(applies, schedule, changes):
+    """
+    Return `open_start` of several epoch applies. int64, shape (applies,).
+
+    Args:
+        applies: Their numbers. int64, shape (applies,).
+        schedule: `Schedule`.
+        changes: `Changes`.
+    """
+    found = np.empty(len(applies), np.int64)
+    for place in range(len(applies)):
+        found[place] = open_start(applies[place], schedule, changes)
+    return found

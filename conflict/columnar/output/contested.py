@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import Bool, Int64
+from conflict.columnar.kernels.arrays import Bool, Int64, read_only
 from conflict.columnar.kernels.records import packed_changes, packed_schedule
-from conflict.columnar.kernels.search import open_start
+from conflict.columnar.kernels.search import open_starts
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
@@ -69,7 +69,5 @@ def _windows(result: BucketResult, number: int, apply: Int64) -> tuple[Int64, In
     """Return the first own change after an applier began with each epoch apply, and the first one after its commit."""
     schedule, changes = packed_schedule(result.applies), packed_changes(result.bucket.rows)
     distinct, place = np.unique(apply, return_inverse=True)
-    begins = np.array(
-        [open_start(each, schedule, changes) - changes.begin[number] for each in distinct.tolist()], np.int64
-    )
+    begins = open_starts(read_only(distinct), schedule, changes) - changes.begin[number]
     return begins[place], result.folded.own_end[distinct][place]
