@@ -139,7 +139,7 @@ class _Parts:
                 )
 
     def _identities(self, rows: Int64, key_start: Int64) -> pa.BinaryArray:
-        return _binary([(self.rows.keys, np.arange(len(rows)))], key_start[rows], self.rows.key_size[rows])
+        return _binary([(self.rows.keys, slice(None))], key_start[rows], self.rows.key_size[rows])
 
     def _changes(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
         events, found = self.events, self.rows
@@ -197,14 +197,14 @@ class _Parts:
         reads = self.events.flags[self.rows.event[rows]] & int(ConflictFlag.READ) != 0
         digests[reads], sizes[reads] = 0, -1
         for data, chosen in self._of_sources(rows):
-            add_values(data, starts, sizes, chosen, digests)
+            add_values(data, starts, sizes, np.arange(len(rows))[chosen], digests)
         return digests
 
-    def _of_sources(self, rows: Int64) -> list[tuple[Bytes, Int64]]:
+    def _of_sources(self, rows: Int64) -> list[tuple[Bytes, slice | Int64]]:
         """Return the arrays of bytes, each with the rows that it holds, as places among `rows`."""
-        source = self.rows.source[rows]
         if len(self.sources) == 1:
-            return [(self.sources[0], np.arange(len(rows)))]
+            return [(self.sources[0], slice(None))]
+        source = self.rows.source[rows]
         return [(data, np.flatnonzero(source == number)) for number, data in enumerate(self.sources)]
 
 
@@ -215,7 +215,7 @@ _EFFECTS = np.array(
 )
 
 
-def _binary(sources: Sequence[tuple[Bytes, Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
+def _binary(sources: Sequence[tuple[Bytes, slice | Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
     """
     Copy slices of bytes.
 
