@@ -118,7 +118,7 @@ def likely_causes(
     merged: dict[tuple[str, CauseKind, str], list[str]] = {}
     for cause in causes:
         merged.setdefault((cause.cluster, cause.kind, cause.sentence), []).extend(cause.tables)
-    found = [LikelyCause(name, kind, tuple(tables), text) for (name, kind, text), tables in merged.items()]
+    found = [LikelyCause(name, kind, tuple(sorted(tables)), text) for (name, kind, text), tables in merged.items()]
     return (*options, *found) or tuple(_files(name) for name in contradictions)
 
 
