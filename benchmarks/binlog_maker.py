@@ -26,7 +26,7 @@ from ndb_formats.events.table_map import TableMap, encode_table_map
 from ndb_formats.events.table_metadata import DefaultCharset, TableMetadata, encode_table_metadata
 from ndb_formats.types.column_types import WireType, codec_of
 
-__all__ = ["MIXES", "Mix", "write_binlog"]
+__all__ = ["MIXED_TYPES", "MIXES", "Mix", "write_binlog"]
 
 RECORDING = Path(__file__).parents[1] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
 TRANSACTIONS = 2000
@@ -83,6 +83,16 @@ def _text(random: random.Random, low: int, high: int) -> str:
     return (TEXT * (high // len(TEXT) + 2))[start : start + random.randint(low, high)]
 
 
+def _document(random: random.Random) -> Any:
+    """Return a JSON document of an object in an object, with numbers, texts and a list."""
+    return {
+        "sku": f"A-{random.randrange(10**6)}",
+        "price": random.randrange(10**5) / 100,
+        "tags": random.sample(WORDS, random.randint(0, 3)),
+        "stock": {"count": random.randrange(1000), "reserved": random.random() < 0.5, "bin": None},
+    }
+
+
 INTEGERS = (
     _integer("id", ColumnCode.LONGLONG, 64, unsigned=True),
     _integer("owner", ColumnCode.LONG, 32, unsigned=True),
@@ -105,11 +115,27 @@ TYPED = (
     Column("city", WireType(ColumnCode.VARCHAR, 160), lambda random: random.choice(WORDS), charset="utf8mb4"),
     Column("note", WireType(ColumnCode.BLOB, 2), lambda random: _text(random, 20, 120), charset="utf8mb4"),
 )
+MIXED = (
+    _integer("id", ColumnCode.LONGLONG, 63),
+    _integer("owner", ColumnCode.LONG, 32, unsigned=True),
+    _integer("kind", ColumnCode.TINY, 8),
+    Column(
+        "price", WireType(ColumnCode.NEWDECIMAL, 12, 2), lambda random: Decimal(random.randrange(10**11)).scaleb(-2)
+    ),
+    Column("day", WireType(ColumnCode.DATE), lambda random: _moment(random, 0)[:10]),
+    Column("made", WireType(ColumnCode.DATETIME2, 6), lambda random: _moment(random, 6)),
+    Column("seen", WireType(ColumnCode.TIMESTAMP2, 3), lambda random: _moment(random, 3)),
+    Column("rate", WireType(ColumnCode.DOUBLE, 8), lambda random: random.random() * 1e6),
+    Column("name", WireType(ColumnCode.VARCHAR, 160), lambda random: random.choice(WORDS), charset="utf8mb4"),
+    Column("note", WireType(ColumnCode.BLOB, 2), lambda random: _text(random, 20, 120), charset="utf8mb4"),
+    Column("facts", WireType(ColumnCode.JSON, 4), lambda random: _document(random)),
+)
 MIXES = (
     Mix("integers", "integers and short strings, many rows per event", INTEGERS, (50, 150)),
     Mix("single", "integers and short strings, one row per event", INTEGERS, (1, 1)),
     Mix("typed", "decimals, temporals, text, many rows per event", TYPED, (20, 60)),
 )
+MIXED_TYPES = Mix("mixed", "integers, decimals, temporals, text, JSON", MIXED, (10, 40))
 
 
 def write_binlog(path: Path, mix: Mix, size: int, *, seed: int = 1) -> int:
@@ -172,7 +198,7 @@ def _table_map(mix: Mix) -> TableMap:
 
 
 _NOT_NUMERIC = frozenset(
-    {ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.DATE, ColumnCode.DATETIME2}
+    {ColumnCode.STRING, ColumnCode.VARCHAR, ColumnCode.BLOB, ColumnCode.JSON, ColumnCode.DATE, ColumnCode.DATETIME2}
     | {ColumnCode.TIMESTAMP2, ColumnCode.TIME2}
 )
 

@@ -103,6 +103,7 @@ def read_batches(
     tables: Collection[str] | None = None,
     columns: Columns = None,
     text: bool = True,
+    moments: bool = False,
     verify: bool = True,
     batch_rows: int = 1 << 15,
     batch_bytes: int = 1 << 26,
@@ -122,6 +123,8 @@ def read_batches(
         columns: Names of the columns to decode, for all tables or by ``database.table`` (a table that is not named
             there is decoded in full); None for all.
         text: Whether to decode text; if not, it is binary, as in the binlog.
+        moments: Whether DATE, DATETIME and TIMESTAMP become dates and timestamps of Arrow, which hold no zero dates; if
+            not, they are text.
         verify: Whether to check checksums.
         batch_rows: Most rows of a batch.
         batch_bytes: Most bytes of the file that a block covers, unless a single event has more.
@@ -132,7 +135,8 @@ def read_batches(
     """
     names = None if tables is None else frozenset(tables)
     wanted = APPLY_STATUS.__ne__ if names is None else names.__contains__
-    reading = _Reading(RowWalk(TableRegister(schema or Schema(), wanted, columns, text=text), batch_rows))
+    register = TableRegister(schema or Schema(), wanted, columns, text=text, moments=moments)
+    reading = _Reading(RowWalk(register, batch_rows))
     events = max(batch_rows * _EVENTS_PER_ROW, 1024)
     for chunk in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
         yield from reading.batches(chunk)
@@ -268,7 +272,10 @@ class _Reading:
             name = layout.names[ordinal]
             if not wanted(name):
                 continue
-            reader = reader_of(layout, ordinal, text=self._walk.register.text, diff=ordinal in image.partial)
+            register = self._walk.register
+            reader = reader_of(
+                layout, ordinal, text=register.text, diff=ordinal in image.partial, moments=register.moments
+            )
             payload = image.raw(ordinal)
             try:
                 if isinstance(payload, bytes):

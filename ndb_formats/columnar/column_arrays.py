@@ -9,6 +9,7 @@ through the codec, once per distinct value.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from datetime import UTC, date, datetime
 
 import attrs
 import numpy as np
@@ -25,6 +26,7 @@ from ndb_formats.columnar.fast_columns import (
     bytes_reader,
     copied,
     fast_reader,
+    moment_reader,
 )
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.constants import ColumnCode
@@ -51,6 +53,14 @@ _PLAIN = {
     ColumnCode.YEAR: pa.int16(),
     ColumnCode.BIT: pa.uint64(),
     ColumnCode.NULL: pa.null(),
+}
+_MOMENTS = {
+    ColumnCode.DATE: pa.date32(),
+    ColumnCode.NEWDATE: pa.date32(),
+    ColumnCode.DATETIME: pa.timestamp("us"),
+    ColumnCode.DATETIME2: pa.timestamp("us"),
+    ColumnCode.TIMESTAMP: pa.timestamp("us", tz="UTC"),
+    ColumnCode.TIMESTAMP2: pa.timestamp("us", tz="UTC"),
 }
 _ENUM, _SET = pa.dictionary(pa.uint16(), pa.string()), pa.dictionary(pa.int32(), pa.string())
 _MAX_DECIMAL256 = 76
@@ -100,7 +110,7 @@ class ColumnReader:
     _dictionary: pa.Array | None = None
 
     @classmethod
-    def of(cls, codec: Codec, *, text: bool, diff: bool = False) -> ColumnReader:
+    def of(cls, codec: Codec, *, text: bool, diff: bool = False, moments: bool = False) -> ColumnReader:
         """
         Return the reader of a column.
 
@@ -108,6 +118,7 @@ class ColumnReader:
             codec: Its codec.
             text: Whether to decode text; if not, it is binary, as in the binlog.
             diff: Whether the values are JSON diffs.
+            moments: Whether DATE, DATETIME and TIMESTAMP are dates and timestamps; if not, they are text.
 
         Raises:
             UnsupportedError: Arrow has no type for it.
@@ -119,6 +130,9 @@ class ColumnReader:
         if not text and meaning.charset is not None and meaning.wire.code in STRINGS:
             codec = attrs.evolve(codec, decode=bytes, meaning=attrs.evolve(meaning, charset=""))
             return cls(codec, pa.binary(), bytes, bytes_reader(codec, 0))
+        if moments and meaning.wire.code in _MOMENTS:
+            kind = _MOMENTS[meaning.wire.code]
+            return cls(codec, kind, lambda data: _moment(codec.decode(data), kind), moment_reader(codec))
         dictionary = None
         if meaning.wire.code is ColumnCode.ENUM and meaning.members:
             dictionary = _text_array(("", *meaning.members))
@@ -190,6 +204,18 @@ class ColumnReader:
         if pa.types.is_dictionary(self.type):
             return pa.DictionaryArray.from_arrays(encoded.indices.cast(self.type.index_type), distinct)
         return distinct.take(encoded.indices)
+
+
+def _moment(text: Value, kind: pa.DataType) -> date:
+    """Return a date or a timestamp; raises `UnsupportedError` for a zero date and others that no calendar has."""
+    assert isinstance(text, str)
+    try:
+        if pa.types.is_date(kind):
+            return date.fromisoformat(text)
+        return datetime.fromisoformat(text).replace(tzinfo=None if kind.tz is None else UTC)
+    except ValueError:
+        message = f"holds {text}, which is no day of the calendar and no timestamp; read temporal values as text"
+        raise UnsupportedError(message) from None
 
 
 def _type_of(meaning: Meaning) -> pa.DataType:

@@ -15,14 +15,15 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.kernels import decimals, temporal, values
+from ndb_formats.columnar.json_columns import read_json
+from ndb_formats.columnar.kernels import decimals, moments, temporal, values
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import UnsupportedError
 from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_groups
 
-__all__ = ["BYTES", "MAX_DECIMAL128", "STRINGS", "Buffers", "Source", "bytes_reader", "copied", "fast_reader"]
+__all__ = ["BYTES", "MAX_DECIMAL128", "STRINGS", "Buffers", "Source", "bytes_reader", "copied", "fast_reader", "moment_reader"]
 
 BYTES = frozenset({ColumnCode.GEOMETRY, ColumnCode.VECTOR})
 STRINGS = frozenset(
@@ -112,6 +113,8 @@ def fast_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
         return _decimal_reader(wire.length, wire.scale)
     if wire.code in _TEMPORAL:
         return _temporal_reader(wire.code, wire.length)
+    if wire.code is ColumnCode.JSON:
+        return _json_reader(codec.width)
     if wire.code in BYTES or (wire.code in STRINGS and meaning.charset is None):
         least = wire.length if wire.code is ColumnCode.STRING else 0
         return bytes_reader(codec, least, _WORD // 2 if wire.code is ColumnCode.VECTOR else 1)
@@ -229,6 +232,38 @@ def _temporal_reader(code: ColumnCode, precision: int) -> Callable[[Source], Buf
         out: Bytes = np.empty(len(source) * temporal.MAX_TEXT + _WORD, np.uint8)
         total = write(source.data, source.base, source.cells, *arguments, offsets, out)
         return None if total < 0 else [offsets, out[:total]]
+
+    return read
+
+
+def moment_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
+    """Return the function that reads a DATE, DATETIME or TIMESTAMP column as numbers; None if it has none."""
+    assert codec.meaning is not None
+    wire = codec.meaning.wire
+    precision = wire.length if wire.code in _WITH_PRECISION else 0
+    if precision > temporal.MAX_PRECISION:
+        return None
+    write, kind, more = {
+        ColumnCode.DATE: (moments.date_days, np.int32, ()),
+        ColumnCode.NEWDATE: (moments.date_days, np.int32, ()),
+        ColumnCode.DATETIME2: (moments.datetime_micros, np.int64, (precision,)),
+        ColumnCode.TIMESTAMP2: (moments.timestamp_micros, np.int64, (precision, False)),
+        ColumnCode.TIMESTAMP: (moments.timestamp_micros, np.int64, (0, True)),
+    }.get(wire.code, (None, np.int64, ()))
+    if write is None:
+        return None
+
+    def read(source: Source) -> Buffers:
+        out: npt.NDArray[Any] = np.empty(len(source), kind)
+        return [out] if write(source.data, source.base, source.cells, *more, out) else None
+
+    return read
+
+
+def _json_reader(prefix: int) -> Callable[[Source], Buffers]:
+    def read(source: Source) -> Buffers:
+        found = read_json(source.data, source.base, source.cells, prefix)
+        return None if found is None else list(found)
 
     return read
 

@@ -62,12 +62,14 @@ class ImageColumn:
         ordinal: Its position in the table.
         text: Whether text is decoded.
         diff: Whether its values are JSON diffs.
+        moments: Whether dates and timestamps are no text.
     """
 
     layout: RowLayout
     ordinal: int
     text: bool
     diff: bool
+    moments: bool
     _reader: list[ColumnReader] = attrs.field(factory=list)
 
     @property
@@ -84,7 +86,8 @@ class ImageColumn:
         """
         if not self._reader:
             try:
-                self._reader.append(reader_of(self.layout, self.ordinal, text=self.text, diff=self.diff))
+                options = {"text": self.text, "diff": self.diff, "moments": self.moments}
+                self._reader.append(reader_of(self.layout, self.ordinal, **options))
             except FormatError:
                 raise ColumnFaultError(0) from None
         return self._reader[0].array(data, base, cells)
@@ -158,14 +161,18 @@ class TableRegister:
         wanted: Whether the rows of a table are read, by ``database.table``.
         columns_wanted: The columns to decode, as for `read_batches`.
         text: Whether to decode text.
+        moments: Whether dates and timestamps are no text.
         shapes: The shapes, by number.
     """
 
-    def __init__(self, schema: Schema, wanted: Callable[[str], bool], columns: Columns, *, text: bool) -> None:
+    def __init__(
+        self, schema: Schema, wanted: Callable[[str], bool], columns: Columns, *, text: bool, moments: bool = False
+    ) -> None:
         self.schema = schema
         self.wanted = wanted
         self.columns_wanted = columns
         self.text = text
+        self.moments = moments
         self.shapes: list[BatchShape] = []
         self._batches: dict[tuple[object, ...], int] = {}
         self._maps: list[TableMap] = []
@@ -292,7 +299,7 @@ class TableRegister:
     ) -> Iterable[ImageColumn]:
         wanted = wanted_columns(self.columns_wanted, layout.table)
         return (
-            ImageColumn(layout, ordinal, self.text, ordinal in diffs)
+            ImageColumn(layout, ordinal, self.text, ordinal in diffs, self.moments)
             for ordinal in present
             if wanted(layout.names[ordinal])
         )
@@ -317,7 +324,9 @@ class TableRegister:
         return first
 
 
-def reader_of(layout: RowLayout, ordinal: int, *, text: bool, diff: bool) -> ColumnReader:
+def reader_of(
+    layout: RowLayout, ordinal: int, *, text: bool, diff: bool = False, moments: bool = False
+) -> ColumnReader:
     """
     Return the reader of a column of a table.
 
@@ -327,7 +336,7 @@ def reader_of(layout: RowLayout, ordinal: int, *, text: bool, diff: bool) -> Col
     name = layout.names[ordinal]
     try:
         name.encode("utf-8")
-        return ColumnReader.of(layout.codecs[ordinal], text=text, diff=diff)
+        return ColumnReader.of(layout.codecs[ordinal], text=text, diff=diff, moments=moments)
     except UnicodeEncodeError:
         message = "the name of a column is not valid text"
         raise CorruptError(message, table=layout.table, column=f"@{ordinal + 1}") from None

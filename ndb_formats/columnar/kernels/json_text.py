@@ -1,0 +1,328 @@
+"""
+JSON documents as MySQL prints them, written into the data buffer of an Arrow array.
+
+The layout of documents, what makes them invalid, and the text are those of `ndb_formats.types.json_binary` and
+`json_text`. Values that are not printed here (opaque ones, and doubles of more than 15 digits) are *foreign*: the first
+call only notes where they are, and a second one gets their texts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64
+
+__all__ = ["MAX_GROWTH", "SPARE", "json_texts"]
+
+# Most bytes of text for a byte of a document (``\\u0001``), and for what has no bytes of its own.
+MAX_GROWTH, SPARE = 6, 64
+MAX_DEPTH = 100
+LARGE_OBJECT, SMALL_ARRAY, LARGE_ARRAY, LITERAL = 0x1, 0x2, 0x3, 0x4
+INT16, UINT16, INT32, UINT32, INT64, UINT64, DOUBLE, STRING, OPAQUE = 0x5, 0x6, 0x7, 0x8, 0x9, 0xA, 0xB, 0xC, 0xF
+LITERALS = np.frombuffer(b"null    true    false   ", np.uint64)
+LITERAL_SIZES = np.array([4, 4, 5], np.int64)
+SIZES = np.array([0, 0, 0, 0, 1, 2, 2, 4, 4, 8, 8, 8], np.int64)
+QUOTE, BACKSLASH, COMMA, COLON, BLANK, MINUS, POINT, ZERO = (ord(each) for each in '"\\,: -.0')
+HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+# The letter after a backslash for each byte: 0 for none, 1 for ``u00`` and two digits.
+ESCAPES = np.array([1] * 32 + [0] * 224, np.uint8)
+ESCAPES[[8, 9, 10, 12, 13, 34, 92]] = [ord(each) for each in 'btnfr"\\']
+HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
+QUOTES, BACKSLASHES = np.uint64(QUOTE) * ONES, np.uint64(BACKSLASH) * ONES
+POWERS = np.array([10.0**digits for digits in range(16)], np.float64)
+MAX_EXACT = 1e15
+TEN = np.uint64(10)
+# What is known of the container around a value: its columns in the stack.
+START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = range(8)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _digits(out, to, number):
+    """Write an unsigned number; return where it ends."""
+    size, rest = 1, number // TEN
+    while rest:
+        size += 1
+        rest //= TEN
+    for offset in range(to + size - 1, to - 1, -1):
+        out[offset] = ZERO + number % TEN
+        number //= TEN
+    return to + size
+
+
+@njit(cache=True, nogil=True)
+def _quoted(data, at, size, out, to):
+    """Write text in double quotes, escaped; return where it ends."""
+    out[to] = QUOTE
+    to += 1
+    end = at + size
+    while at < end:
+        if at + 8 <= len(data):
+            # Eight bytes at once, as far as none of them is special; the bytes after the end are overwritten later.
+            word = load64(data, at)
+            quote, slash = word ^ QUOTES, word ^ BACKSLASHES
+            special = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
+            if not special & ~word & HIGH_BITS:
+                copy_eight(data, at, out, to)
+                step = min(end - at, 8)
+                at += step
+                to += step
+                continue
+        for _ in range(min(end - at, 8)):
+            byte = data[at]
+            at += 1
+            letter = ESCAPES[byte]
+            if letter == 0:
+                out[to] = byte
+                to += 1
+                continue
+            out[to] = BACKSLASH
+            out[to + 1] = letter if letter != 1 else ord("u")
+            to += 2
+            if letter == 1:
+                out[to], out[to + 1], out[to + 2], out[to + 3] = ZERO, ZERO, HEX[byte >> 4], HEX[byte & 15]
+                to += 4
+    out[to] = QUOTE
+    return to + 1
+
+
+@njit(cache=True, nogil=True)
+def _number(data, at, kind, size, out, to):
+    """Write a number; return where it ends, or -1 if it is foreign."""
+    word = little_endian(data, at, size)
+    if kind == DOUBLE:
+        return _double(np.uint64(word).view(np.float64), out, to)
+    if kind == INT16 or kind == INT32 or kind == INT64:
+        shift = np.uint64(64 - 8 * size)
+        signed = np.int64(word << shift) >> np.int64(shift)
+        if signed < 0:
+            out[to] = MINUS
+            return _digits(out, to + 1, np.uint64(0) - np.uint64(signed))
+    return _digits(out, to, np.uint64(word))
+
+
+@njit(cache=True, nogil=True)
+def _double(value, out, to):
+    """Write a double that has at most 15 digits; return where it ends, or -1 if it has more."""
+    if value == 0.0 or not abs(value) < MAX_EXACT:
+        return np.int64(-1)
+    number, places = 0.0, -1
+    for power in range(len(POWERS)):
+        number = np.rint(abs(value) * POWERS[power])
+        if number >= MAX_EXACT:
+            break
+        # Division is exact to the last bit, and two numbers of 15 digits are never the same double.
+        if number / POWERS[power] == abs(value):
+            places = power
+            break
+    if places < 0:
+        return np.int64(-1)
+    if value < 0:
+        out[to] = MINUS
+        to += 1
+    scale = np.uint64(POWERS[places])
+    whole, part = np.uint64(number) // scale, np.uint64(number) % scale
+    to = _digits(out, to, whole)
+    out[to] = POINT
+    to += 1
+    for offset in range(to + max(places, 1) - 1, to - 1, -1):
+        out[offset] = ZERO + part % TEN
+        part //= TEN
+    return to + max(places, 1)
+
+
+@njit(cache=True, nogil=True)
+def _prefixed(data, at, end):
+    """Return where bytes that follow their length start, and their number; -1 if they do not end in time."""
+    length = np.int64(0)
+    for position in range(5):
+        if at + position >= end:
+            break
+        byte = np.int64(data[at + position])
+        length |= (byte & 0x7F) << 7 * position
+        if byte < 0x80:
+            at += position + 1
+            return (at, length) if at + length <= end else (at, np.int64(-1))
+    return at, np.int64(-1)
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _inlined(kind, width):
+    return LITERAL <= kind <= UINT16 or (width == 4 and (kind == INT32 or kind == UINT32))
+
+
+@njit(cache=True, nogil=True)
+def _opened(data, kind, at, end, frame):
+    """Fill in the frame of a container; return the bytes of its head and entries, or -1 if they do not fit."""
+    width = 4 if kind == LARGE_OBJECT or kind == LARGE_ARRAY else 2
+    if at + 2 * width > end:
+        return np.int64(-1)
+    count, size = np.int64(little_endian(data, at, width)), np.int64(little_endian(data, at + width, width))
+    keys = count * (width + 2) if kind <= LARGE_OBJECT else 0
+    head = 2 * width + keys + count * (width + 1)
+    if at + size > end or at + head > at + size:
+        return np.int64(-1)
+    frame[START], frame[END], frame[WIDTH], frame[COUNT], frame[NEXT] = at, at + size, width, count, 0
+    frame[KEYS] = at + 2 * width if kind <= LARGE_OBJECT else -1
+    frame[VALUES], frame[FIRST] = at + 2 * width + keys, at + head
+    return head
+
+
+@njit(cache=True, nogil=True)
+def _key(data, frame, out, to):
+    """Write the next key of an object; return where it ends, or -1 if it is not valid, and its bytes."""
+    width, number = frame[WIDTH], frame[NEXT]
+    entry = frame[KEYS] + number * (width + 2)
+    at, size = (
+        frame[START] + np.int64(little_endian(data, entry, width)),
+        np.int64(little_endian(data, entry + width, 2)),
+    )
+    if at < frame[FIRST] or at + size > frame[END]:
+        return np.int64(-1), size
+    if number:
+        # A server sorts keys by length and then by bytes; in any other order there may be the same key twice.
+        before = entry - width - 2
+        other, length = frame[START] + np.int64(little_endian(data, before, width)), little_endian(data, before + width, 2)
+        ascending = np.int64(length) < size
+        if np.int64(length) == size:
+            for byte in range(size):
+                if data[other + byte] != data[at + byte]:
+                    ascending = data[other + byte] < data[at + byte]
+                    break
+        if not ascending:
+            return np.int64(-1), size
+    to = _quoted(data, at, size, out, to)
+    out[to], out[to + 1] = COLON, BLANK
+    return to + 2, size
+
+
+@njit(cache=True, nogil=True)
+def _document(data, at, end, stack, out, to, noted, foreign):
+    """
+    Write one document.
+
+    Returns:
+        Where it ends, or -1 if it is not valid or not in the form that a server writes; foreign values met.
+    """
+    places, text_offsets, texts = foreign
+    unread, depth = end - at, 0
+    kind = np.int64(data[at])
+    at += 1
+    limit = end
+    while True:
+        # A value of that kind at `at`, inside `limit`.
+        opened = False
+        if kind <= LARGE_ARRAY:
+            if depth == MAX_DEPTH:
+                return np.int64(-1), noted
+            head = _opened(data, kind, at, limit, stack[depth])
+            unread -= head
+            if head < 0 or unread < 0:
+                return np.int64(-1), noted
+            out[to] = ord("{") if kind <= LARGE_OBJECT else ord("[")
+            to += 1
+            depth += 1
+            opened = True
+        elif kind == STRING:
+            text, size = _prefixed(data, at, limit)
+            if size < 0 or unread < text - at + size:
+                return np.int64(-1), noted
+            unread -= text - at + size
+            to = _quoted(data, text, size, out, to)
+        else:
+            if kind > DOUBLE and kind != OPAQUE:
+                return np.int64(-1), noted
+            width = SIZES[kind] if kind != OPAQUE else 1
+            if at + width > limit:
+                return np.int64(-1), noted
+            if kind == OPAQUE:
+                text, size = _prefixed(data, at + 1, limit)
+                if size < 0:
+                    return np.int64(-1), noted
+                width = text + size - at
+            if not (depth and _inlined(kind, stack[depth - 1, WIDTH])):
+                unread -= width
+            if unread < 0:
+                return np.int64(-1), noted
+            wrote = np.int64(-1)
+            if kind == LITERAL:
+                if data[at] > 2:
+                    return np.int64(-1), noted
+                for byte in range(LITERAL_SIZES[data[at]]):
+                    out[to + byte] = np.uint8(LITERALS[data[at]] >> np.uint64(8 * byte) & np.uint64(0xFF))
+                wrote = to + LITERAL_SIZES[data[at]]
+            elif kind != OPAQUE:
+                wrote = _number(data, at, kind, width, out, to)
+            if wrote < 0:
+                if len(text_offsets) > 1:
+                    wrote = to
+                    for byte in range(text_offsets[noted], text_offsets[noted + 1]):
+                        out[wrote] = texts[byte]
+                        wrote += 1
+                else:
+                    places[noted, 0], places[noted, 1], places[noted, 2] = kind, at, at + width
+                    wrote = to
+                noted += 1
+            to = wrote
+        # The next value: after the one that was written, or the first of the container that was opened.
+        while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+            depth -= 1
+            out[to] = ord("}") if stack[depth, KEYS] >= 0 else ord("]")
+            to += 1
+            opened = False
+        if depth == 0:
+            return to, noted
+        frame = stack[depth - 1]
+        if not opened:
+            out[to], out[to + 1] = COMMA, BLANK
+            to += 2
+        if frame[KEYS] >= 0:
+            to, size = _key(data, frame, out, to)
+            unread -= size
+            if to < 0 or unread < 0:
+                return np.int64(-1), noted
+        width = frame[WIDTH]
+        entry = frame[VALUES] + frame[NEXT] * (width + 1)
+        frame[NEXT] += 1
+        kind, at, limit = np.int64(data[entry]), entry + 1, entry + 1 + width
+        if not _inlined(kind, width):
+            at, limit = frame[START] + np.int64(little_endian(data, entry + 1, width)), frame[END]
+            if at < frame[FIRST]:
+                return np.int64(-1), noted
+
+
+@njit(cache=True, nogil=True)
+def json_texts(data, base, cells, prefix, quoted, stack, offsets, out, foreign):
+    """
+    Write documents as text.
+
+    Args:
+        data: See `values`.
+        base: See `values`.
+        cells: See `values`.
+        prefix: Bytes of the length before each document.
+        quoted: Whether a text or an opaque value may be a whole document; `mysqlbinlog` prints these without quotes.
+        stack: Room for the containers around a value. Shape (100, 8), int64.
+        offsets: Filled in. Shape (rows + 1,), int32.
+        out: Filled in. Shape (`MAX_GROWTH` for each byte, `SPARE` for each document, and all foreign texts,), uint8.
+        foreign: Kind, start and end of each foreign value, filled in without texts: shape (values, 3), int64; offsets
+            and bytes of their texts, the offsets without an entry if the texts are not known yet.
+
+    Returns:
+        Bytes written, or -1 if a document must be read by the scalar codec; foreign values met.
+    """
+    to, noted = np.int64(0), np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            at = base + np.int64(cells[row])
+            size = np.int64(little_endian(data, at, prefix))
+            at += prefix
+            if size == 0 or (not quoted and (data[at] == STRING or data[at] == OPAQUE)):
+                return np.int64(-1), noted
+            to, noted = _document(data, at, at + size, stack, out, to, noted, foreign)
+            if to < 0 or to > 0x7FFFFFFF:
+                return np.int64(-1), noted
+        offsets[row + 1] = to
+    return to, noted
