@@ -41,6 +41,9 @@ class Selection:
         tables: ``database.table`` names; none means all.
         start_epoch: First NDB epoch.
         stop_epoch: Last NDB epoch; reading stops after it.
+        server_ids: Servers on which changes were first made; none means all.
+        transactions: Ids of NDB transactions; none means all.
+        key: Names of columns and their values as text: rows in which an image has all of them are selected.
     """
 
     start_position: int = FIRST_POSITION
@@ -51,11 +54,23 @@ class Selection:
     tables: frozenset[str] = frozenset()
     start_epoch: int = 0
     stop_epoch: int | None = None
+    server_ids: frozenset[int] = frozenset()
+    transactions: frozenset[int] = frozenset()
+    key: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def by_row(self) -> bool:
+        """Whether it looks into rows events, so that events without rows are left out."""
+        return bool(self.transactions or self.key)
+
+    def has_name(self, database: str, table: str) -> bool:
+        """Return whether the changes of a table are selected."""
+        in_database = not self.databases or database in self.databases
+        return in_database and (not self.tables or f"{database}.{table}" in self.tables)
 
     def has_table(self, table_map: TableMap) -> bool:
         """Return whether the changes of a table are selected."""
-        in_database = not self.databases or table_map.database in self.databases
-        return in_database and (not self.tables or table_map.full_name in self.tables)
+        return self.has_name(table_map.database, table_map.table)
 
     def has_epoch(self, epoch: int | None) -> bool:
         """Return whether an epoch is selected; events outside epochs are unless epochs were chosen."""

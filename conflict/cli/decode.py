@@ -4,61 +4,97 @@
 
 from __future__ import annotations
 
-import csv
-import json
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from datetime import UTC, datetime
+import math
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, BinaryIO, TextIO
+from typing import Annotated
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-import pyarrow.parquet as pq
 import typer
+from rich.markup import escape
 
-from conflict.cli.common import messages, refuse_overwriting
+from conflict.cli.common import load_definitions, messages, progress_bars
 from conflict.cli.exit_codes import ExitCode
+from conflict.decoding.decoding import Decoding
+from conflict.decoding.inputs import Inputs, opened_inputs
+from conflict.decoding.outputs import Format, Output
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
-from ndb_formats.errors import CutFileError
-from ndb_formats.row_reader import LoggedRow, rows_of
-from ndb_formats.row_records import RECORDS, json_line, record_batches
-from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.tables import Schema
-from ndb_formats.selection import Selection, select_events
-from ndb_formats.text.event_lines import text_lines
+from ndb_formats.errors import FormatError
+from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import TextOptions
 
 __all__ = ["decode"]
 
+_MEGABYTE = 1_000_000
+_FILTERS = "Filters"
+_OUTPUT = "Output"
 
-class Format(StrEnum):
-    """The output format."""
 
+class Temporals(StrEnum):
+    """How dates and timestamps are written to Parquet and CSV."""
+
+    TYPED = "typed"
     TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 def decode(
-    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order.", exists=True, dir_okay=False)],
+    files: Annotated[list[Path], typer.Argument(help="Binlog files, in order; also .gz, .zst, pipes, and - .")],
     verbose: Annotated[int, typer.Option("-v", "--verbose", count=True, help="Show rows; twice: with types.")] = 0,
-    form: Annotated[Format, typer.Option("--format", help="The output format.")] = Format.TEXT,
-    result_file: Annotated[Path | None, typer.Option("--result-file", "-r", help="Write to this file.")] = None,
-    schema: Annotated[Path | None, typer.Option(help="CREATE TABLE statements, for column names.")] = None,
-    start_position: Annotated[int, typer.Option("--start-position", "-j", help="In the first file.")] = FIRST_POSITION,
-    stop_position: Annotated[int | None, typer.Option(help="In the last file; exclusive.")] = None,
-    start_datetime: Annotated[datetime | None, typer.Option(help="First moment, UTC.")] = None,
-    stop_datetime: Annotated[datetime | None, typer.Option(help="Moment to stop before, UTC.")] = None,
+    form: Annotated[Format, typer.Option("--format", help="The output format.", rich_help_panel=_OUTPUT)] = Format.TEXT,
+    result_file: Annotated[
+        Path | None,
+        typer.Option("--result-file", "-r", help="Write to this file, or folder of tables.", rich_help_panel=_OUTPUT),
+    ] = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace what is there.", rich_help_panel=_OUTPUT)] = False,
+    wide: Annotated[
+        bool, typer.Option("--wide", help="CSV, Parquet: one table for all changes.", rich_help_panel=_OUTPUT)
+    ] = False,
+    temporals: Annotated[
+        Temporals, typer.Option(help="CSV, Parquet: dates and timestamps as such, or as text.", rich_help_panel=_OUTPUT)
+    ] = Temporals.TYPED,
+    column_names: Annotated[
+        bool, typer.Option("--column-names", help="Text: names from the log.", rich_help_panel=_OUTPUT)
+    ] = False,
+    schema: Annotated[
+        Path | None, typer.Option(help="CREATE TABLE statements, for column names.", exists=True, dir_okay=False)
+    ] = None,
+    start_position: Annotated[
+        int, typer.Option("--start-position", "-j", help="In the first file.", rich_help_panel=_FILTERS)
+    ] = FIRST_POSITION,
+    stop_position: Annotated[
+        int | None, typer.Option(help="In the last file; exclusive.", rich_help_panel=_FILTERS)
+    ] = None,
+    start_datetime: Annotated[
+        str | None, typer.Option(help="First moment: 2026-01-31T08:00:00+01:00.", rich_help_panel=_FILTERS)
+    ] = None,
+    stop_datetime: Annotated[str | None, typer.Option(help="Moment to stop before.", rich_help_panel=_FILTERS)] = None,
+    zone: Annotated[
+        str, typer.Option("--timezone", help="Of moments without an offset.", rich_help_panel=_FILTERS)
+    ] = "UTC",
     database: Annotated[
-        list[str] | None, typer.Option("--database", "-d", help="Show this database only; can be repeated.")
+        list[str] | None,
+        typer.Option("--database", "-d", help="This database; can be repeated.", rich_help_panel=_FILTERS),
     ] = None,
     table: Annotated[
-        list[str] | None, typer.Option(help="Show this table only, as database.table; can be repeated.")
+        list[str] | None, typer.Option(help="This database.table; can be repeated.", rich_help_panel=_FILTERS)
     ] = None,
-    start_epoch: Annotated[int, typer.Option(help="First NDB epoch.")] = 0,
-    stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.")] = None,
-    print_table_metadata: Annotated[bool, typer.Option(help="Show columns and keys of tables.")] = False,
+    key: Annotated[
+        list[str] | None,
+        typer.Option(help="Rows with this COLUMN=VALUE; repeated: with all.", rich_help_panel=_FILTERS),
+    ] = None,
+    server_id: Annotated[
+        list[int] | None, typer.Option(help="Changes first made there; can be repeated.", rich_help_panel=_FILTERS)
+    ] = None,
+    transaction: Annotated[
+        list[int] | None, typer.Option(help="This NDB transaction id; can be repeated.", rich_help_panel=_FILTERS)
+    ] = None,
+    start_epoch: Annotated[int, typer.Option(help="First NDB epoch.", rich_help_panel=_FILTERS)] = 0,
+    stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.", rich_help_panel=_FILTERS)] = None,
+    print_table_metadata: Annotated[bool, typer.Option(help="Text: columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
 ) -> None:
     """
@@ -66,73 +102,84 @@ def decode(
 
     Example: ndb-conflict decode -vv binlog.000001
     """
-    refuse_overwriting(result_file, [*files, schema])
+    output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
+    output.check([*files, *([] if schema is None else [schema])])
     selection = Selection(
         start_position=start_position,
         stop_position=stop_position,
-        start_time=0 if start_datetime is None else _seconds(start_datetime),
-        stop_time=None if stop_datetime is None else _seconds(stop_datetime),
+        start_time=_seconds(start_datetime, zone) or 0,
+        stop_time=_seconds(stop_datetime, zone),
         databases=frozenset(database or ()),
         tables=frozenset(table or ()),
         start_epoch=start_epoch,
         stop_epoch=stop_epoch,
+        server_ids=frozenset(server_id or ()),
+        transactions=frozenset(transaction or ()),
+        key=tuple(_key_part(part) for part in key or ()),
     )
-    events = select_events([str(file) for file in files], selection, verify=verify_binlog_checksum)
-    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
-    with _cut_file_as_exit_code():
-        if form is not Format.TEXT:
-            _write_rows(rows_of(events, definitions), form, result_file)
-            return
-        with _binary(result_file) as out:
-            for line in text_lines(events, verbose=verbose, table_metadata=print_table_metadata):
-                out.write(line + b"\n")
+    definitions = load_definitions(schema, inexact_keys=False)
+    options = TextOptions(verbose, print_table_metadata, column_names or schema is not None)
+    with opened_inputs(files) as inputs, _progress(inputs, shown=result_file is not None) as seen:
+        decoding = Decoding(inputs, selection, definitions, options, verify_binlog_checksum, seen)
+        try:
+            output.write(decoding, typer.get_binary_stream("stdout"))
+        except FormatError as error:
+            raise inputs.renamed(error) from error
+    for note in (*decoding.notes(), *([] if decoding.cut is None else [str(inputs.renamed(decoding.cut))])):
+        messages.print(f"[yellow]warning:[/yellow] {escape(note)}", soft_wrap=True)
+    if decoding.cut is not None:
+        raise typer.Exit(ExitCode.CUT_SHORT)
+    if decoding.notes():
+        raise typer.Exit(ExitCode.WARNED)
 
 
-def _seconds(moment: datetime) -> int:
-    return int(moment.replace(tzinfo=UTC).timestamp())
+def _key_part(part: str) -> tuple[str, str]:
+    """Return column and value of a ``--key``."""
+    column, equals, value = part.partition("=")
+    if not equals or not column:
+        message = f"--key {part}: give a column and its value, as in --key id=7"
+        raise ConfigurationError(message)
+    return column, value
+
+
+def _seconds(moment: str | None, zone: str) -> int | None:
+    """Return the first whole second since 1970 that is not before a moment; without an offset it is of that zone."""
+    if moment is None:
+        return None
+    try:
+        parsed = datetime.fromisoformat(moment)
+    except ValueError:
+        message = f"{moment} is no date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
+        raise ConfigurationError(message) from None
+    if parsed.tzinfo is None:
+        parsed = parsed.replace(tzinfo=_zone(zone))
+    return math.ceil(parsed.timestamp())
+
+
+def _zone(name: str) -> tzinfo:
+    """Return a zone by its name or its offset."""
+    try:
+        if name[:1] in "+-":
+            zone = datetime.fromisoformat(f"2000-01-01T00:00:00{name}").tzinfo
+            assert zone is not None
+            return zone
+        return ZoneInfo(name)
+    except (ValueError, ZoneInfoNotFoundError, OSError):
+        message = f"--timezone {name} is not known; give a name such as Europe/Berlin, or an offset such as +01:00"
+        raise ConfigurationError(message) from None
 
 
 @contextmanager
-def _cut_file_as_exit_code() -> Iterator[None]:
-    """Show what comes before the end of a file that ends inside an event, as mysqlbinlog does, and say so."""
-    try:
-        yield
-    except CutFileError as error:
-        if (error.position or 0) <= FIRST_POSITION:
-            raise  # not even its first event is whole
-        messages.print(f"[yellow]warning:[/yellow] {error}", soft_wrap=True)
-        raise typer.Exit(ExitCode.CUT_SHORT) from error
-
-
-def _write_rows(rows: Iterator[LoggedRow], form: Format, result_file: Path | None) -> None:
-    if form is Format.PARQUET:
-        if result_file is None:
-            message = "Parquet is not text; give --result-file"
-            raise ConfigurationError(message)
-        with pq.ParquetWriter(result_file, RECORDS) as writer:
-            for batch in record_batches(rows):
-                writer.write_batch(batch)
+def _progress(inputs: Inputs, *, shown: bool) -> Iterator[Callable[[str, int], None]]:
+    """Show how far the files have been read."""
+    if not shown:
+        yield lambda file, position: None
         return
-    with _text(result_file) as out:
-        if form is Format.JSON:
-            out.writelines(json_line(row) + "\n" for row in rows)
-            return
-        table = csv.writer(out)
-        table.writerow(RECORDS.names)
-        for batch in record_batches(rows):
-            for record in batch.to_pylist(maps_as_pydicts="strict"):
-                table.writerow(_cell(value) for value in record.values())
+    sizes = [Path(path).stat().st_size for path in inputs.paths]
+    with progress_bars() as show:
 
+        def seen(file: str, position: int) -> None:
+            before = sum(sizes[: inputs.paths.index(file)])
+            show("reading MB", (before + position) // _MEGABYTE, sum(sizes) // _MEGABYTE)
 
-def _cell(value: object) -> object:
-    return json.dumps(value, ensure_ascii=False) if isinstance(value, dict | list) else value
-
-
-def _binary(path: Path | None) -> AbstractContextManager[BinaryIO]:
-    return nullcontext(typer.get_binary_stream("stdout")) if path is None else path.open("wb")
-
-
-def _text(path: Path | None) -> AbstractContextManager[TextIO]:
-    if path is None:
-        return nullcontext(typer.get_text_stream("stdout"))
-    return path.open("w", encoding="utf-8", errors="surrogateescape", newline="")
+        yield seen

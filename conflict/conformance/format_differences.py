@@ -13,12 +13,13 @@ from conflict.conformance.column_differences import column_differences
 from conflict.conformance.recorded_values import plain_value, recorded_value
 from conflict.conformance.row_replay import Row, apply_change
 from ndb_formats.binlog_reader import read_events
+from ndb_formats.columnar.selected_changes import ChangeReading
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
-from ndb_formats.selection import Selection, select_events
-from ndb_formats.text.event_lines import text_lines
+from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import TextOptions, log_text
 from ndb_formats.writing.round_trip import EventEncoder
 
 __all__ = ["binlog_differences", "format_differences"]
@@ -65,10 +66,9 @@ def _text_differences(binlog: Path, recorded: bytes, *, metadata: bool, stopped:
     found: list[bytes] = []
     fault = ""
     try:
-        for line in text_lines(
-            select_events([str(binlog)], Selection(), verify=False), verbose=2, table_metadata=metadata
-        ):
-            found.extend(line.split(b"\n"))
+        options = TextOptions(verbose=2, table_metadata=metadata)
+        for part in log_text([str(binlog)], Selection(), ChangeReading(Schema()), options):
+            found.extend(part.split(b"\n"))
     except FormatError as error:
         fault = f" (reading ended: {error})"
     mine, theirs = _lines(found, metadata=metadata), _lines(recorded.split(b"\n"), metadata=metadata)

@@ -32,13 +32,13 @@ from ndb_formats.columnar.tables import (
 )
 from ndb_formats.constants import APPLY_STATUS, ColumnCode
 from ndb_formats.errors import FormatError
-from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodingState, decode_event
 
-__all__ = ["METADATA", "RowBatch", "read_batches", "reason_of"]
+__all__ = ["METADATA", "BlockReader", "RowBatch", "read_batches", "reason_of"]
 
 _OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
 # The columns that every batch has, before the images.
@@ -73,7 +73,9 @@ class RowBatch:
         after: Names of the columns that the after images carry; None for a delete.
         diffs: Names of the columns whose after images are JSON diffs, not documents.
         types: Type code of every column of the table.
+        layout: How rows of the table are read.
         records: The columns of `METADATA`, then a struct ``before``, a struct ``after``, or both.
+        places: Number of each row in its block, which gives the order of the file. Shape (rows,), int64.
     """
 
     database: str
@@ -83,7 +85,9 @@ class RowBatch:
     after: tuple[str, ...] | None
     diffs: tuple[str, ...]
     types: Mapping[str, ColumnCode] = attrs.field(repr=False)
+    layout: RowLayout = attrs.field(repr=False)
     records: pa.RecordBatch = attrs.field(repr=False)
+    places: npt.NDArray[np.int64] = attrs.field(repr=False)
 
     def __len__(self) -> int:
         return int(self.records.num_rows)
@@ -92,6 +96,12 @@ class RowBatch:
     def full_name(self) -> str:
         """``database.table``."""
         return f"{self.database}.{self.table}"
+
+    def where(self, kept: npt.NDArray[np.bool_]) -> RowBatch:
+        """Return the rows that are kept. Shape (rows,)."""
+        if kept.all():
+            return self
+        return attrs.evolve(self, records=self.records.filter(pa.array(kept)), places=self.places[kept])
 
 
 def read_batches(
@@ -136,17 +146,18 @@ def read_batches(
     names = None if tables is None else frozenset(tables)
     wanted = APPLY_STATUS.__ne__ if names is None else names.__contains__
     register = TableRegister(schema or Schema(), wanted, columns, text=text, moments=moments)
-    reading = _Reading(RowWalk(register, batch_rows))
+    reading = BlockReader(RowWalk(register, batch_rows))
     events = max(batch_rows * _EVENTS_PER_ROW, 1024)
     for chunk in read_chunks(path, start=start, stop=stop, verify=verify, events=events, span=batch_bytes):
-        yield from reading.batches(chunk)
+        for block in reading.blocks(chunk):
+            yield from block
         if chunk.error is not None:
             raise chunk.error
 
 
 def reason_of(walk: RowWalk, chunk: EventChunk, number: int) -> FormatError:
     """Return the error that the scalar reader raises at an event that a walk could not read."""
-    return _Reading(walk).reason(chunk, number)
+    return BlockReader(walk).reason(chunk, number)
 
 
 @attrs.frozen(eq=False)
@@ -158,34 +169,34 @@ class _BlockPart:
 
 
 @attrs.frozen(eq=False)
-class _Reading:
-    """Makes the batches of one file."""
+class BlockReader:
+    """Makes the batches of one file, block by block."""
 
     _walk: RowWalk
 
-    def batches(self, chunk: EventChunk) -> Iterator[RowBatch]:
+    def blocks(self, chunk: EventChunk) -> Iterator[list[RowBatch]]:
         """
-        Yield the batches of a chunk.
+        Yield the batches of each block of a chunk.
 
         Raises:
-            FormatError: A row of it cannot be read.
+            FormatError: A row of it cannot be read; all rows before it have been yielded.
         """
         for count, fault in self._walk.blocks(chunk):
             yield from self._emit(chunk, self._walk.facts, count)
             if fault is not None:
                 raise self.reason(chunk, fault)
 
-    def _emit(self, chunk: EventChunk, facts: Facts, count: int) -> Iterator[RowBatch]:
+    def _emit(self, chunk: EventChunk, facts: Facts, count: int) -> Iterator[list[RowBatch]]:
         """Yield the first rows of a block as batches, up to the first value that Arrow cannot hold."""
         parts = self._parts(count)
         try:
             batches = [self._batch(part, chunk, facts) for part in parts]
         except ColumnFaultError:
             first = min(self._first_fault(part, chunk, count) for part in parts)
-            yield from [self._batch(part, chunk, facts) for part in self._parts(first)]
+            yield [self._batch(part, chunk, facts) for part in self._parts(first)]
             shape = self._walk.register.shapes[self._walk.rows.batches[first]]
             raise self.reason(chunk, int(self._walk.rows.events[first]), shape) from None
-        yield from batches
+        yield batches
 
     def _parts(self, count: int) -> Sequence[_BlockPart]:
         """Return the first rows of a block by batch, in the order of their first rows."""
@@ -241,7 +252,9 @@ class _Reading:
             None if shape.after is None else tuple(names[ordinal] for ordinal in shape.after),
             tuple(names[ordinal] for ordinal in shape.diffs),
             dict(zip(names, (wire.code for wire in shape.layout.types), strict=True)),
+            shape.layout,
             pa.RecordBatch.from_arrays(arrays, schema=pa.schema(fields)),
+            rows,
         )
 
     def reason(self, chunk: EventChunk, number: int, shape: BatchShape | None = None) -> FormatError:

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from ndb_formats.binlog_reader import Event, event_at, locate, unpacked
 from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
-from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EventType
+from ndb_formats.constants import CHECKSUM_ALG_CRC32, CHECKSUM_ALG_OFF, EVENT_HEADER_SIZE, EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import FormatDescription
 from ndb_formats.events.rows_event import decode_rows_event, encode_rows_event
@@ -25,6 +25,7 @@ __all__ = ["EventChunk", "read_chunks"]
 
 # Cells are 32-bit offsets, and the highest of them means NULL.
 _MAX_SPAN = (1 << 32) - 2
+_NEXT_POSITION_AT = 13  # in the header of an event
 _MARIADB_ROWS = {
     EventType.MARIADB_WRITE_ROWS_COMPRESSED_EVENT_V1: EventType.WRITE_ROWS_EVENT_V1,
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT_V1: EventType.UPDATE_ROWS_EVENT_V1,
@@ -66,6 +67,16 @@ class EventChunk:
     timestamps: npt.NDArray[np.uint32] = attrs.field(repr=False)
     trailer: int
     error: FormatError | None = None
+    _next_positions: npt.NDArray[np.uint32] | None = attrs.field(default=None, repr=False)
+
+    @property
+    def next_positions(self) -> npt.NDArray[np.uint32]:
+        """Position after each event in the file that it was first written to. Shape (events,), uint32."""
+        if self._next_positions is not None:
+            return self._next_positions
+        at = self.starts - EVENT_HEADER_SIZE + _NEXT_POSITION_AT
+        found: npt.NDArray[np.uint32] = self.data[at[:, None] + np.arange(4)].view("<u4").ravel()
+        return found
 
     @property
     def base(self) -> int:
@@ -115,21 +126,22 @@ class _Copies:
     file: str
     trailer: int
     bodies: list[bytes] = attrs.field(factory=list)
-    facts: list[tuple[int, int, int, int, int]] = attrs.field(factory=list)
+    facts: list[tuple[int, int, int, int, int, int]] = attrs.field(factory=list)
     size: int = 0
 
     def add(self, event: Event, stop: int) -> None:
         """Add a plain event; it, or the compressed one around it, ends at `stop`."""
         self.bodies.append(event.body)
         header = event.header
-        self.facts.append((event.position, stop, header.type_code, header.server_id, header.timestamp))
+        facts = (header.type_code, header.server_id, header.timestamp, header.next_position)
+        self.facts.append((event.position, stop, *facts))
         self.size += len(event.body)
 
     def chunk(self, error: FormatError | None) -> EventChunk:
         """Return the events as a chunk."""
         ends = np.cumsum([len(body) for body in self.bodies], dtype=np.int64)
         starts = ends - np.array([len(body) for body in self.bodies], np.int64)
-        positions, stops, types, servers, timestamps = np.array(self.facts, np.int64).reshape(-1, 5).T
+        positions, stops, types, servers, timestamps, nexts = np.array(self.facts, np.int64).reshape(-1, 6).T
         return EventChunk(
             self.file,
             np.frombuffer(b"".join(self.bodies), np.uint8),
@@ -142,6 +154,7 @@ class _Copies:
             timestamps.astype(np.uint32),
             self.trailer,
             error,
+            nexts.astype(np.uint32),
         )
 
 

@@ -15,7 +15,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.columnar.json_columns import read_json
+from ndb_formats.columnar.json_columns import JsonReader
 from ndb_formats.columnar.kernels import decimals, moments, temporal, values
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import UnsupportedError
@@ -23,7 +23,17 @@ from ndb_formats.types.charsets import decode_text
 from ndb_formats.types.column_types import Codec
 from ndb_formats.types.decimals import decimal_groups
 
-__all__ = ["BYTES", "MAX_DECIMAL128", "STRINGS", "Buffers", "Source", "bytes_reader", "copied", "fast_reader", "moment_reader"]
+__all__ = [
+    "BYTES",
+    "MAX_DECIMAL128",
+    "STRINGS",
+    "Buffers",
+    "Source",
+    "bytes_reader",
+    "copied",
+    "fast_reader",
+    "moment_reader",
+]
 
 BYTES = frozenset({ColumnCode.GEOMETRY, ColumnCode.VECTOR})
 STRINGS = frozenset(
@@ -243,15 +253,16 @@ def moment_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
     precision = wire.length if wire.code in _WITH_PRECISION else 0
     if precision > temporal.MAX_PRECISION:
         return None
-    write, kind, more = {
+    readers: dict[ColumnCode, tuple[Callable[..., bool], type, tuple[int, ...]]] = {
         ColumnCode.DATE: (moments.date_days, np.int32, ()),
         ColumnCode.NEWDATE: (moments.date_days, np.int32, ()),
         ColumnCode.DATETIME2: (moments.datetime_micros, np.int64, (precision,)),
         ColumnCode.TIMESTAMP2: (moments.timestamp_micros, np.int64, (precision, False)),
         ColumnCode.TIMESTAMP: (moments.timestamp_micros, np.int64, (0, True)),
-    }.get(wire.code, (None, np.int64, ()))
-    if write is None:
+    }
+    if wire.code not in readers:
         return None
+    write, kind, more = readers[wire.code]
 
     def read(source: Source) -> Buffers:
         out: npt.NDArray[Any] = np.empty(len(source), kind)
@@ -261,8 +272,10 @@ def moment_reader(codec: Codec) -> Callable[[Source], Buffers] | None:
 
 
 def _json_reader(prefix: int) -> Callable[[Source], Buffers]:
+    reader = JsonReader(prefix)
+
     def read(source: Source) -> Buffers:
-        found = read_json(source.data, source.base, source.cells, prefix)
+        found = reader.texts(source.data, source.base, source.cells)
         return None if found is None else list(found)
 
     return read

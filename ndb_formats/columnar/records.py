@@ -17,7 +17,7 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.row_records import RECORDS, value_text
 from ndb_formats.types.vector import Vector
 
-__all__ = ["records_of"]
+__all__ = ["records_of", "value_texts"]
 
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
@@ -68,14 +68,14 @@ def _images(batch: RowBatch, name: str) -> pa.Array:
     if not width:
         return pa.array([[]] * count, kind)
     values = batch.records.column(name).flatten()
-    texts = [_texts(array, batch.types[column]) for column, array in zip(columns, values, strict=True)]
+    texts = [value_texts(array, batch.types[column]) for column, array in zip(columns, values, strict=True)]
     by_row = np.arange(width * count).reshape(width, count).T.ravel()
     names = pa.DictionaryArray.from_arrays(np.tile(np.arange(width, dtype=np.int32), count), pa.array(columns))
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * width)
     return pa.MapArray.from_arrays(offsets, names.cast(pa.string()), pa.concat_arrays(texts).take(by_row)).cast(kind)
 
 
-def _texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
+def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
     """Return values of a column as text."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
     if pa.types.is_integer(kind) or pa.types.is_string(kind):

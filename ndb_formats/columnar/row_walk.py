@@ -131,6 +131,13 @@ class RowWalk:
                 int(self._state[WalkState.EVENT]) if stop == WalkStop.FAULT else None,
             )
 
+    @property
+    def place(self) -> tuple[int, bool]:
+        """The event at which the last block ended, and whether it has rows in that block."""
+        return int(self._state[WalkState.EVENT]), bool(
+            self._state[WalkState.ROW_AT] >= 0 and self._state[WalkState.ROW] > 0
+        )
+
     def _fill(self, chunk: EventChunk) -> WalkStop:
         """Walk until the arrays are full, the chunk ends or an event cannot be read."""
         events = (chunk.types, chunk.starts, chunk.ends)

@@ -200,6 +200,11 @@ class TableRegister:
         """The last Table_map event of each table id."""
         return {number: attrs.evolve(self._maps[slot], table_id=number) for number, slot in self._slot_of_id.items()}
 
+    @property
+    def names(self) -> set[str]:
+        """The ``database.table`` names of all Table_map events."""
+        return {table_map.full_name for table_map in self._maps}
+
     def add_table(self, body: bytes) -> None:
         """
         Register a Table_map event.

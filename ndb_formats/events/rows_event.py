@@ -37,6 +37,7 @@ __all__ = [
     "encode_row",
     "encode_rows",
     "encode_rows_event",
+    "operation_of",
     "rows_event_type",
     "spare_bits",
 ]
@@ -71,6 +72,13 @@ _KINDS = {
     EventType.MARIADB_UPDATE_ROWS_COMPRESSED_EVENT: (Operation.UPDATE_ROW, 2),
     EventType.MARIADB_DELETE_ROWS_COMPRESSED_EVENT: (Operation.DELETE_ROW, 2),
 }
+
+
+def operation_of(kind: EventType) -> Operation:
+    """Return the operation of a type of rows events."""
+    return _KINDS[kind][0]
+
+
 _COMPRESSED = frozenset(kind for kind in _KINDS if kind.name.startswith("MARIADB_"))
 ROWS_EVENTS = frozenset(_KINDS)
 

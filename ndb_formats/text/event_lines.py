@@ -8,57 +8,61 @@ server.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from ndb_formats.constants import EventType
 from ndb_formats.selection import DecodedEvent
-from ndb_formats.text.row_lines import rows_event_lines
 from ndb_formats.text.table_metadata_lines import table_metadata_lines
 
-__all__ = ["text_lines"]
+__all__ = ["clock_text", "event_lines", "rows_title"]
+
+_SECONDS = 256
 
 
-def text_lines(events: Iterable[DecodedEvent], *, verbose: int, table_metadata: bool) -> Iterator[bytes]:
+def event_lines(decoded: DecodedEvent, *, table_metadata: bool) -> Iterator[bytes]:
     """
-    Yield the lines of events, without newlines, in the character sets of the binlog.
+    Yield the lines of an event, without newlines, in the character sets of the binlog; without the rows that it has.
 
     Args:
-        events: Events, in order.
-        verbose: 0 for no rows, 1 for rows, 2 for rows with the types of columns.
-        table_metadata: Whether to print columns and primary key of each table.
+        decoded: The event.
+        table_metadata: Whether to print columns and primary key of a table.
     """
-    position = None
-    for decoded in events:
-        event = decoded.event
-        if (event.file, event.position) != position:
-            position = (event.file, event.position)
-            yield f"# at {event.position}".encode()
-        yield _event_line(decoded)
-        if decoded.statement is not None:
-            yield decoded.statement.encode("utf-8", "surrogateescape")
-        if table_metadata and decoded.table_map is not None and decoded.rows is None:
-            yield from table_metadata_lines(decoded.table_map)
-        if verbose and decoded.rows is not None and decoded.table_map is not None:
-            yield from rows_event_lines(decoded.table_map, decoded.rows, verbose=verbose)
+    yield _event_line(decoded)
+    if decoded.statement is not None:
+        yield decoded.statement.encode("utf-8", "surrogateescape")
+    if table_metadata and decoded.table_map is not None and decoded.rows is None:
+        yield from table_metadata_lines(decoded.table_map)
 
 
 def _event_line(decoded: DecodedEvent) -> bytes:
     header = decoded.event.header
-    moment = datetime.fromtimestamp(header.timestamp, UTC)
-    clock = f"{moment:%y%m%d} {moment.hour:2d}:{moment:%M:%S}"
+    clock = clock_text(header.timestamp)
     line = f"#{clock} server id {header.server_id}  end_log_pos {header.next_position} \t{_title(decoded)}"
     return line.encode("utf-8", "surrogateescape")
+
+
+@lru_cache(maxsize=_SECONDS)
+def clock_text(timestamp: int) -> str:
+    """Return a moment as mysqlbinlog prints it, in UTC."""
+    moment = datetime.fromtimestamp(timestamp, UTC)
+    return f"{moment:%y%m%d} {moment.hour:2d}:{moment:%M:%S}"
 
 
 def _title(decoded: DecodedEvent) -> str:
     """Return the text that mysqlbinlog prints for an event."""
     kind, table_map, rows = decoded.event.type, decoded.table_map, decoded.rows
     if rows is not None:
-        name = decoded.event.header.type_name.removesuffix("_EVENT").capitalize()
-        return f"{name}: table id {rows.table_id}{' flags: STMT_END_F' if rows.statement_end else ''}"
+        return rows_title(decoded.event.header.type_name, rows.table_id, statement_end=rows.statement_end)
     if table_map is not None:
         return f"Table_map: `{table_map.database}`.`{table_map.table}` mapped to number {table_map.table_id}"
     if kind is EventType.XID_EVENT:
         return f"Xid = {int.from_bytes(decoded.event.body[:8], 'little')}"
     return decoded.event.header.type_name.removesuffix("_EVENT").removesuffix("_LOG").capitalize()
+
+
+def rows_title(type_name: str, table_id: int, *, statement_end: bool) -> str:
+    """Return the text that mysqlbinlog prints for a rows event."""
+    name = type_name.removesuffix("_EVENT").capitalize()
+    return f"{name}: table id {table_id}{' flags: STMT_END_F' if statement_end else ''}"

@@ -37,11 +37,11 @@ from ndb_formats.types.json_binary import decode_json
 from ndb_formats.types.json_diff import decode_diffs, diff_text
 from ndb_formats.types.json_text import json_text
 
-__all__ = ["extra_row_lines", "rows_event_lines"]
+__all__ = ["COMMANDS", "PrintedColumn", "PrintedTable", "extra_row_lines", "printed_table", "rows_event_lines"]
 
 _EXTRA_ROW_INFO, _PARTITION = 0, 1
 _CACHED_TABLES = 256
-_COMMANDS = {
+COMMANDS = {
     Operation.WRITE_ROW: b"INSERT INTO",
     Operation.UPDATE_ROW: b"UPDATE",
     Operation.DELETE_ROW: b"DELETE FROM",
@@ -49,7 +49,7 @@ _COMMANDS = {
 
 
 @attrs.frozen
-class _Column:
+class PrintedColumn:
     """
     The text of a column around its values.
 
@@ -67,15 +67,17 @@ class _Column:
 
 
 @attrs.frozen
-class _Table:
+class PrintedTable:
     """The text of a table around its rows."""
 
     name: bytes
     layout: RowLayout
-    columns: tuple[_Column, ...]
+    columns: tuple[PrintedColumn, ...]
 
 
-def rows_event_lines(table_map: TableMap, event: RowsEvent, *, verbose: int = 2) -> Iterator[bytes]:
+def rows_event_lines(
+    table_map: TableMap, event: RowsEvent, *, verbose: int = 2, names: tuple[str, ...] | None = None
+) -> Iterator[bytes]:
     """
     Yield the lines of one rows event.
 
@@ -83,17 +85,18 @@ def rows_event_lines(table_map: TableMap, event: RowsEvent, *, verbose: int = 2)
         table_map: The Table_map event that it refers to.
         event: The event.
         verbose: 1 for ``-v``, 2 for ``-vv``.
+        names: Names of the columns; None for ``@1`` and so on, as the tool prints them.
 
     Raises:
         FormatError: The event cannot be read further; all lines before have been yielded.
     """
     yield from extra_row_lines(event.extra_bytes, event.operation)
-    table = _table(table_map, verbose)
+    table = printed_table(table_map, verbose, names)
     if event.operation is Operation.WRITE_ROW and not event.body:
         yield b"### INSERT INTO `%s`.`%s` VALUES ()" % (_bytes(table_map.database), _bytes(table_map.table))
         return
     for before, after in event.rows(table.layout):
-        yield b"### %s %s" % (_COMMANDS[event.operation], table.name)
+        yield b"### %s %s" % (COMMANDS[event.operation], table.name)
         if before is not None:
             yield b"### WHERE"
             if not (yield from _image_lines(table, before)):
@@ -139,7 +142,7 @@ def extra_row_lines(data: bytes, operation: Operation) -> Iterator[bytes]:
     yield from (lines[kind].encode() for kind in sorted(lines))
 
 
-def _image_lines(table: _Table, image: RowImage) -> Generator[bytes, None, bool]:
+def _image_lines(table: PrintedTable, image: RowImage) -> Generator[bytes, None, bool]:
     """Yield the lines of one image, and return whether the tool continues after it."""
     for ordinal, payload in zip(image.present, image.payloads, strict=True):
         column = table.columns[ordinal]
@@ -165,14 +168,16 @@ def _document(data: bytes) -> bytes:
 
 
 @lru_cache(maxsize=_CACHED_TABLES)
-def _table(table_map: TableMap, verbose: int) -> _Table:
-    name = b".".join(b"`%s`" % _bytes(part).replace(b"`", b"``") for part in (table_map.database, table_map.table))
+def printed_table(table_map: TableMap, verbose: int, names: tuple[str, ...] | None = None) -> PrintedTable:
+    """Return the text of a table around its rows; arguments as for `rows_event_lines`."""
+    full_name = b".".join(b"`%s`" % _bytes(part).replace(b"`", b"``") for part in (table_map.database, table_map.table))
     elements = iter(_vector_elements(table_map))
     columns = []
     for ordinal, wire in enumerate(table_map.types):
         most = next(elements, 0) if wire.code is ColumnCode.VECTOR else 0
-        columns.append(_column(b"###   @%d=" % (ordinal + 1), wire, most, table_map.nullable[ordinal], verbose))
-    return _Table(name, layout_of(table_map), tuple(columns))
+        start = f"@{ordinal + 1}" if names is None else names[ordinal]
+        columns.append(_column(b"###   %s=" % _bytes(start), wire, most, table_map.nullable[ordinal], verbose))
+    return PrintedTable(full_name, layout_of(table_map), tuple(columns))
 
 
 def _vector_elements(table_map: TableMap) -> tuple[int, ...]:
@@ -182,7 +187,7 @@ def _vector_elements(table_map: TableMap) -> tuple[int, ...]:
     return decode_table_metadata(table_map.metadata).vector_dimensionality or ()
 
 
-def _column(start: bytes, wire: WireType, elements: int, nullable: bool, verbose: int) -> _Column:
+def _column(start: bytes, wire: WireType, elements: int, nullable: bool, verbose: int) -> PrintedColumn:
     number = metadata_number(wire)
     if wire.code is ColumnCode.JSON:
         kind, text = "JSON", _document
@@ -191,11 +196,11 @@ def _column(start: bytes, wire: WireType, elements: int, nullable: bool, verbose
         kind, text = printed.name(wire, elements), lambda data: printed.text(data, wire)
     else:
         refusal = f"!! Don't know how to handle column type={wire.code:d} meta={number} ({number:04x})"
-        return _Column(start, None, refusal.encode(), b"")
+        return PrintedColumn(start, None, refusal.encode(), b"")
     if verbose < 2:
-        return _Column(start, text, b"", b"")
+        return PrintedColumn(start, text, b"", b"")
     comment = f" /* {kind} meta={number} nullable={nullable:d} is_null="
-    return _Column(start, text, f"{comment}0 */".encode(), f"{comment}1 */".encode())
+    return PrintedColumn(start, text, f"{comment}0 */".encode(), f"{comment}1 */".encode())
 
 
 def _bytes(name: str) -> bytes:

@@ -51,7 +51,7 @@ def _digits(out, to, number):
     return to + size
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _quoted(data, at, size, out, to):
     """Write text in double quotes, escaped; return where it ends."""
     out[to] = QUOTE
@@ -65,7 +65,7 @@ def _quoted(data, at, size, out, to):
             special = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
             if not special & ~word & HIGH_BITS:
                 copy_eight(data, at, out, to)
-                step = min(end - at, 8)
+                step = min(8, end - at)
                 at += step
                 to += step
                 continue
@@ -87,13 +87,13 @@ def _quoted(data, at, size, out, to):
     return to + 1
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _number(data, at, kind, size, out, to):
     """Write a number; return where it ends, or -1 if it is foreign."""
     word = little_endian(data, at, size)
     if kind == DOUBLE:
         return _double(np.uint64(word).view(np.float64), out, to)
-    if kind == INT16 or kind == INT32 or kind == INT64:
+    if kind in (INT16, INT32, INT64):
         shift = np.uint64(64 - 8 * size)
         signed = np.int64(word << shift) >> np.int64(shift)
         if signed < 0:
@@ -102,10 +102,10 @@ def _number(data, at, kind, size, out, to):
     return _digits(out, to, np.uint64(word))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _double(value, out, to):
     """Write a double that has at most 15 digits; return where it ends, or -1 if it has more."""
-    if value == 0.0 or not abs(value) < MAX_EXACT:
+    if not abs(value) < MAX_EXACT:
         return np.int64(-1)
     number, places = 0.0, -1
     for power in range(len(POWERS)):
@@ -118,7 +118,7 @@ def _double(value, out, to):
             break
     if places < 0:
         return np.int64(-1)
-    if value < 0:
+    if np.signbit(value):
         out[to] = MINUS
         to += 1
     scale = np.uint64(POWERS[places])
@@ -132,7 +132,7 @@ def _double(value, out, to):
     return to + max(places, 1)
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _prefixed(data, at, end):
     """Return where bytes that follow their length start, and their number; -1 if they do not end in time."""
     length = np.int64(0)
@@ -149,13 +149,13 @@ def _prefixed(data, at, end):
 
 @njit(cache=True, nogil=True, inline="always")
 def _inlined(kind, width):
-    return LITERAL <= kind <= UINT16 or (width == 4 and (kind == INT32 or kind == UINT32))
+    return LITERAL <= kind <= UINT16 or (width == 4 and kind in (INT32, UINT32))
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _opened(data, kind, at, end, frame):
     """Fill in the frame of a container; return the bytes of its head and entries, or -1 if they do not fit."""
-    width = 4 if kind == LARGE_OBJECT or kind == LARGE_ARRAY else 2
+    width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     if at + 2 * width > end:
         return np.int64(-1)
     count, size = np.int64(little_endian(data, at, width)), np.int64(little_endian(data, at + width, width))
@@ -169,7 +169,7 @@ def _opened(data, kind, at, end, frame):
     return head
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _key(data, frame, out, to):
     """Write the next key of an object; return where it ends, or -1 if it is not valid, and its bytes."""
     width, number = frame[WIDTH], frame[NEXT]
@@ -183,7 +183,10 @@ def _key(data, frame, out, to):
     if number:
         # A server sorts keys by length and then by bytes; in any other order there may be the same key twice.
         before = entry - width - 2
-        other, length = frame[START] + np.int64(little_endian(data, before, width)), little_endian(data, before + width, 2)
+        other, length = (
+            frame[START] + np.int64(little_endian(data, before, width)),
+            little_endian(data, before + width, 2),
+        )
         ascending = np.int64(length) < size
         if np.int64(length) == size:
             for byte in range(size):
@@ -197,7 +200,7 @@ def _key(data, frame, out, to):
     return to + 2, size
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, inline="always")
 def _document(data, at, end, stack, out, to, noted, foreign):
     """
     Write one document.

@@ -1,0 +1,74 @@
+"""
+CSV of row changes: a column for every field, those of images as ``before.x`` and ``after.x``.
+
+Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
+Lists of names are separated by commas. Bytes are hexadecimal digits after ``0x``.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv
+
+__all__ = ["CsvWriter", "flat_table"]
+
+
+class CsvWriter:
+    """Writes one CSV file, or to a stream."""
+
+    def __init__(self, target: Path | BinaryIO, schema: pa.Schema) -> None:
+        """Write the names of the columns of a schema."""
+        flat = flat_table(schema.empty_table())
+        options = pyarrow.csv.WriteOptions(quoting_style="needed")
+        self._writer = pyarrow.csv.CSVWriter(target, flat.schema, write_options=options)
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows."""
+        self._writer.write_table(flat_table(table))
+
+    def close(self) -> None:
+        """Finish the file."""
+        self._writer.close()
+
+
+def flat_table(table: pa.Table) -> pa.Table:
+    """Return rows with a column for every field of their images, in types that CSV has."""
+    names: list[str] = []
+    columns: list[pa.ChunkedArray] = []
+    for field, column in zip(table.schema, table.columns, strict=True):
+        if pa.types.is_struct(field.type):
+            chunks = [chunk.flatten() for chunk in column.chunks]
+            for number, part in enumerate(field.type):
+                names.append(f"{field.name}.{part.name}")
+                columns.append(_plain(pa.chunked_array([each[number] for each in chunks], part.type)))
+        else:
+            names.append(field.name)
+            columns.append(_plain(column))
+    return pa.Table.from_arrays(columns, names)
+
+
+def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    kind = column.type
+    if pa.types.is_list(kind):
+        return pa.chunked_array([_joined(chunk) for chunk in column.chunks], pa.string())
+    if pa.types.is_dictionary(kind):
+        return column.cast(kind.value_type)
+    if pa.types.is_binary(kind):
+        return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
+    if pa.types.is_decimal256(kind):
+        return column.cast(pa.string())
+    return column
+
+
+def _joined(names: pa.ListArray) -> pa.Array:
+    return pc.binary_join(names.cast(pa.list_(pa.string())), ",")
+
+
+def _hexadecimal(values: pa.BinaryArray) -> pa.Array:
+    encoded = values.dictionary_encode()
+    texts = ["0x" + value.hex().upper() for value in encoded.dictionary.to_pylist()]
+    return pa.array(texts, pa.string()).take(encoded.indices)

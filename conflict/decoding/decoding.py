@@ -1,0 +1,106 @@
+"""
+What `decode` reads: the selected changes of binlog files, as text or in blocks, and what there is to say about them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TypeVar
+
+import attrs
+
+from conflict.decoding.inputs import Inputs
+from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.columnar.json_lines import json_lines
+from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
+from ndb_formats.errors import CutFileError
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import Selection
+from ndb_formats.text.log_text import TextOptions, log_text
+
+__all__ = ["Decoding"]
+
+Part = TypeVar("Part")
+_TEXT_ROWS = 1 << 12  # the text of a block should stay in the processor's caches
+
+
+@attrs.define(eq=False)
+class Decoding:
+    """
+    The changes to decode.
+
+    Attributes:
+        inputs: The files.
+        selection: Which changes.
+        schema: Definitions, for names and types.
+        text_options: What is printed as text.
+        verify: Whether to check checksums.
+        seen: Called with a file and the position up to which it has been read.
+        cut: Why the last file ends too early; None if it does not, or has not been read.
+        found: Whether anything was selected.
+    """
+
+    inputs: Inputs
+    selection: Selection
+    schema: Schema
+    text_options: TextOptions
+    verify: bool
+    seen: Callable[[str, int], None] = lambda file, position: None
+    cut: CutFileError | None = None
+    found: bool = False
+    _tables: set[str] = attrs.field(factory=set)
+
+    def text(self) -> Iterator[bytes]:
+        """
+        Yield the text of the selected events.
+
+        Raises:
+            FormatError: A file cannot be read further, other than that it ends too early.
+        """
+        reading = self._reading(rows=_TEXT_ROWS)
+        for part in self._until_cut(log_text(self.inputs.paths, self.selection, reading, self.text_options)):
+            self.found |= bool(part)
+            yield part
+
+    def json_lines(self) -> Iterator[bytes]:
+        """Yield the selected changes as JSON lines; raises as `text`."""
+        for block in self.blocks(moments=False, rows=_TEXT_ROWS):
+            yield json_lines(block)
+
+    def blocks(self, *, moments: bool, rows: int = 1 << 15) -> Iterator[Block]:
+        """
+        Yield the selected changes, block by block; raises as `text`.
+
+        Args:
+            moments: Whether dates and timestamps have types of their own.
+            rows: Most rows of a block.
+        """
+        reading = self._reading(rows=rows, moments=moments)
+        for block in self._until_cut(selected_changes(self.inputs.paths, self.selection, reading)):
+            self.found |= bool(block.batches)
+            yield Block(self.inputs.name_of(block.file), block.batches)
+
+    def notes(self) -> list[str]:
+        """Return a sentence for every filter that matched nothing."""
+        chosen = self.selection
+        databases = {name.partition(".")[0] for name in self._tables}
+        there = f"tables with changes there: {', '.join(sorted(self._tables)) or 'none'}"
+        notes = [f"--table {name} matches nothing; {there}" for name in sorted(chosen.tables - self._tables)]
+        notes += [f"--database {name} matches nothing; {there}" for name in sorted(chosen.databases - databases)]
+        if not notes and not self.found and chosen != Selection():
+            notes.append("the filters match nothing in these files")
+        return notes
+
+    def _reading(self, *, rows: int, moments: bool = False) -> ChangeReading:
+        return ChangeReading(
+            self.schema, moments=moments, verify=self.verify, rows=rows, seen=self.seen, met=self._tables.update
+        )
+
+    def _until_cut(self, parts: Iterator[Part]) -> Iterator[Part]:
+        """Yield what comes before the end of a file that ends inside an event, as mysqlbinlog does."""
+        try:
+            yield from parts
+        except CutFileError as error:
+            if (error.position or 0) <= FIRST_POSITION:
+                raise  # not even its first event is whole
+            self.cut = error

@@ -1,0 +1,118 @@
+"""
+Outputs that appear whole or not at all: written beside their place, and renamed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO
+
+from conflict.errors import ConfigurationError
+
+__all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
+
+# The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
+CONTENTS = "tables.json"
+
+
+def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool) -> None:
+    """
+    Make sure that an output may be written.
+
+    Args:
+        target: The file or folder to write.
+        inputs: The files that are read.
+        force: Whether something that is there may be replaced; never an input, nor a folder that is not of our making.
+        folder: Whether the target becomes a folder.
+
+    Raises:
+        ConfigurationError: It may not be written.
+    """
+    if not target.parent.is_dir():
+        message = f"{target}: there is no folder {target.parent}; make it first"
+        raise ConfigurationError(message)
+    if not os.access(target.parent, os.W_OK):
+        message = f"{target}: the folder {target.parent} cannot be written to; choose another one"
+        raise ConfigurationError(message)
+    if not target.exists():
+        return
+    for file in inputs:
+        if file.exists() and (target.samefile(file) or target.resolve() in file.resolve().parents):
+            same = "" if target == file else f" (it is or holds {file})"
+            message = f"{target}{same} is an input of this command and would be overwritten; give another output"
+            raise ConfigurationError(message)
+    if target.is_dir() != folder and (target.is_file() or target.is_dir()):
+        message = f"{target} is a {'file' if folder else 'folder'}; give another output"
+        raise ConfigurationError(message)
+    if not target.is_file() and not target.is_dir():
+        return  # a pipe or a device
+    if not force:
+        message = f"{target} exists; give another output, or --force to replace it"
+        raise ConfigurationError(message)
+    if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
+        message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
+        raise ConfigurationError(message)
+
+
+@contextmanager
+def staged_file(target: Path) -> Iterator[BinaryIO]:
+    """Open a file that takes the place of `target` when all is written, and disappears on an error."""
+    if target.exists() and not target.is_file():
+        with target.open("wb") as out:
+            yield out
+        return
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        with _stopped_politely(), beside.open("wb") as out:
+            yield out
+        beside.replace(target)
+    finally:
+        beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
+    """
+    Give a folder that takes the place of `target` when all is written, and disappears on an error.
+
+    Args:
+        target: The folder to be.
+        contents: What to write into its `CONTENTS`, filled in until then.
+    """
+    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    try:
+        with _stopped_politely():
+            beside.mkdir()
+            yield beside
+        (beside / CONTENTS).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8", "replace")
+        if target.exists():
+            target.rename(old)
+        beside.rename(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+        shutil.rmtree(old, ignore_errors=True)
+
+
+@contextmanager
+def _stopped_politely() -> Iterator[None]:
+    """Treat the signal to terminate as an interruption from the keyboard, so that nothing half is left."""
+
+    def stop(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    try:
+        before = signal.signal(signal.SIGTERM, stop)
+    except ValueError:  # not the main thread
+        yield
+        return
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

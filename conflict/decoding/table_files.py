@@ -1,0 +1,168 @@
+"""
+A folder with a folder of Parquet or CSV files per table.
+
+A table gets a new file when its columns change in the binlog, and when so many tables are written that one had to be
+closed. Changes are collected before they are written, because long row groups make small files; the largest ones are
+written first when all of them together take too much memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, Protocol
+
+import attrs
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from conflict.decoding.csv_files import CsvWriter
+from conflict.decoding.table_names import folder_of
+from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
+
+__all__ = ["TableFiles", "TableFormat", "parquet_writer"]
+
+_MOST_OPEN = 200
+_MOST_BYTES = 1 << 28
+_GROUP_BYTES = 1 << 26
+
+
+class TableFormat(StrEnum):
+    """The format of files with tables; also their suffix."""
+
+    PARQUET = "parquet"
+    CSV = "csv"
+
+
+class Writer(Protocol):
+    """What writes one file."""
+
+    def write_table(self, table: pa.Table) -> None:
+        """Write rows."""
+
+    def close(self) -> None:
+        """Finish the file."""
+
+
+def parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
+    """Return a writer of a Parquet file with few distinct values in some columns, and many in the images."""
+    repeated = [
+        *(field.name for field in schema if pa.types.is_dictionary(field.type)),
+        *(f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)),
+        *(f"{image}.{field.name}" for image in IMAGES for field in _fields(schema, image) if _repeats(field.type)),
+    ]
+    facts = [field.name for field in schema if not pa.types.is_nested(field.type)]
+    return pq.ParquetWriter(
+        target, schema, compression="zstd", compression_level=1, use_dictionary=repeated, write_statistics=facts
+    )
+
+
+def _fields(schema: pa.Schema, image: str) -> list[pa.Field]:
+    kind = schema.field(image).type if image in schema.names else pa.null()
+    return list(kind) if pa.types.is_struct(kind) else []
+
+
+def _repeats(kind: pa.DataType) -> bool:
+    return bool(pa.types.is_dictionary(kind))
+
+
+def _csv_writer(target: Path, schema: pa.Schema) -> CsvWriter:
+    return CsvWriter(target, schema)
+
+
+_WRITERS: dict[TableFormat, Callable[[Path, pa.Schema], Writer]] = {
+    TableFormat.PARQUET: parquet_writer,
+    TableFormat.CSV: _csv_writer,
+}
+
+
+@attrs.define(eq=False)
+class _Table:
+    """What is known of one table that is being written."""
+
+    schema: pa.Schema
+    files: int = 0
+    rows: int = 0
+    writer: Writer | None = None
+    waiting: list[pa.RecordBatch] = attrs.field(factory=list)
+    waiting_bytes: int = 0
+
+
+class TableFiles:
+    """Writes changes into a folder."""
+
+    def __init__(self, folder: Path, form: TableFormat, *, moments: bool) -> None:
+        """
+        Write nothing yet.
+
+        Args:
+            folder: An empty folder.
+            form: The format of its files.
+            moments: As for `change_schema`.
+        """
+        self._folder = folder
+        self._form = form
+        self._moments = moments
+        self._tables: dict[tuple[str, str], _Table] = {}
+        self._waiting_bytes = 0
+        self._open: dict[tuple[str, str], None] = {}
+
+    def add(self, batch: RowBatch, file: str) -> None:
+        """Add changes of a file."""
+        name = (batch.database, batch.table)
+        schema = change_schema(batch.layout, moments=self._moments)
+        table = self._tables.setdefault(name, _Table(schema))
+        if table.schema != schema:
+            self._close(name)
+            table.schema = schema
+        rows = table_changes(batch, file, table.schema)
+        table.waiting.append(rows)
+        table.waiting_bytes += rows.nbytes
+        table.rows += len(rows)
+        self._waiting_bytes += rows.nbytes
+        if table.waiting_bytes > _GROUP_BYTES:
+            self._flush(name)
+        while self._waiting_bytes > _MOST_BYTES:
+            self._flush(max(self._tables, key=lambda each: self._tables[each].waiting_bytes))
+
+    def finish(self) -> list[dict[str, object]]:
+        """Write what is left; return what was written of each table."""
+        for name in self._tables:
+            self._close(name)
+        return [
+            {
+                "database": database,
+                "table": name,
+                "folder": str(folder_of(database, name)),
+                "files": table.files,
+                "rows": table.rows,
+            }
+            for (database, name), table in self._tables.items()
+        ]
+
+    def _flush(self, name: tuple[str, str]) -> None:
+        table = self._tables[name]
+        if not table.waiting:
+            return
+        if table.writer is None:
+            while len(self._open) >= _MOST_OPEN:
+                self._close(next(iter(self._open)))
+            folder = self._folder / folder_of(*name)
+            folder.mkdir(parents=True, exist_ok=True)
+            table.writer = _WRITERS[self._form](folder / f"{table.files:05d}.{self._form}", table.schema)
+            table.files += 1
+            self._open[name] = None
+        rows, size = pa.Table.from_batches(table.waiting, table.schema), table.waiting_bytes
+        table.waiting, table.waiting_bytes = [], 0
+        self._waiting_bytes -= size
+        table.writer.write_table(rows)
+
+    def _close(self, name: tuple[str, str]) -> None:
+        self._flush(name)
+        table = self._tables[name]
+        if table.writer is not None:
+            table.writer.close()
+            table.writer = None
+        self._open.pop(name, None)

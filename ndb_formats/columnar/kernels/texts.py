@@ -1,0 +1,236 @@
+"""
+Values as text, written into the data buffer of an Arrow array.
+
+The first functions take cells as in `values`, the last ones text that is there already.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from ndb_formats.columnar.kernels.layout import NULL_CELL
+from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64
+
+__all__ = ["decimal_text", "escape", "hexadecimal", "integer_text", "needs_escape", "seconds_text"]
+
+MAX_INTEGER_TEXT = 44  # a signed number of 20 characters, and an unsigned one in brackets after a blank
+ZERO, MINUS, POINT, BLANK, OPEN, CLOSE, BACKSLASH = (ord(each) for each in "0-. ()\\")
+TEN = np.uint64(10)
+POWERS = np.array([10**digits for digits in range(10)], np.uint64)
+BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
+LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)
+UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
+HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
+BACKSLASHES = np.uint64(BACKSLASH) * ONES
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _digits(out, to, number):
+    size, rest = 1, number // TEN
+    while rest:
+        size += 1
+        rest //= TEN
+    for offset in range(to + size - 1, to - 1, -1):
+        out[np.uint64(offset)] = ZERO + number % TEN
+        number //= TEN
+    return to + size
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _padded(out, to, number, size):
+    for offset in range(to + size - 1, to - 1, -1):
+        out[np.uint64(offset)] = ZERO + number % TEN
+        number //= TEN
+    return to + size
+
+
+@njit(cache=True, nogil=True)
+def integer_text(data, base, cells, width, signed, offsets, out):
+    """
+    Write integers; a negative one is followed by what it is without a sign, as `mysqlbinlog` prints it.
+
+    `out` has `MAX_INTEGER_TEXT` bytes for each.
+    """
+    to = np.int64(0)
+    offsets[0] = 0
+    shift = np.uint64(64 - 8 * width)
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            word = np.uint64(little_endian(data, base + np.int64(cells[row]), width))
+            number = np.int64(word << shift) >> np.int64(shift)
+            if signed and number < 0:
+                out[to] = MINUS
+                to = _digits(out, to + 1, np.uint64(0) - np.uint64(number))
+                out[to], out[to + 1] = BLANK, OPEN
+                to = _digits(out, to + 2, word)
+                out[to] = CLOSE
+                to += 1
+            else:
+                to = _digits(out, to, word)
+        offsets[row + 1] = to
+    return to
+
+
+@njit(cache=True, nogil=True)
+def decimal_text(data, base, cells, whole, part, offsets, out):
+    """
+    Write DECIMAL values.
+
+    Args:
+        data: See `values`.
+        base: See `values`.
+        cells: See `values`.
+        whole: Digits of each group before the point. int64.
+        part: Digits of each group after it. int64.
+        offsets: Filled in. Shape (rows + 1,), int32.
+        out: Filled in; 3 bytes for each value and 9 for each group of it. uint8.
+
+    Returns:
+        Bytes written; -1 if a group holds more than its digits allow.
+    """
+    to = np.int64(0)
+    offsets[0] = 0
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            offset = base + np.int64(cells[row])
+            negative = data[offset] < 0x80
+            flip = np.uint64(0xFFFFFFFF if negative else 0)
+            first = whole[0] if len(whole) else part[0]
+            sign = np.uint64(0x80) << np.uint64(8 * (BYTES_FOR_DIGITS[first] - 1))
+            if negative:
+                out[to] = MINUS
+                to += 1
+            leading = True
+            for place in range(len(whole) + len(part)):
+                digits = whole[place] if place < len(whole) else part[place - len(whole)]
+                size = BYTES_FOR_DIGITS[digits]
+                group = np.uint64(big_endian(data, offset, size)) ^ flip >> np.uint64(32 - 8 * size) ^ sign
+                sign = np.uint64(0)
+                offset += size
+                if group >= POWERS[digits]:
+                    return np.int64(-1)
+                if place == len(whole):
+                    if leading:
+                        out[to] = ZERO
+                        to += 1
+                    out[to] = POINT
+                    to += 1
+                    leading = False
+                if not leading:
+                    to = _padded(out, to, group, digits)
+                elif group:
+                    to = _digits(out, to, group)
+                    leading = False
+            if leading:
+                out[to] = ZERO
+                to += 1
+        offsets[row + 1] = to
+    return to
+
+
+@njit(cache=True, nogil=True)
+def seconds_text(data, base, cells, precision, offsets, out):
+    """Write TIMESTAMP values as seconds since 1970; `out` has 20 bytes for each. Returns as `decimal_text`."""
+    to = np.int64(0)
+    offsets[0] = 0
+    size = (precision + 1) // 2
+    for row in range(len(cells)):
+        if cells[row] != NULL_CELL:
+            offset = base + np.int64(cells[row])
+            to = _digits(out, to, np.uint64(big_endian(data, offset, 4)))
+            if size:
+                stored = np.uint64(big_endian(data, offset + 4, size))
+                if stored >= POWERS[2 * size]:
+                    return np.int64(-1)
+                out[to] = POINT
+                _padded(out, to + 1, stored, 2 * size)
+                to += 1 + precision
+        offsets[row + 1] = to
+    return to
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _special(word, quotes):
+    """Return whether one of eight bytes is a control character, a backslash or the quote."""
+    quote, slash = word ^ quotes, word ^ BACKSLASHES
+    found = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
+    return found & ~word & HIGH_BITS
+
+
+@njit(cache=True, nogil=True)
+def needs_escape(text, size, quote, escapes):
+    """Return whether any byte of text has an escape; see `escape`."""
+    quotes = np.uint64(quote) * ONES
+    at = np.int64(0)
+    while at + 8 <= size:
+        if _special(load64(text, at), quotes):
+            return True
+        at += 8
+    while at < size:
+        if escapes[text[at]]:
+            return True
+        at += 1
+    return False
+
+
+@njit(cache=True, nogil=True)
+def escape(text, offsets, quote, escapes, prefix, new_offsets, out):
+    """
+    Write text with escapes.
+
+    Args:
+        text: The text, and at least 8 bytes more. uint8.
+        offsets: Its offsets. Shape (rows + 1,), int32.
+        quote: The quote, which is escaped.
+        escapes: The letter after a backslash for each byte: 0 for none, 1 for `prefix` and two digits. Shape (256,).
+        prefix: What comes after the backslash of a byte without a letter. uint8.
+        new_offsets: Filled in. Shape (rows + 1,), int32.
+        out: Filled in; for each byte as many as the longest escape has, and 8. uint8.
+
+    Returns:
+        Bytes written; -1 if they are more than the offsets can hold.
+    """
+    quotes = np.uint64(quote) * ONES
+    to = np.int64(0)
+    new_offsets[0] = 0
+    for row in range(len(offsets) - 1):
+        at, end = np.int64(offsets[row]), np.int64(offsets[row + 1])
+        while at < end:
+            if not _special(load64(text, at), quotes):
+                copy_eight(text, at, out, to)
+                step = min(8, end - at)
+                at += step
+                to += step
+                continue
+            for _ in range(min(8, end - at)):
+                byte = text[at]
+                at += 1
+                letter = escapes[byte]
+                if letter == 0:
+                    out[to] = byte
+                    to += 1
+                    continue
+                out[to] = BACKSLASH
+                to += 1
+                if letter != 1:
+                    out[to] = letter
+                    to += 1
+                    continue
+                for digit in prefix:
+                    out[to] = digit
+                    to += 1
+                out[to], out[to + 1] = LOWER[byte >> 4], LOWER[byte & 15]
+                to += 2
+        if to > 0x7FFFFFFF:
+            return np.int64(-1)
+        new_offsets[row + 1] = to
+    return to
+
+
+@njit(cache=True, nogil=True)
+def hexadecimal(data, size, out):
+    """Write bytes as upper-case hexadecimal digits, two for each."""
+    for at in range(size):
+        byte = data[at]
+        out[2 * at], out[2 * at + 1] = UPPER[byte >> 4], UPPER[byte & 15]

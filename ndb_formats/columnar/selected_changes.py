@@ -1,0 +1,226 @@
+"""
+The row changes of several files that a `Selection` selects, block by block.
+
+A selection that starts inside a transaction is read from the start of that transaction, because the Table_map events
+that its rows need, and its NDB epoch, come before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.columnar.batches import BlockReader, RowBatch
+from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.columnar.event_index import EventIndex, index_parts, map_bytes
+from ndb_formats.columnar.records import value_texts
+from ndb_formats.columnar.row_walk import RowWalk
+from ndb_formats.columnar.tables import TableRegister
+from ndb_formats.constants import APPLY_STATUS, EventType
+from ndb_formats.errors import CorruptError
+from ndb_formats.events.query_event import decode_query
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import Selection
+
+__all__ = ["Block", "ChangeReading", "file_chunks", "kept_rows", "selected_changes", "transaction_start"]
+
+Bools = npt.NDArray[np.bool_]
+_GTIDS = np.array(
+    [
+        EventType.GTID_LOG_EVENT,
+        EventType.ANONYMOUS_GTID_LOG_EVENT,
+        EventType.GTID_TAGGED_LOG_EVENT,
+        EventType.MARIADB_GTID_EVENT,
+    ],
+    np.uint8,
+)
+_EVENTS_PER_ROW = 8
+
+
+@attrs.frozen
+class ChangeReading:
+    """
+    How changes are read.
+
+    Attributes:
+        schema: Definitions, for names and types that are not in the binlog.
+        moments: As for `read_batches`.
+        verify: Whether to check checksums.
+        rows: Most rows of a block.
+        span: Most bytes of a file that a block covers, unless a single event has more.
+        seen: Called with a file and the position that has been read.
+        met: Called with the ``database.table`` names in the part of a file that was read.
+    """
+
+    schema: Schema
+    moments: bool = False
+    verify: bool = False
+    rows: int = 1 << 15
+    span: int = 1 << 25
+    seen: Callable[[str, int], None] = lambda file, position: None
+    met: Callable[[Iterable[str]], object] = lambda names: None
+
+
+@attrs.frozen(eq=False)
+class Block:
+    """
+    Changes that follow each other in a file.
+
+    Attributes:
+        file: Path of the file.
+        batches: The changes, by table and kind; their `places` give the order.
+    """
+
+    file: str
+    batches: Sequence[RowBatch]
+
+
+def selected_changes(files: Sequence[str], selection: Selection, reading: ChangeReading) -> Iterator[Block]:
+    """
+    Yield the selected changes of files, in blocks in the order of the files.
+
+    Args:
+        files: Paths in the order in which the files were written.
+        selection: Which changes to select.
+        reading: How to read them.
+
+    Raises:
+        FormatError: A file cannot be read further; all changes before have been yielded.
+    """
+
+    def wanted(name: str) -> bool:
+        database, _, table = name.partition(".")
+        chosen = name != APPLY_STATUS or APPLY_STATUS in selection.tables
+        return chosen and selection.has_name(database, table)
+
+    for number, file in enumerate(files):
+        register = TableRegister(reading.schema, wanted, None, text=True, moments=reading.moments)
+        walk = RowWalk(register, reading.rows)
+        start = selection.start_position if number == 0 else FIRST_POSITION
+        stop = selection.stop_position if number == len(files) - 1 else None
+        for chunk, is_last in file_chunks(file, (start, stop), selection, reading):
+            for batches in BlockReader(walk).blocks(chunk):
+                kept = [batch.where(kept_rows(batch, selection, start)) for batch in batches]
+                yield Block(file, [batch for batch in kept if len(batch)])
+                reading.met(register.names)
+                if selection.stop_epoch is not None and walk.facts.epochs.max(initial=0) > selection.stop_epoch:
+                    return
+            if chunk.error is not None:
+                raise chunk.error
+            if is_last:
+                return
+
+
+def file_chunks(
+    file: str, bounds: tuple[int, int | None], selection: Selection, reading: ChangeReading
+) -> Iterator[tuple[EventChunk, bool]]:
+    """
+    Yield the chunks of a file from the transaction at a position on, and whether the selection ends with each.
+
+    Args:
+        file: The binlog file.
+        bounds: Position to start at, and position to stop before.
+        selection: Its moment to stop at ends the chunks.
+        reading: How to read them.
+    """
+    start, stop = bounds
+    begin = transaction_start(file, start) if start > FIRST_POSITION else FIRST_POSITION
+    events = max(reading.rows * _EVENTS_PER_ROW, 1024)
+    for chunk in read_chunks(file, start=begin, stop=stop, verify=reading.verify, events=events, span=reading.span):
+        if len(chunk.stops):
+            reading.seen(file, int(chunk.stops[-1]))
+        if selection.stop_time is not None and (chunk.timestamps >= selection.stop_time).any():
+            yield _first_events(chunk, int((chunk.timestamps >= selection.stop_time).argmax())), True
+            return
+        yield chunk, False
+
+
+def _first_events(chunk: EventChunk, count: int) -> EventChunk:
+    arrays = ("types", "starts", "ends", "positions", "stops", "server_ids", "timestamps")
+    # The next positions are known, or are read at `starts`.
+    nexts = chunk.next_positions[:count]
+    return attrs.evolve(
+        chunk, error=None, next_positions=nexts, **{name: getattr(chunk, name)[:count] for name in arrays}
+    )
+
+
+def kept_rows(batch: RowBatch, selection: Selection, start: int) -> Bools:
+    """Return which rows are selected, as far as tables and stops do not say so already. Shape (rows,)."""
+    rows = batch.records
+    kept = np.ones(len(batch), np.bool_)
+    if start > FIRST_POSITION:
+        kept &= rows.column("position").to_numpy() >= start
+    if selection.start_time:
+        kept &= rows.column("timestamp").to_numpy() >= selection.start_time
+    if selection.start_epoch or selection.stop_epoch is not None:
+        epochs = rows.column("epoch")
+        known = epochs.fill_null(0).to_numpy()
+        kept &= epochs.is_valid().to_numpy(zero_copy_only=False) & (known >= selection.start_epoch)
+        kept &= known <= np.uint64(2**64 - 1 if selection.stop_epoch is None else selection.stop_epoch)
+    for name, chosen in (("server_id", selection.server_ids), ("transaction_id", selection.transactions)):
+        if chosen:
+            column = rows.column(name)
+            found = pc.is_in(column, pa.array(sorted(chosen), column.type))
+            kept &= found.to_numpy(zero_copy_only=False)
+    if selection.key:
+        kept &= _has_key(batch, selection.key)
+    return kept
+
+
+def _has_key(batch: RowBatch, key: Sequence[tuple[str, str]]) -> Bools:
+    """Return which rows have an image that gives each of these columns its value."""
+    kept = np.ones(len(batch), np.bool_)
+    for column, value in key:
+        found = np.zeros(len(batch), np.bool_)
+        for image in ("before", "after"):
+            if image in batch.records.schema.names and column in batch.layout.names:
+                values = batch.records.column(image)
+                if values.type.get_field_index(column) >= 0:
+                    texts = value_texts(values.field(column), batch.types[column])
+                    found |= pc.equal(texts, value).fill_null(False).to_numpy(zero_copy_only=False)
+        kept &= found
+    return kept
+
+
+def transaction_start(file: str, position: int) -> int:
+    """
+    Return where the transaction starts that an event belongs to.
+
+    Args:
+        file: The binlog file.
+        position: Position of the event.
+
+    Raises:
+        CorruptError: No event starts there.
+        FormatError: The file cannot be read as far as that.
+    """
+    found, end = FIRST_POSITION, FIRST_POSITION
+    data = map_bytes(file)
+    for index in index_parts(file, stop=position + 1, verify=False):
+        if index.error is not None and index.end <= position:
+            raise index.error
+        found = _last_start(index, data) or found
+        end = index.end
+        at = position in index.positions[-1:]
+    if not at and end != position:
+        message = f"no event starts at position {position}; one ends at {end}"
+        raise CorruptError(message, file=file, position=position)
+    return found
+
+
+def _last_start(index: EventIndex, data: npt.NDArray[np.uint8]) -> int | None:
+    """Return where the last transaction of an index starts."""
+    starts, ends = index.bodies
+    for event in np.flatnonzero((index.types == EventType.QUERY_EVENT) | np.isin(index.types, _GTIDS))[::-1].tolist():
+        at = int(index.positions[event])
+        if index.types[event] != EventType.QUERY_EVENT:
+            return at
+        if decode_query(data[starts[event] : ends[event]].tobytes()).statement.upper() == "BEGIN":
+            return at
+    return None

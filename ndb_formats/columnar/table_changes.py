@@ -1,0 +1,133 @@
+"""
+Row changes of one table as rows of Arrow, with a field for every column of the table.
+
+Both images are structs with all columns. A column that an image does not carry is null in it, as NULL is; the columns
+that it carries are named beside it, in ``before_columns`` and ``after_columns``. `CHANGE_FACTS` come first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.tables import reader_of
+from ndb_formats.constants import ColumnCode
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "table_changes"]
+
+_TEXT = pa.dictionary(pa.int32(), pa.string())
+_NAMES = pa.list_(pa.dictionary(pa.int16(), pa.string()))
+CHANGE_FACTS = pa.schema(
+    [
+        ("file", _TEXT),
+        ("position", pa.uint64()),
+        ("row", pa.int32()),
+        ("timestamp", pa.timestamp("ms", tz="UTC")),
+        ("server_id", pa.uint32()),
+        ("epoch", pa.uint64()),
+        ("transaction_id", pa.uint64()),
+        ("flags", _NAMES),
+        ("operation", _TEXT),
+    ]
+)
+IMAGES = ("before", "after")
+_OPERATIONS = pa.array(["", *(operation.name for operation in Operation)], pa.string())
+
+
+def change_schema(layout: RowLayout, *, moments: bool = True) -> pa.Schema:
+    """
+    Return the schema of the changes of a table.
+
+    Args:
+        layout: The table.
+        moments: As for `read_batches`.
+
+    Raises:
+        FormatError: Arrow has no type for a column; the error names table and column.
+    """
+    columns = [
+        pa.field(name, reader_of(layout, ordinal, text=True, moments=moments).type)
+        for ordinal, name in enumerate(layout.names)
+    ]
+    fields = list(CHANGE_FACTS)
+    for image in IMAGES:
+        fields += [pa.field(image, pa.struct(columns)), pa.field(f"{image}_columns", _NAMES)]
+    if any(wire.code is ColumnCode.JSON for wire in layout.types):
+        # Names of the columns of `after` that hold not the document but its change.
+        fields.append(pa.field("after_diffs", _NAMES))
+    return pa.schema(fields)
+
+
+def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
+    """
+    Return changes of a table.
+
+    Args:
+        batch: The changes, with all columns of their images.
+        file: Path of the file that they are from.
+        schema: What `change_schema` gives for the table.
+    """
+    rows, found = batch.records, len(batch)
+    columns = {
+        "file": _constant(file, found),
+        "position": rows.column("position"),
+        "row": rows.column("row"),
+        "timestamp": _seconds(rows.column("timestamp")),
+        "server_id": rows.column("server_id"),
+        "epoch": rows.column("epoch"),
+        "transaction_id": rows.column("transaction_id"),
+        "flags": _flag_names(rows.column("flags")),
+        "operation": pa.DictionaryArray.from_arrays(rows.column("operation").indices.cast(pa.int32()), _OPERATIONS),
+    }
+    for image, present in zip(IMAGES, (batch.before, batch.after), strict=True):
+        kind = schema.field(image).type
+        columns[image] = pa.nulls(found, kind) if present is None else _whole_image(rows.column(image), kind)
+        columns[f"{image}_columns"] = _repeated_names(present, batch.layout.names, found)
+    if "after_diffs" in schema.names:
+        columns["after_diffs"] = _repeated_names(batch.diffs, batch.layout.names, found)
+    return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def _constant(text: str, count: int) -> pa.DictionaryArray:
+    return pa.DictionaryArray.from_arrays(np.zeros(count, np.int32), pa.array([text], pa.string()))
+
+
+def _seconds(timestamps: pa.UInt32Array) -> pa.Array:
+    millis = timestamps.to_numpy(zero_copy_only=False).astype(np.int64) * 1000
+    return pa.Array.from_buffers(CHANGE_FACTS.field("timestamp").type, len(millis), [None, pa.py_buffer(millis)])
+
+
+def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
+    """Return an image with a null field for every column that it does not carry."""
+    carried = {field.name: number for number, field in enumerate(image.type)}
+    arrays = [
+        image.field(carried[field.name]) if field.name in carried else pa.nulls(len(image), field.type)
+        for field in kind
+    ]
+    if not arrays:
+        return image
+    return pa.Array.from_buffers(kind, len(image), [None], 0, children=arrays)
+
+
+def _repeated_names(names: Sequence[str] | None, every: Sequence[str], count: int) -> pa.ListArray:
+    """Return the same names in every row; null if there are none to speak of."""
+    if names is None:
+        return pa.nulls(count, _NAMES)
+    indices = np.tile(np.array([every.index(name) for name in names], np.int16), count)
+    values = pa.DictionaryArray.from_arrays(indices, pa.array(every, pa.string()))
+    return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * len(names), values).cast(_NAMES)
+
+
+def _flag_names(flags: pa.UInt16Array) -> pa.ListArray:
+    """Return the names of conflict flags; most rows have none."""
+    if flags.null_count == len(flags):
+        return _repeated_names((), (), len(flags))
+    encoded = flags.fill_null(0).dictionary_encode()
+    names = [[flag.name or "" for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
+    return pa.array(names, pa.list_(pa.string())).take(encoded.indices).cast(_NAMES)
