@@ -199,11 +199,11 @@ def escape(text, offsets, quote, escapes, prefix, new_offsets, out):
         while at < end:
             if not _special(load64(text, at), quotes):
                 copy_eight(text, at, out, to)
-                step = min(8, end - at)
+                step = min(8, int(end - at))
                 at += step
                 to += step
                 continue
-            for _ in range(min(8, end - at)):
+            for _ in range(min(8, int(end - at))):
                 byte = text[at]
                 at += 1
                 letter = escapes[byte]
