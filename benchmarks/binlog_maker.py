@@ -19,6 +19,7 @@ import attrs
 
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import BINLOG_MAGIC, ColumnCode, EventType
+from ndb_formats.events.gtid_event import GtidEvent, encode_gtid
 from ndb_formats.events.header import EventHeader, encode_header
 from ndb_formats.events.query_event import QueryEvent, encode_query
 from ndb_formats.events.rows_event import Operation, RowsEvent, encode_rows_event
@@ -56,12 +57,14 @@ class Mix:
         title: In words.
         columns: Its columns.
         rows: Rows of an event, as a range.
+        gtids: Whether every transaction starts with an Anonymous_gtid event.
     """
 
     name: str
     title: str
     columns: tuple[Column, ...]
     rows: tuple[int, int]
+    gtids: bool = False
 
 
 def _integer(name: str, code: ColumnCode, bits: int, *, unsigned: bool = False) -> Column:
@@ -135,7 +138,7 @@ MIXES = (
     Mix("single", "integers and short strings, one row per event", INTEGERS, (1, 1)),
     Mix("typed", "decimals, temporals, text, many rows per event", TYPED, (20, 60)),
 )
-MIXED_TYPES = Mix("mixed", "integers, decimals, temporals, text, JSON", MIXED, (10, 40))
+MIXED_TYPES = Mix("mixed", "integers, decimals, temporals, text, JSON", MIXED, (10, 40), gtids=True)
 
 
 def write_binlog(path: Path, mix: Mix, size: int, *, seed: int = 1) -> int:
@@ -221,6 +224,7 @@ def _transaction(mix: Mix, generator: random.Random, number: int) -> tuple[list[
         flags=1,
     )
     events = [
+        *([(EventType.ANONYMOUS_GTID_LOG_EVENT, encode_gtid(GtidEvent()))] if mix.gtids else []),
         (EventType.QUERY_EVENT, encode_query(QueryEvent("bench", "BEGIN"))),
         (EventType.TABLE_MAP_EVENT, encode_table_map(_table_map(mix))),
         (rows.type, encode_rows_event(rows)),

@@ -123,7 +123,7 @@ class Output:
 def _write_wide(out: BinaryIO, blocks: Iterable[Block], form: TableFormat) -> None:
     """Write the changes of all tables as one table, in the order of the files."""
     if form is TableFormat.PARQUET:
-        writer = pq.ParquetWriter(out, RECORDS, compression="zstd", compression_level=1)
+        writer = pq.ParquetWriter(out, RECORDS, compression="snappy")
     else:
         options = pyarrow.csv.WriteOptions(quoting_style="needed")
         writer = pyarrow.csv.CSVWriter(out, _WIDE_CSV, write_options=options)

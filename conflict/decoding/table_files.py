@@ -54,9 +54,7 @@ def parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
         *(f"{image}.{field.name}" for image in IMAGES for field in _fields(schema, image) if _repeats(field.type)),
     ]
     facts = [field.name for field in schema if not pa.types.is_nested(field.type)]
-    return pq.ParquetWriter(
-        target, schema, compression="zstd", compression_level=1, use_dictionary=repeated, write_statistics=facts
-    )
+    return pq.ParquetWriter(target, schema, compression="snappy", use_dictionary=repeated, write_statistics=facts)
 
 
 def _fields(schema: pa.Schema, image: str) -> list[pa.Field]:

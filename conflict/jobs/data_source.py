@@ -8,33 +8,41 @@ The Spark data source `ndb_binlog`: row changes of binlog files as a DataFrame.
 Options:
 
     path         a file, a folder or a pattern; every binlog in it is read
+    table        one ``database.table``: images are structs of its columns
+    columns      with table: the columns to decode, separated by commas
+    temporals    with table: ``typed`` (dates and timestamps, which hold no zero dates) or ``text``
     tables       ``database.table`` names, separated by commas; by default all user tables
     startEpoch   first NDB epoch, inclusive
     endEpoch     last NDB epoch, inclusive; errors after it are ignored
     schema       file of CREATE TABLE statements, for column names that are not in the binlog
 
-Images are maps from column name to text: a column that an image does not carry has no entry, NULL is an entry with
-null, and an empty text is an entry with an empty text.
+Without ``table``, images are maps from column name to text: a column that an image does not carry has no entry, NULL is
+an entry with null, and an empty text is an entry with an empty text. With it, ``before_columns`` and ``after_columns``
+name the columns that an image carries.
 """
 
 from __future__ import annotations
 
 import glob
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from conflict.errors import ConfigurationError
 from conflict.ingestion.segments import plan_segments
-from ndb_formats.columnar.batches import read_batches
+from conflict.jobs.pushed_filters import RowFilters
+from conflict.jobs.spark_types import spark_array, spark_type
+from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
+from ndb_formats.columnar.table_search import table_layouts
 from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
@@ -45,6 +53,8 @@ from ndb_formats.schema.tables import Schema
 __all__ = ["SCHEMA", "NdbBinlogDataSource", "register"]
 
 SCHEMA = RECORDS
+_NAMES = ("path", "table", "columns", "temporals", "tables", "startEpoch", "endEpoch", "schema")
+_BATCH_ROWS = 1 << 14
 _MAX_EPOCH = 2**64 - 1
 
 
@@ -66,6 +76,9 @@ class _Options:
     start_epoch: int
     end_epoch: int | None
     schema: Schema
+    table: str | None = None
+    columns: frozenset[str] | None = None
+    moments: bool = True
 
     def wants(self, table: str) -> bool:
         """Whether the changes of a table are read."""
@@ -82,17 +95,31 @@ class NdbBinlogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the DataFrame."""
-        return from_arrow_schema(SCHEMA)
+        options = self._checked()
+        return from_arrow_schema(SCHEMA if options.table is None else _table_schema(options))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for the options given."""
-        del schema
-        return _Reader(_read_options({name.lower(): value for name, value in self.options.items()}))
+        options = self._checked()
+        if options.table is None:
+            return _Reader(options)
+        return _TableReader(options, _table_schema(options, frozenset(schema.names)))
+
+    def _checked(self) -> _Options:
+        return _read_options({name.lower(): value for name, value in self.options.items()})
 
 
 class _Reader(DataSourceReader):
+    """Reads the changes of all tables, images as maps."""
+
     def __init__(self, options: _Options) -> None:
         self._options = options
+        self._filters = RowFilters()
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Keep the filters that are applied here; return the others."""
+        self._filters, rest = RowFilters.of(filters)
+        return rest
 
     def partitions(self) -> Sequence[_Piece]:
         """Divide the files into segments. An error in a file is raised by the task that meets it."""
@@ -107,22 +134,116 @@ class _Reader(DataSourceReader):
         assert isinstance(partition, _Piece)
         options = self._options
         found = 0
-        batches = read_batches(
-            partition.file,
-            start=partition.start,
-            stop=partition.stop,
-            schema=options.schema,
-            tables=options.tables,
-        )
         try:
-            for batch in batches:
-                records = records_of(batch, partition.file).filter(_in_range(batch.records.column("epoch"), options))
-                found += len(records)
-                if len(records):
-                    yield records
+            for batch in self._batches(partition):
+                found += len(batch)
+                kept = batch.where(self._filters.kept(batch))
+                if len(kept):
+                    yield self._records(kept, partition.file)
         except FormatError:
             if options.end_epoch is None or found != _rows_in_range(partition, options):
                 raise
+
+    def _batches(self, piece: _Piece) -> Iterator[RowBatch]:
+        """Yield the changes of a segment in the range of epochs."""
+        options = self._options
+        for batch in read_batches(
+            piece.file,
+            start=piece.start,
+            stop=piece.stop,
+            schema=options.schema,
+            tables=options.tables,
+            columns=options.columns,
+            moments=options.table is not None and options.moments,
+            batch_rows=_BATCH_ROWS,
+        ):
+            in_range = _in_range(batch.records.column("epoch"), options)
+            yield batch.where(in_range.to_numpy(zero_copy_only=False))
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        return records_of(batch, file)
+
+
+class _TableReader(_Reader):
+    """Reads the changes of one table, images as structs of its columns."""
+
+    def __init__(self, options: _Options, schema: pa.Schema) -> None:
+        super().__init__(options)
+        self._schema = schema
+
+    def _records(self, batch: RowBatch, file: str) -> pa.RecordBatch:
+        own = _chosen(change_schema(batch.layout, moments=self._options.moments), self._options.columns)
+        rows = table_changes(batch, file, own)
+        arrays = [_fitted(rows, field) for field in self._schema]
+        return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
+
+
+def _fitted(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    """Return a column as Spark has it; a column of an image that its table did not have then is null."""
+    if field.name not in rows.schema.names:
+        return pa.nulls(len(rows), field.type)
+    values = rows.column(field.name)
+    if not pa.types.is_struct(field.type) or values.null_count == len(values):
+        return spark_array(values, field.type) if values.null_count < len(values) else pa.nulls(len(rows), field.type)
+    parts = [
+        pa.nulls(len(rows), part.type)
+        if values.type.get_field_index(part.name) < 0
+        else spark_array(values.field(part.name), part.type)
+        for part in field.type
+    ]
+    return pa.StructArray.from_arrays(parts, fields=list(field.type))
+
+
+def _table_schema(options: _Options, wanted: Collection[str] | None = None) -> pa.Schema:
+    """
+    Return the schema of the one table that is read: every column that it has in any of the files.
+
+    Raises:
+        ConfigurationError: No file has changes of it, or a column changes its type.
+    """
+    assert options.table is not None
+    layouts = table_layouts(options.files, options.table, options.schema)
+    if not layouts:
+        message = f"ndb_binlog: no file has changes of table {options.table}; names are database.table"
+        raise ConfigurationError(message)
+    every = [_chosen(change_schema(each, moments=options.moments), options.columns) for each in reversed(layouts)]
+    fields: list[pa.Field] = []
+    for name in dict.fromkeys(name for schema in every for name in schema.names):
+        kinds = [schema.field(name).type for schema in every if name in schema.names]
+        kind = spark_type(kinds[0])
+        if pa.types.is_struct(kind) and name in IMAGES:
+            kind = pa.struct(list(_joined_columns(options.table, kinds)))
+        if wanted is None or name in wanted:
+            fields.append(pa.field(name, kind))
+    return pa.schema(fields)
+
+
+def _joined_columns(table: str, images: Sequence[pa.StructType]) -> Iterator[pa.Field]:
+    kinds: dict[str, pa.DataType] = {}
+    for image in images:
+        for field in image:
+            kind = spark_type(field.type)
+            if kinds.setdefault(field.name, kind) != kind:
+                message = (
+                    f"ndb_binlog: column {field.name} of {table} is {kind} in some events and {kinds[field.name]} in "
+                    "others; read the files before and after that change apart, or without the option table"
+                )
+                raise ConfigurationError(message)
+    return (pa.field(name, kind) for name, kind in kinds.items())
+
+
+def _chosen(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:
+    """Return a schema whose images have the chosen columns."""
+    if columns is None:
+        return schema
+    return pa.schema(
+        [
+            pa.field(field.name, pa.struct([part for part in field.type if part.name in columns]))
+            if field.name in IMAGES
+            else field
+            for field in schema
+        ]
+    )
 
 
 def _in_range(epochs: pa.UInt64Array, options: _Options) -> pa.BooleanArray:
@@ -155,20 +276,27 @@ def _rows_in_range(piece: _Piece, options: _Options) -> int:
 
 
 def _read_options(options: dict[str, str]) -> _Options:
-    known = {"path", "tables", "startepoch", "endepoch", "schema"}
-    unknown = sorted(set(options) - known)
+    unknown = sorted(set(options) - {name.lower() for name in _NAMES})
     if unknown or "path" not in options:
         problem = f"unknown options {', '.join(unknown)}" if unknown else "no path given"
-        message = f"ndb_binlog: {problem}; options are path, tables, startEpoch, endEpoch, schema"
+        message = f"ndb_binlog: {problem}; options are {', '.join(_NAMES)}"
         raise ConfigurationError(message)
-    tables = options.get("tables")
+    table, tables, columns = (options.get(name) for name in ("table", "tables", "columns"))
+    temporals = options.get("temporals", "typed")
+    if (table and tables) or (columns and not table) or temporals not in ("typed", "text"):
+        message = "ndb_binlog: give table or tables; columns needs table; temporals is typed or text"
+        raise ConfigurationError(message)
     schema_file = options.get("schema")
+    names = table or tables
     return _Options(
         tuple(_files(options["path"])),
-        None if tables is None else frozenset(name.strip() for name in tables.split(",")),
+        None if names is None else frozenset(name.strip() for name in names.split(",")),
         int(options.get("startepoch", "0")),
         int(options["endepoch"]) if "endepoch" in options else None,
         Schema() if schema_file is None else parse_schema(Path(schema_file).read_text("utf-8")),
+        table,
+        None if columns is None else frozenset(name.strip() for name in columns.split(",")),
+        temporals == "typed",
     )
 
 
@@ -192,4 +320,5 @@ def _is_binlog(file: str) -> bool:
 
 def register(spark: SparkSession) -> None:
     """Register the format ``ndb_binlog`` with a session."""
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(NdbBinlogDataSource)

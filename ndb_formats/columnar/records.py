@@ -19,6 +19,7 @@ from ndb_formats.types.vector import Vector
 
 __all__ = ["records_of", "value_texts"]
 
+_PLAIN_PLACES = 6
 _SAME_BITS = {pa.float32(): pa.int32(), pa.float64(): pa.int64()}
 
 
@@ -75,10 +76,15 @@ def _images(batch: RowBatch, name: str) -> pa.Array:
     return pa.MapArray.from_arrays(offsets, names.cast(pa.string()), pa.concat_arrays(texts).take(by_row)).cast(kind)
 
 
+def _is_plain_decimal(kind: pa.DataType) -> bool:
+    """Return whether Arrow prints all decimal numbers of a type without an exponent, as Python does then, too."""
+    return bool(pa.types.is_decimal(kind)) and 0 <= kind.scale <= _PLAIN_PLACES
+
+
 def value_texts(values: pa.Array, code: ColumnCode) -> pa.StringArray:
     """Return values of a column as text."""
     kind = values.type.value_type if pa.types.is_dictionary(values.type) else values.type
-    if pa.types.is_integer(kind) or pa.types.is_string(kind):
+    if pa.types.is_integer(kind) or pa.types.is_string(kind) or _is_plain_decimal(kind):
         return values.cast(pa.string())
     # 0.0 and -0.0 are equal, but their texts differ.
     bits = _SAME_BITS.get(kind)

@@ -26,7 +26,7 @@ _NAMES = pa.list_(pa.dictionary(pa.int16(), pa.string()))
 CHANGE_FACTS = pa.schema(
     [
         ("file", _TEXT),
-        ("position", pa.uint64()),
+        ("position", pa.int64()),
         ("row", pa.int32()),
         ("timestamp", pa.timestamp("ms", tz="UTC")),
         ("server_id", pa.uint32()),
@@ -76,7 +76,7 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
     rows, found = batch.records, len(batch)
     columns = {
         "file": _constant(file, found),
-        "position": rows.column("position"),
+        "position": rows.column("position").view(pa.int64()),
         "row": rows.column("row"),
         "timestamp": _seconds(rows.column("timestamp")),
         "server_id": rows.column("server_id"),

@@ -1,0 +1,52 @@
+"""
+The definitions that a table has in binlog files, from their Table_map events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+
+from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.constants import EventType
+from ndb_formats.events.row_image import RowLayout, layout_of
+from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["table_layouts"]
+
+_TABLE_ID = 6
+_CHUNK_BYTES, _CHUNK_EVENTS = 1 << 26, 1 << 18
+
+
+def table_layouts(files: Iterable[str], table: str, schema: Schema) -> list[RowLayout]:
+    """
+    Return the different layouts of the rows of a table, in the order in which the files have them.
+
+    Args:
+        files: Binlog files, in order. What comes after an event that cannot be read is not searched.
+        table: ``database.table``.
+        schema: Definitions, for names and types that are not in the binlog.
+
+    Raises:
+        FormatError: A file cannot be read at all, or the definition does not fit the log.
+    """
+    found: dict[RowLayout, None] = {}
+    for file in files:
+        for chunk in read_chunks(file, start=0, stop=None, verify=False, events=_CHUNK_EVENTS, span=_CHUNK_BYTES):
+            for table_map in _different_maps(chunk):
+                if table_map.full_name == table:
+                    found[layout_of(table_map, schema.find(table_map.database, table_map.table))] = None
+    return list(found)
+
+
+def _different_maps(chunk: EventChunk) -> Iterator[TableMap]:
+    """Yield a Table_map event of each table id and size; a table id stands for one definition in a file."""
+    events = np.flatnonzero(chunk.types == EventType.TABLE_MAP_EVENT)
+    events = events[chunk.ends[events] - chunk.starts[events] >= _TABLE_ID]
+    heads = chunk.data[chunk.starts[events][:, None] + np.arange(_TABLE_ID)].astype(np.int64)
+    ids = (heads << 8 * np.arange(_TABLE_ID)).sum(axis=1)
+    _, first = np.unique(np.stack([ids, chunk.ends[events] - chunk.starts[events]]), axis=1, return_index=True)
+    for event in events[np.sort(first)].tolist():
+        yield decode_table_map(chunk.body(event))
