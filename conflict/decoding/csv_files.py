@@ -2,7 +2,7 @@
 CSV of row changes: a column for every field, those of images as ``before.x`` and ``after.x``.
 
 Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
-Lists of names are separated by commas. Bytes are hexadecimal digits after ``0x``.
+Bytes are hexadecimal digits after ``0x``.
 """
 
 from __future__ import annotations
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import BinaryIO
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv
 
 __all__ = ["CsvWriter", "flat_table"]
@@ -53,8 +52,6 @@ def flat_table(table: pa.Table) -> pa.Table:
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
-    if pa.types.is_list(kind):
-        return pa.chunked_array([_joined(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_dictionary(kind):
         return column.cast(kind.value_type)
     if pa.types.is_binary(kind):
@@ -62,10 +59,6 @@ def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     if pa.types.is_decimal256(kind):
         return column.cast(pa.string())
     return column
-
-
-def _joined(names: pa.ListArray) -> pa.Array:
-    return pc.binary_join(names.cast(pa.list_(pa.string())), ",")
 
 
 def _hexadecimal(values: pa.BinaryArray) -> pa.Array:

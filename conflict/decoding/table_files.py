@@ -50,7 +50,6 @@ def parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
     """Return a writer of a Parquet file with few distinct values in some columns, and many in the images."""
     repeated = [
         *(field.name for field in schema if pa.types.is_dictionary(field.type)),
-        *(f"{field.name}.list.element" for field in schema if pa.types.is_list(field.type)),
         *(f"{image}.{field.name}" for image in IMAGES for field in _fields(schema, image) if _repeats(field.type)),
     ]
     facts = [field.name for field in schema if not pa.types.is_nested(field.type)]

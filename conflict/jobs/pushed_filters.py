@@ -80,10 +80,10 @@ class RowFilters:
 
 def _condition(each: Filter) -> tuple[str, str, Any] | None:
     """Return a filter as a condition; None if it cannot be applied exactly."""
-    attribute = getattr(each, "attribute", ())
+    attribute: tuple[str, ...] = tuple(getattr(each, "attribute", ()))
     if len(attribute) != 1 or not isinstance(each, (*_COMPARE, In)):
         return None
-    column, given = attribute[0], each.value
+    column, given = str(attribute[0]), getattr(each, "value", None)
     if column in _NAMES and isinstance(each, EqualTo | In):
         texts = tuple(given) if isinstance(each, In) else (given,)
         return column, "In", texts

@@ -24,8 +24,6 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
         return spark_type(kind.value_type)
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, spark_type(field.type)) for field in kind])
-    if pa.types.is_list(kind):
-        return pa.list_(spark_type(kind.value_type))
     return pa.string() if pa.types.is_decimal256(kind) else _WIDER.get(kind, kind)
 
 

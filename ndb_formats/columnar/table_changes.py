@@ -3,6 +3,9 @@ Row changes of one table as rows of Arrow, with a field for every column of the 
 
 Both images are structs with all columns. A column that an image does not carry is null in it, as NULL is; the columns
 that it carries are named beside it, in ``before_columns`` and ``after_columns``. `CHANGE_FACTS` come first.
+
+Names are one text, separated by commas, as MySQL's SET values are: such a column costs next to nothing in Parquet, where
+a list costs more than most columns of the table. A name that has a comma or a backtick itself stands in backticks.
 """
 
 from __future__ import annotations
@@ -19,10 +22,9 @@ from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "table_changes"]
+__all__ = ["CHANGE_FACTS", "IMAGES", "change_schema", "joined_names", "table_changes"]
 
 _TEXT = pa.dictionary(pa.int32(), pa.string())
-_NAMES = pa.list_(pa.dictionary(pa.int16(), pa.string()))
 CHANGE_FACTS = pa.schema(
     [
         ("file", _TEXT),
@@ -32,7 +34,7 @@ CHANGE_FACTS = pa.schema(
         ("server_id", pa.uint32()),
         ("epoch", pa.uint64()),
         ("transaction_id", pa.uint64()),
-        ("flags", _NAMES),
+        ("flags", _TEXT),
         ("operation", _TEXT),
     ]
 )
@@ -57,10 +59,10 @@ def change_schema(layout: RowLayout, *, moments: bool = True) -> pa.Schema:
     ]
     fields = list(CHANGE_FACTS)
     for image in IMAGES:
-        fields += [pa.field(image, pa.struct(columns)), pa.field(f"{image}_columns", _NAMES)]
+        fields += [pa.field(image, pa.struct(columns)), pa.field(f"{image}_columns", _TEXT)]
     if any(wire.code is ColumnCode.JSON for wire in layout.types):
         # Names of the columns of `after` that hold not the document but its change.
-        fields.append(pa.field("after_diffs", _NAMES))
+        fields.append(pa.field("after_diffs", _TEXT))
     return pa.schema(fields)
 
 
@@ -88,9 +90,9 @@ def table_changes(batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBat
     for image, present in zip(IMAGES, (batch.before, batch.after), strict=True):
         kind = schema.field(image).type
         columns[image] = pa.nulls(found, kind) if present is None else _whole_image(rows.column(image), kind)
-        columns[f"{image}_columns"] = _repeated_names(present, batch.layout.names, found)
+        columns[f"{image}_columns"] = _repeated_names(present, found)
     if "after_diffs" in schema.names:
-        columns["after_diffs"] = _repeated_names(batch.diffs, batch.layout.names, found)
+        columns["after_diffs"] = _repeated_names(batch.diffs, found)
     return pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
 
 
@@ -115,19 +117,20 @@ def _whole_image(image: pa.StructArray, kind: pa.StructType) -> pa.StructArray:
     return pa.Array.from_buffers(kind, len(image), [None], 0, children=arrays)
 
 
-def _repeated_names(names: Sequence[str] | None, every: Sequence[str], count: int) -> pa.ListArray:
-    """Return the same names in every row; null if there are none to speak of."""
-    if names is None:
-        return pa.nulls(count, _NAMES)
-    indices = np.tile(np.array([every.index(name) for name in names], np.int16), count)
-    values = pa.DictionaryArray.from_arrays(indices, pa.array(every, pa.string()))
-    return pa.ListArray.from_arrays(np.arange(count + 1, dtype=np.int32) * len(names), values).cast(_NAMES)
+def _repeated_names(names: Sequence[str] | None, count: int) -> pa.DictionaryArray:
+    """Return the same names in every row; null if there is no image to have columns."""
+    return pa.nulls(count, _TEXT) if names is None else _constant(joined_names(names), count)
 
 
-def _flag_names(flags: pa.UInt16Array) -> pa.ListArray:
+def joined_names(names: Sequence[str]) -> str:
+    """Return names as one text, separated by commas."""
+    return ",".join(f"`{name.replace('`', '``')}`" if {",", "`"} & set(name) else name for name in names)
+
+
+def _flag_names(flags: pa.UInt16Array) -> pa.DictionaryArray:
     """Return the names of conflict flags; most rows have none."""
-    if flags.null_count == len(flags):
-        return _repeated_names((), (), len(flags))
     encoded = flags.fill_null(0).dictionary_encode()
-    names = [[flag.name or "" for flag in ConflictFlag(number)] for number in encoded.dictionary.to_pylist()]
-    return pa.array(names, pa.list_(pa.string())).take(encoded.indices).cast(_NAMES)
+    names = [
+        joined_names([flag.name or "" for flag in ConflictFlag(number)]) for number in encoded.dictionary.to_pylist()
+    ]
+    return pa.DictionaryArray.from_arrays(encoded.indices, pa.array(names, pa.string()))
