@@ -9,7 +9,17 @@ ROOT = Path(__file__).parents[1]
 LAYERS = {
     "ndb_formats": (
         *("errors", "findings", "constants", "cursor", "types", "schema", "events", "rules"),
-        *("binlog_reader", "selection", "writing", "row_reader", "row_records", "columnar", "text", "__init__"),
+        *(
+            "binlog_reader",
+            "selection",
+            "writing",
+            "row_reader",
+            "row_records",
+            "columnar",
+            "text",
+            "columnar_text",
+            "__init__",
+        ),
     ),
     "conflict": (
         *("errors", "rules", "config", "history", "compatibility", "grid", "results", "ingestion", "decoding"),

@@ -23,9 +23,9 @@ from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.outputs import Format, Output
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
+from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.errors import FormatError
 from ndb_formats.selection import Selection
-from ndb_formats.text.log_text import TextOptions
 
 __all__ = ["decode"]
 

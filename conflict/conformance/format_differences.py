@@ -14,12 +14,12 @@ from conflict.conformance.recorded_values import plain_value, recorded_value
 from conflict.conformance.row_replay import Row, apply_change
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.columnar.selected_changes import ChangeReading
+from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import FormatError
 from ndb_formats.row_reader import read_rows
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
-from ndb_formats.text.log_text import TextOptions, log_text
 from ndb_formats.writing.round_trip import EventEncoder
 
 __all__ = ["binlog_differences", "format_differences"]

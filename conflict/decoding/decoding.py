@@ -13,10 +13,10 @@ from conflict.decoding.inputs import Inputs
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.columnar.json_lines import json_lines
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
+from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
-from ndb_formats.text.log_text import TextOptions, log_text
 
 __all__ = ["Decoding"]
 

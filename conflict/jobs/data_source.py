@@ -24,20 +24,19 @@ name the columns that an image carries.
 from __future__ import annotations
 
 import glob
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 
 import attrs
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, Filter, InputPartition
+from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from conflict.errors import ConfigurationError
 from conflict.ingestion.segments import plan_segments
-from conflict.jobs.pushed_filters import RowFilters
 from conflict.jobs.spark_types import spark_array, spark_type
 from ndb_formats.columnar.batches import RowBatch, read_batches
 from ndb_formats.columnar.records import records_of
@@ -110,16 +109,15 @@ class NdbBinlogDataSource(DataSource):
 
 
 class _Reader(DataSourceReader):
-    """Reads the changes of all tables, images as maps."""
+    """
+    Reads the changes of all tables, images as maps.
+
+    Filters are not taken from Spark (`pushFilters`): Spark keeps the reader of a DataFrame, so the filter of one query
+    would hold for the next one on the same DataFrame. The options choose what is read.
+    """
 
     def __init__(self, options: _Options) -> None:
         self._options = options
-        self._filters = RowFilters()
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Keep the filters that are applied here; return the others."""
-        self._filters, rest = RowFilters.of(filters)
-        return rest
 
     def partitions(self) -> Sequence[_Piece]:
         """Divide the files into segments. An error in a file is raised by the task that meets it."""
@@ -137,9 +135,8 @@ class _Reader(DataSourceReader):
         try:
             for batch in self._batches(partition):
                 found += len(batch)
-                kept = batch.where(self._filters.kept(batch))
-                if len(kept):
-                    yield self._records(kept, partition.file)
+                if len(batch):
+                    yield self._records(batch, partition.file)
         except FormatError:
             if options.end_epoch is None or found != _rows_in_range(partition, options):
                 raise
@@ -320,5 +317,4 @@ def _is_binlog(file: str) -> bool:
 
 def register(spark: SparkSession) -> None:
     """Register the format ``ndb_binlog`` with a session."""
-    spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
     spark.dataSource.register(NdbBinlogDataSource)

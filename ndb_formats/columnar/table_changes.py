@@ -4,8 +4,9 @@ Row changes of one table as rows of Arrow, with a field for every column of the 
 Both images are structs with all columns. A column that an image does not carry is null in it, as NULL is; the columns
 that it carries are named beside it, in ``before_columns`` and ``after_columns``. `CHANGE_FACTS` come first.
 
-Names are one text, separated by commas, as MySQL's SET values are: such a column costs next to nothing in Parquet, where
-a list costs more than most columns of the table. A name that has a comma or a backtick itself stands in backticks.
+Names are one text, separated by commas, as MySQL's SET values are: such a column costs next to nothing in Parquet,
+where a list costs more than most columns of the table. A name that has a comma or a backtick itself stands in
+backticks.
 """
 
 from __future__ import annotations

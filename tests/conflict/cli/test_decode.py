@@ -1,12 +1,14 @@
 """`ndb-conflict decode`: text, JSON lines, CSV and Parquet."""
 
 import csv
+import gzip
 import io
 import json
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
+import zstandard
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
@@ -52,20 +54,114 @@ def test_epochs_tables_and_positions_select_rows() -> None:
     assert {epochs[1], epochs[2]} == {json.loads(line)["epoch"] for line in some}
     plain = decode("--format", "json", "--table", "cft.plain", BINLOG).splitlines()
     assert [line for line in every if line["table"] == "plain"] == [json.loads(line) for line in plain]
-    assert decode("--format", "json", "--database", "nowhere", BINLOG) == b""
+    assert decode("--format", "json", "--database", "nowhere", BINLOG, code=ExitCode.WARNED) == b""
     place = every[20]["position"]
     before = [json.loads(line) for line in decode("--format", "json", "--stop-position", place, BINLOG).splitlines()]
     assert [line for line in every if line["position"] < place] == before
 
 
-def test_csv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
-    """Both have the columns of the data source, images as maps."""
+def test_wide_csv_and_parquet_hold_the_same_rows(tmp_path: Path) -> None:
+    """Both have the columns of the data source and the order of the file: images as maps, or as JSON."""
     file = tmp_path / "rows.parquet"
-    decode("--format", "parquet", "-r", file, BINLOG)
+    decode("--format", "parquet", "--wide", "-r", file, BINLOG)
     rows = pq.read_table(file).to_pylist(maps_as_pydicts="strict")
-    table = list(csv.DictReader(io.StringIO(decode("--format", "csv", BINLOG).decode())))
-    assert len(decode("--format", "json", BINLOG).splitlines()) == len(rows) == len(table) > 0
-    assert [row["after"] for row in rows] == [json.loads(row["after"]) if row["after"] else None for row in table]
+    table = list(csv.DictReader(io.StringIO(decode("--format", "csv", "--wide", BINLOG).decode())))
+    lines = [json.loads(line) for line in decode("--format", "json", BINLOG).splitlines()]
+    assert len(lines) == len(rows) == len(table) > 0
+    assert [(row["position"], row["row"]) for row in rows] == [(line["position"], line["row"]) for line in lines]
+    assert [json.loads(row["after"]) if row["after"] else None for row in table] == [
+        line.get("after") for line in lines
+    ]
+
+
+def test_every_table_has_a_folder(tmp_path: Path) -> None:
+    """Parquet and CSV hold the rows of JSON lines, with the columns of the table; `tables.json` lists them."""
+    lines = [json.loads(line) for line in decode("--format", "json", "--schema", SCHEMA, BINLOG).splitlines()]
+    mine = [line for line in lines if line["table"] == "t2"]
+    parquet, text = tmp_path / "parquet", tmp_path / "csv"
+    decode("--format", "parquet", "--schema", SCHEMA, "-r", parquet, BINLOG)
+    decode("--format", "csv", "--schema", SCHEMA, "-r", text, BINLOG)
+    contents = json.loads((parquet / "tables.json").read_text("utf-8"))
+    assert {(each["folder"], each["rows"]) for each in contents["tables"]} == {
+        (f"cft/{name}", sum(line["table"] == name for line in lines)) for name in ("t1", "t2", "plain")
+    }
+    rows = pq.read_table(parquet / "cft/t2").to_pylist()
+    rows.sort(key=lambda row: (row["position"], row["row"]))
+    names = [(row["after_columns"] or "").split(",") if row["after"] else None for row in rows]
+    images = [row["after"] and {name: row["after"][name] for name in names[number]} for number, row in enumerate(rows)]
+    assert images == [line.get("after") for line in mine]
+    (file,) = (text / "cft/t2").iterdir()
+    table = list(csv.DictReader(file.open(encoding="utf-8")))
+    table.sort(key=lambda row: (int(row["position"]), int(row["row"])))
+    assert [row["after.v"] for row in table] == [str((line.get("after") or {}).get("v") or "") for line in mine]
+
+
+def test_nothing_is_replaced_without_force(tmp_path: Path) -> None:
+    """Nor with it, if it is an input, holds one, or is a folder that was not written by the command."""
+    out, file = tmp_path / "out", tmp_path / "out.json"
+    parquet = ("--format", "parquet", "-r", out)
+    decode(*parquet, BINLOG)
+    decode(*parquet, BINLOG, code=ExitCode.REFUSED)
+    decode(*parquet, "--force", "--table", "cft.t1", BINLOG)
+    assert [path.name for path in (out / "cft").iterdir()] == ["t1"]
+    inside = out / "binlog.000001"
+    inside.write_bytes(BINLOG.read_bytes())
+    decode(*parquet, "--force", inside, code=ExitCode.REFUSED)
+    (out / "tables.json").unlink()
+    decode(*parquet, "--force", BINLOG, code=ExitCode.REFUSED)
+    decode("--format", "json", "-r", file, BINLOG)
+    decode("--format", "json", "-r", file, BINLOG, code=ExitCode.REFUSED)
+    decode("--format", "parquet", BINLOG, code=ExitCode.REFUSED)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["out", "out.json"]
+
+
+def test_an_error_leaves_nothing(tmp_path: Path) -> None:
+    """A file with a wrong checksum: the message names it, and no output is there."""
+    damaged = tmp_path / "damaged.000001"
+    data = BINLOG.read_bytes()
+    damaged.write_bytes(data[:640] + bytes([data[640] ^ 1]) + data[641:])
+    for form in ("parquet", "json", "text"):
+        decode("--format", form, "-c", "-r", tmp_path / "out", damaged, code=ExitCode.REFUSED)
+    assert [path.name for path in tmp_path.iterdir()] == ["damaged.000001"]
+
+
+def test_compressed_files_and_pipes_are_read(tmp_path: Path) -> None:
+    """gzip, Zstandard and standard input give the same rows, under the names that were given."""
+    data, whole = BINLOG.read_bytes(), decode("-vv", BINLOG)
+    packed = {"a.gz": gzip.compress(data), "a.zst": zstandard.compress(data)}
+    for name, content in packed.items():
+        (tmp_path / name).write_bytes(content)
+        assert decode("-vv", tmp_path / name) == whole
+    done = CliRunner().invoke(app, ["decode", "-vv", "-"], input=data)
+    assert done.stdout_bytes == whole
+    (tmp_path / "half.gz").write_bytes(packed["a.gz"][:500])
+    done = CliRunner().invoke(app, ["decode", str(tmp_path / "half.gz")])
+    assert (done.exit_code, "half.gz" in done.output) == (ExitCode.REFUSED, True)
+
+
+def test_moments_may_have_offsets_and_zones() -> None:
+    """The same moment in three spellings selects the same rows; the recording starts at 16:00:14 UTC."""
+    lines = decode("--format", "json", BINLOG).splitlines()
+    late = [line for line in lines if json.loads(line)["timestamp"] >= 1795190415]
+    assert 0 < len(late) < len(lines)
+    for moment in (
+        ("2026-11-20 16:00:15",),
+        ("2026-11-20T17:00:15+01:00",),
+        ("2026-11-20 17:00:15", "--timezone", "+01:00"),
+    ):
+        assert decode("--format", "json", "--start-datetime", *moment, BINLOG).splitlines() == late
+    decode("--start-datetime", "yesterday", BINLOG, code=ExitCode.REFUSED)
+    decode("--start-datetime", "2026-11-20", "--timezone", "Mars/Base", BINLOG, code=ExitCode.REFUSED)
+
+
+def test_filters_that_match_nothing_are_said() -> None:
+    """The tables that are there are named."""
+    done = CliRunner().invoke(app, ["decode", "--table", "cft.nope", "--table", "cft.t1", str(BINLOG)])
+    assert done.exit_code == ExitCode.WARNED
+    assert "--table cft.nope matches nothing" in done.output
+    assert "cft.t1 matches" not in done.output
+    decode("--format", "json", "--server-id", 77, BINLOG, code=ExitCode.WARNED)
+    decode("--key", "k", BINLOG, code=ExitCode.REFUSED)
 
 
 def test_a_cut_file_gives_a_warning_and_a_wrong_checksum_an_error_if_asked(tmp_path: Path) -> None:

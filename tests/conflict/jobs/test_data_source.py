@@ -73,5 +73,29 @@ def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_pa
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    with pytest.raises(PySparkException, match="options are path, tables, startEpoch, endEpoch, schema"):
+    with pytest.raises(
+        PySparkException, match="options are path, table, columns, temporals, tables, startEpoch, endEpoch, schema"
+    ):
         _read(spark, DEMO, startepochs="1").collect()
+
+
+def test_one_table_has_its_columns(spark: SparkSession) -> None:
+    """Images are structs, columns that an image does not carry are not among its names, and filters are applied."""
+    options = {"schema": str(DEMO / "schema.sql"), "table": "cft.t1"}
+    frame = _read(spark, DEMO / "A.binlog.000001", **options)
+    maps = _read(spark, DEMO / "A.binlog.000001", schema=options["schema"], tables="cft.t1")
+    texts = {(row.position, row.row): row.after for row in maps.collect()}
+    rows = frame.collect()
+    assert len(rows) == len(texts)
+    for row in rows:
+        names = [] if row.after_columns is None else row.after_columns.split(",")
+        image = None if row.after is None else {name: row.after[name] for name in names}
+        found = image and {name: None if value is None else str(value) for name, value in image.items()}
+        assert found == texts[row.position, row.row]
+    epoch = max(row.epoch for row in rows)
+    late = frame.where(f"epoch >= {epoch} and operation = 'WRITE_ROW' and after.k is not null").collect()
+    assert late == [row for row in rows if row.epoch == epoch and row.operation == "WRITE_ROW"]
+    some = _read(spark, DEMO / "A.binlog.000001", columns="v,k", **options)
+    assert [field.name for field in some.schema["after"].dataType] == ["k", "v"]
+    with pytest.raises(PySparkException, match=r"no file has changes of table cft\.nope"):
+        _read(spark, DEMO, table="cft.nope").collect()

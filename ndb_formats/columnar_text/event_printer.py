@@ -15,6 +15,7 @@ from ndb_formats.binlog_reader import Event, locate
 from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import table_id_of
+from ndb_formats.columnar_text.row_printer import RowPrinter
 from ndb_formats.constants import EventType
 from ndb_formats.errors import FormatError
 from ndb_formats.events.header import EventHeader
@@ -22,7 +23,6 @@ from ndb_formats.events.rows_event import ROWS_EVENTS, STATEMENT_END, operation_
 from ndb_formats.selection import DecodingState, decode_event
 from ndb_formats.text.event_lines import clock_text, event_lines, rows_title
 from ndb_formats.text.row_lines import extra_row_lines, rows_event_lines
-from ndb_formats.text.row_printer import RowPrinter
 
 __all__ = ["EventPrinter"]
 

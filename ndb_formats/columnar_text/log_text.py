@@ -19,13 +19,13 @@ from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.selected_changes import ChangeReading, file_chunks
 from ndb_formats.columnar.tables import TableRegister
+from ndb_formats.columnar_text.event_printer import EventPrinter
+from ndb_formats.columnar_text.event_selection import EventSelection
+from ndb_formats.columnar_text.row_pieces import Part, has_key, parts_of
+from ndb_formats.columnar_text.row_printer import RowPrinter, RowTextError, TextOptions
 from ndb_formats.constants import EventType
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
-from ndb_formats.text.event_printer import EventPrinter
-from ndb_formats.text.event_selection import EventSelection
-from ndb_formats.text.row_pieces import Part, has_key, parts_of
-from ndb_formats.text.row_printer import RowPrinter, RowTextError, TextOptions
 
 __all__ = ["TextOptions", "log_text"]
 

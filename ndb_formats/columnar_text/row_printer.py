@@ -14,13 +14,13 @@ from ndb_formats.columnar.event_chunks import EventChunk
 from ndb_formats.columnar.fast_columns import Source
 from ndb_formats.columnar.lines import Piece, Texts, join_lines
 from ndb_formats.columnar.tables import BatchShape
+from ndb_formats.columnar_text.row_pieces import Part
+from ndb_formats.columnar_text.value_columns import ColumnText, column_text
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout, layout_of
 from ndb_formats.events.table_map import TableMap
 from ndb_formats.schema.tables import Schema
 from ndb_formats.text.row_lines import COMMANDS, PrintedColumn, PrintedTable, printed_table
-from ndb_formats.text.row_pieces import Part
-from ndb_formats.text.value_columns import ColumnText, column_text
 
 __all__ = ["RowPrinter", "RowTextError", "TextOptions"]
 
