@@ -73,9 +73,8 @@ def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_pa
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    with pytest.raises(
-        PySparkException, match="options are path, table, columns, temporals, tables, startEpoch, endEpoch, schema"
-    ):
+    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, schema"
+    with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 
 

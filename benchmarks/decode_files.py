@@ -1,0 +1,137 @@
+"""
+How fast the command `decode` is, and the data source: whole outputs, beside mysqlbinlog and python-mysql-replication.
+
+    python -m benchmarks.decode_files --peer-python VENV/bin/python --mysqlbinlog PATH
+
+All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which only
+iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process, after
+one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two cores.
+Peers that are not given are left out, with a message.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from io import BytesIO
+from pathlib import Path
+
+from benchmarks.binlog_maker import MIXED_TYPES, write_binlog
+from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
+from conflict.decoding.decoding import Decoding
+from conflict.decoding.inputs import opened_inputs
+from conflict.decoding.outputs import Format, Output
+from conflict.jobs.data_source import register
+from conflict.jobs.session import spark_session
+from ndb_formats.columnar_text.log_text import TextOptions
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import Selection
+
+RESULTS = Path(__file__).parent / "results" / "decode_files.json"
+MEGABYTE = 1_000_000
+PEER, TOOL = "python-mysql-replication, iterating", "mysqlbinlog -vv --base64-output=decode-rows"
+
+
+def decode(path: Path, form: Format, target: Path) -> None:
+    """Decode a file as the command does."""
+    output = Output(form, target, force=True)
+    output.check([path])
+    with opened_inputs([path]) as inputs:
+        output.write(Decoding(inputs, Selection(), Schema(), TextOptions(2), False), BytesIO())
+
+
+def spark_seconds(path: Path, target: Path, runs: int) -> Timing:
+    """Measure the data source to Parquet on two cores; processor time is not known, so it is the wall's."""
+    spark = spark_session("2")
+    register(spark)
+    frame = spark.read.format("ndb_binlog").option("table", "bench.mixed")
+    wall = []
+    for _ in range(runs + 1):
+        before = time.perf_counter()
+        frame.load(str(path)).write.mode("overwrite").parquet(str(target))
+        wall.append(time.perf_counter() - before)
+    spark.stop()
+    return Timing(tuple(wall[1:]), tuple(wall[1:]))
+
+
+def peer(path: Path, runs: int, python: str) -> Timing:
+    """Measure python-mysql-replication."""
+    script = Path(__file__).with_name("peer_mysql_replication.py")
+    command = [python, str(script), str(path), str(runs)]
+    done = subprocess.run(command, capture_output=True, check=True, text=True)  # noqa: S603 - the caller's interpreter
+    answer = json.loads(done.stdout)
+    return Timing(tuple(answer["wall"]), tuple(answer["processor"]))
+
+
+def main() -> None:
+    """Measure, print and write."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
+    parser.add_argument("--size", type=int, default=200, help="megabytes of the file")
+    parser.add_argument("--runs", type=int, default=3, help="runs of each program")
+    parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
+    parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
+    parser.add_argument("--out", type=Path, default=RESULTS, help="JSON to write; a Markdown file is put beside it")
+    arguments = parser.parse_args()
+    found: dict[str, tuple[int, Timing]] = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        file, short = folder / "mixed", folder / "short"
+        rows = write_binlog(file, MIXED_TYPES, arguments.size * MEGABYTE)
+        short_rows = write_binlog(short, MIXED_TYPES, arguments.size * MEGABYTE // 64)
+        works: dict[str, Callable[[], None]] = {
+            f"decode, {form}": lambda form=form: decode(file, form, folder / f"out.{form}") for form in Format
+        }
+        for title, work in works.items():
+            found[title] = rows, measure(work, runs=arguments.runs)
+        found["data source to Parquet, 2 cores"] = rows, spark_seconds(file, folder / "spark", arguments.runs)
+        if arguments.mysqlbinlog:
+            command = [arguments.mysqlbinlog, "--no-defaults", "-vv", "--base64-output=decode-rows", str(file)]
+            found[TOOL] = rows, measure_command(command, runs=arguments.runs)
+        else:
+            print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
+        if arguments.peer_python:
+            found[PEER] = short_rows, peer(short, arguments.runs, arguments.peer_python)
+        else:
+            print("--peer-python was not given: python-mysql-replication is left out", file=sys.stderr)
+    rates = {title: count / timing.seconds for title, (count, timing) in found.items()}
+    lines = [
+        [
+            title,
+            f"{rates[title]:,.0f}",
+            *(f"{rates[title] / rates[name]:.2f}x" if name in rates else "not measured" for name in (TOOL, PEER)),
+            f"{found[title][1].noise:.0%}",
+        ]
+        for title in found
+    ]
+    headings = [
+        "integers, decimals, temporals, text, JSON",
+        "row changes/s",
+        f"as fast as {TOOL}",
+        f"as {PEER}",
+        "noise",
+    ]
+    tables = [markdown_table(headings, lines)]
+    print(tables[0])
+    document = {
+        "environment": environment("numba", "numpy", "pyarrow", "pyspark"),
+        "goals": {
+            "parquet to mysqlbinlog": 3,
+            "parquet to python-mysql-replication": 100,
+            "text to mysqlbinlog": 1 / 3,
+        },
+        "results": {
+            title: {"rows": count, "rows_per_second": rates[title], **timing.document()}
+            for title, (count, timing) in found.items()
+        },
+    }
+    write_results(arguments.out, document, tables)
+
+
+if __name__ == "__main__":
+    main()
