@@ -30,6 +30,7 @@ from conflict.history.reading import ClusterHints, ClusterReading, cut_readings,
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
+from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
@@ -227,7 +228,7 @@ def resolve(
     run_file: RunFile,
     out: Folder | str,
     *,
-    engine: str = "spark",
+    engine: str = "auto",
     policy: Policy = Policy.MANUAL,
     options: ResolveOptions = ResolveOptions(),
     progress: StageProgress = no_progress,
@@ -238,7 +239,8 @@ def resolve(
     Args:
         run_file: The run; `conflict.load_run_file` reads it.
         out: Where the result goes; nothing may be there.
-        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
+            `conflict.jobs.engine_choice`).
         policy: Which conflict functions go with which binlog types.
         options: What is wanted of the result.
         progress: Called with the name of the stage, what is done, and what there is to do.
@@ -248,6 +250,7 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, _folder(out)
+    engine = choose_engine(configuration).engine if engine == "auto" else engine
     if engine != "reference":
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)

@@ -32,7 +32,7 @@ def check(
     json_file: JsonOption = None,
 ) -> None:
     """
-    Check, for every table on both clusters, whether its conflict function can judge what arrives; read no binlog.
+    Check whether the conflict function of every table can judge what arrives; read no binlog.
 
     Example: ndb-conflict check run.toml
     """

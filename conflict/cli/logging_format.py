@@ -36,7 +36,7 @@ def logging(
     json_file: JsonOption = None,
 ) -> None:
     """
-    Show how statements are logged, as statements, rows, both or not at all, with the server's warnings and errors.
+    Show how statements are logged: as statements, as rows, both or not at all, with the server's messages.
 
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """

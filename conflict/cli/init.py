@@ -1,0 +1,50 @@
+"""
+`ndb-conflict init`: bare binlogs to a run file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import console
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    additions_of,
+    show_logs,
+)
+from conflict.discovery.draft import draft_run
+from conflict.errors import ConfigurationError
+
+__all__ = ["init"]
+
+
+def init(
+    binlogs: Annotated[
+        list[Path], typer.Argument(help="The binlogs of both clusters: folders, index files, patterns or files.")
+    ],
+    out: Annotated[Path, typer.Option(help="The run file; must not exist.")] = Path("run.toml"),
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
+) -> None:
+    """
+    Write the run file that amounts to bare binlogs, with comments on what to check.
+
+    Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
+    """
+    if out.exists():
+        message = f"{out} exists already; give another file, or remove it first"
+        raise ConfigurationError(message)
+    draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
+    out.parent.mkdir(parents=True, exist_ok=True)
+    with out.open("x", encoding="utf-8") as file:
+        file.write(draft.text)
+    show_logs(draft.logs)
+    console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)
