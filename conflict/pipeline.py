@@ -4,8 +4,7 @@ A run from its configuration to its result, on any engine.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -54,6 +53,7 @@ from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -85,11 +85,13 @@ class ResolveOptions:
         final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
         all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
             stood.
+        replace: Whether a result that is in the folder already is replaced.
     """
 
     history: Folder | None = None
     final_rows: bool = True
     all_outcomes: bool = False
+    replace: bool = False
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -251,6 +253,8 @@ def resolve(
     """
     configuration, target = run_file.configuration, _folder(out)
     engine = choose_engine(configuration).engine if engine == "auto" else engine
+    made = [] if options.history is None else [Path(options.history.uri)]
+    check_target(target, [*run_file.inputs, *made], replace=options.replace)
     if engine != "reference":
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)
@@ -259,9 +263,6 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    if target.exists():
-        message = f"{target.uri} exists already; give another folder, or remove it first"
-        raise ConfigurationError(message)
     with whole_or_not_at_all(target) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
@@ -422,20 +423,3 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
 
 
 ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
-
-
-@contextlib.contextmanager
-def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
-    """
-    Give a folder to write to, and put it in place of `target` only if nothing went wrong.
-
-    What a killed run left behind is removed by the next one.
-    """
-    work = Folder(target.uri.rstrip("/") + ".incomplete")
-    work.delete()
-    try:
-        yield work
-    except BaseException:
-        work.delete()
-        raise
-    work.move_to(target)

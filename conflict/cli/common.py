@@ -4,8 +4,7 @@ What the commands have in common: options, progress bars, and how refused input 
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -20,7 +19,6 @@ from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
-from conflict.errors import ConfigurationError
 from conflict.jobs.runner import StageProgress
 from conflict.rules.user_policies import load_functions
 from ndb_formats.schema.create_table import parse_schema
@@ -33,7 +31,6 @@ __all__ = [
     "ExitCode",
     "FunctionOption",
     "InexactKeysOption",
-    "JsonOption",
     "PolicyOption",
     "RunFileArgument",
     "console",
@@ -41,8 +38,6 @@ __all__ = [
     "load_run",
     "messages",
     "progress_bars",
-    "refuse_overwriting",
-    "write_json",
 ]
 
 console = Console()
@@ -70,7 +65,6 @@ InexactKeysOption = Annotated[
     bool,
     typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
 ]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
 
 
 def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
@@ -103,29 +97,3 @@ def progress_bars() -> Iterator[StageProgress]:
             progress.update(stages[stage], completed=done, total=total)
 
         yield show
-
-
-def refuse_overwriting(target: Path | None, inputs: Iterable[Path | None]) -> None:
-    """
-    Make sure that a command does not overwrite a file that it reads.
-
-    Args:
-        target: The file to write; None for standard output.
-        inputs: The files that the command reads; None for an option that was not given.
-
-    Raises:
-        ConfigurationError: The target is one of the inputs, by this or another name.
-    """
-    if target is None or not target.exists():
-        return
-    for file in inputs:
-        if file is not None and file.exists() and target.samefile(file):
-            same = "" if target == file else f" (the same file as {file})"
-            message = f"{target}{same} is an input of this command and would be overwritten; give another output file"
-            raise ConfigurationError(message)
-
-
-def write_json(target: Path | None, document: object) -> None:
-    """Write a document to the file given with ``--json``, if one was given."""
-    if target is not None:
-        target.write_text(json.dumps(document, indent=1) + "\n", "utf-8")

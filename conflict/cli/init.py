@@ -10,6 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console
+from conflict.cli.outputs import ForceOption, check_output, whole_file
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -19,7 +20,6 @@ from conflict.cli.sources import (
     show_logs,
 )
 from conflict.discovery.draft import draft_run
-from conflict.errors import ConfigurationError
 
 __all__ = ["init"]
 
@@ -28,23 +28,21 @@ def init(
     binlogs: Annotated[
         list[Path], typer.Argument(help="The binlogs of both clusters: folders, index files, patterns or files.")
     ],
-    out: Annotated[Path, typer.Option(help="The run file; must not exist.")] = Path("run.toml"),
+    out: Annotated[Path, typer.Option(help="The run file.")] = Path("run.toml"),
     schema: SchemaOption = None,
     ndb_replication: ReplicationOption = None,
     conflict_fn: ConflictFnOption = None,
     primary: PrimaryOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Write the run file that amounts to bare binlogs, with comments on what to check.
 
     Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
     """
-    if out.exists():
-        message = f"{out} exists already; give another file, or remove it first"
-        raise ConfigurationError(message)
+    check_output(out, [schema, ndb_replication], force=force)
     draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
-    out.parent.mkdir(parents=True, exist_ok=True)
-    with out.open("x", encoding="utf-8") as file:
-        file.write(draft.text)
+    with whole_file(out) as file:
+        file.write(draft.text.encode())
     show_logs(draft.logs)
     console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)

@@ -22,6 +22,7 @@ from conflict.cli.common import (
     progress_bars,
 )
 from conflict.cli.exit_codes import ExitCode, exit_with
+from conflict.cli.outputs import ForceOption
 from conflict.cli.refusals import messages
 from conflict.cli.sources import (
     ConflictFnOption,
@@ -64,7 +65,7 @@ class OnMissing(StrEnum):
 
 def resolve(
     sources: SourcesArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the result; must not exist.")],
+    out: Annotated[Path, typer.Option(help="Folder for the result.")],
     engine: Annotated[
         ResolveEngine,
         typer.Option(help=f"The engine; auto is local for binlogs of up to {LOCAL_BYTES >> 20} MiB, else spark."),
@@ -100,6 +101,7 @@ def resolve(
     ndb_replication: ReplicationOption = None,
     conflict_fn: ConflictFnOption = None,
     primary: PrimaryOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.
@@ -122,7 +124,7 @@ def resolve(
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
     made = None if history is None else Folder(str(history.absolute()))
-    options = ResolveOptions(made, final_rows, all_outcomes)
+    options = ResolveOptions(made, final_rows, all_outcomes, force)
     loaded = attrs.evolve(loaded, configuration=configuration)
     chosen = engine.value
     if engine is ResolveEngine.AUTO:
