@@ -21,6 +21,7 @@ from conflict.cli.common import (
     console,
     progress_bars,
 )
+from conflict.cli.compiling import compilation_is_said
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption
 from conflict.cli.refusals import messages
@@ -131,7 +132,7 @@ def resolve(
         choice = choose_engine(configuration)
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
-    with progress_bars() as progress:
+    with compilation_is_said(), progress_bars() as progress:
         run = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )
