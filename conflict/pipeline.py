@@ -18,6 +18,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.following import follow_definitions
@@ -221,9 +222,10 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
     check_log_files(run_file.configuration)
-    return ingest_binlogs(
-        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
-    )
+    with only_writer(folder):
+        return ingest_binlogs(
+            _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+        )
 
 
 def resolve(
@@ -263,7 +265,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    with whole_or_not_at_all(target) as work:
+    with only_writer(target), whole_or_not_at_all(target, replace=options.replace) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
