@@ -136,6 +136,13 @@ class ForeignKey:
     on_update: ReferenceAction = ReferenceAction.NO_ACTION
     inline: bool = False
 
+    def __str__(self) -> str:
+        """Return it as SHOW CREATE TABLE has it, without its database."""
+        columns, references = (", ".join(f"`{name}`" for name in names) for names in (self.columns, self.references))
+        parent = f"`{self.parent_database}`.`{self.parent}`" if self.parent_database else f"`{self.parent}`"
+        actions = f"ON DELETE {self.on_delete.value} ON UPDATE {self.on_update.value}"
+        return f"CONSTRAINT `{self.name}` FOREIGN KEY ({columns}) REFERENCES {parent} ({references}) {actions}"
+
     def referenced(self, parent: Table) -> tuple[int, ...]:
         """
         Return the ordinals of the columns of the parent that it refers to; empty if they are not all there.
