@@ -12,7 +12,7 @@ from enum import Enum
 import attrs
 
 from conflict.reference.row_store import Row, RowKey, RowStore
-from conflict.rules.foreign_keys import Link, links_of
+from conflict.rules.foreign_keys import Link, links_on
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["ForeignKeys", "Side", "Value"]
@@ -58,7 +58,7 @@ class ForeignKeys:
     @classmethod
     def of(cls, setups: Mapping[str, TableSetup]) -> ForeignKeys:
         """Return the foreign keys of a cluster, without rows."""
-        keys = cls(links_of(setups))
+        keys = cls(links_on(setups))
         for number, link in enumerate(keys.links):
             keys._of_table.setdefault(link.child, []).append((number, Side.CHILD, link.columns))
             keys._of_table.setdefault(link.parent, []).append((number, Side.PARENT, link.references))

@@ -14,7 +14,7 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Column, ForeignKey, Table
 
-__all__ = ["Link", "linked_tables", "links_of"]
+__all__ = ["Link", "linked_tables", "links_of", "links_on"]
 
 
 @attrs.frozen
@@ -46,16 +46,20 @@ class Link:
         return None if None in parts else key_of(self.compared, parts)
 
 
-def links_of(setups: Mapping[str, TableSetup]) -> tuple[Link, ...]:
-    """Return the foreign keys of a cluster of which both tables are known and exist there."""
-    tables = {name: setup.table for name, setup in setups.items() if setup.refusal is None}
+def links_of(tables: Mapping[str, Table]) -> tuple[Link, ...]:
+    """Return the foreign keys of which both tables are among some tables, which may go by other names here."""
     names = {(table.database, table.name): name for name, table in tables.items()}
     return tuple(_links(tables, names))
 
 
+def links_on(setups: Mapping[str, TableSetup]) -> tuple[Link, ...]:
+    """Return the foreign keys of a cluster of which both tables exist there."""
+    return links_of({name: setup.table for name, setup in setups.items() if setup.refusal is None})
+
+
 def linked_tables(setups: Mapping[str, TableSetup]) -> set[str]:
     """Return the tables of a cluster that take part in a foreign key, as child or parent."""
-    return {name for link in links_of(setups) for name in (link.child, link.parent)}
+    return {name for link in links_on(setups) for name in (link.child, link.parent)}
 
 
 def _links(tables: Mapping[str, Table], names: Mapping[tuple[str, str], str]) -> Iterator[Link]:
