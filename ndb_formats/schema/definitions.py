@@ -271,7 +271,7 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> list[Tabl
         found = current.find(*old)
         if found is None:
             continue
-        origin = first.pop(old, found)
+        origin = first.pop(old, None) or known.find(*old) or found
         renamed = attrs.evolve(found, database=new[0], name=new[1])
         first[new] = origin
         current = current.with_steps([TableStep(found, renamed)])
