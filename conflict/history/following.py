@@ -45,8 +45,8 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     added = [table for log in logs for table in log.added]
     if not configuration.schema.tables and not any(log.known for log in logs):
         message = (
-            "the definition of no table is known: the run file names no schema, and the binlogs neither create tables "
-            "nor name their columns (binlog_row_metadata=FULL does)"
+            "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
+            "their columns (binlog_row_metadata=FULL does); give one with CREATE TABLE statements"
         )
         raise ConfigurationError(message)
     if not any(log.steps or log.error or log.own for log in logs):

@@ -170,7 +170,8 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         ]
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
-            console.print(f"[red]{table}: {differing:,} rows differ[/red]; {why}.")
+            what = "1 row differs" if differing == 1 else f"{differing:,} rows differ"
+            console.print(f"[red]{escape(table)}: {what}[/red]; {why}.")
 
 
 def _print_appliers(console: Console, run: Run) -> None:
