@@ -131,7 +131,8 @@ class ReplayedCluster:
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
-        self.foreign_keys.update((row for change in transaction.changes for row in touched_keys(change)), self.store)
+        if self.foreign_keys.links:
+            self.foreign_keys.update((row for each in transaction.changes for row in touched_keys(each)), self.store)
         self.store.commit()
 
     def define(self, change: DefinitionChange) -> None:

@@ -33,12 +33,14 @@ class Statement:
         text: The statement.
         database: The database that it ran in.
         charset: Character set and collation of tables and databases that declare none.
+        ansi_quotes: Whether double quotes stand around names, not around text.
         inline_references: Whether REFERENCES in the definition of a column is a foreign key, as since MySQL 9.0.
     """
 
     text: str
     database: str
     charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
+    ansi_quotes: bool = False
     inline_references: bool = True
 
 
@@ -116,7 +118,7 @@ class Definitions:
             SchemaError: The statement cannot be followed.
         """
         current, steps = self, list[TableStep]()
-        for words in statements(statement.text):
+        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
             for phrase, follow in _STATEMENTS:
                 if words.accept(*phrase):
                     made = [

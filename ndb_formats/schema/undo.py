@@ -31,7 +31,7 @@ def definitions_before(end: Definitions, made: Sequence[Statement]) -> Definitio
     """
     tables = dict(end.tables)
     for statement in reversed(made):
-        for words in statements(statement.text):
+        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
             _undo(tables, words, statement)
     return attrs.evolve(end, tables=tables)
 

@@ -1,5 +1,6 @@
 """Foreign keys over several buckets: the kernels notice every one that counts, and agree where none does."""
 
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -7,9 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.conformance.case import ConflictCase
 from conflict.errors import NotBuiltError
+from conflict.grid.folder import Folder
 from conflict.history.model import Cluster, History
 from conflict.jobs.runner import in_process
+from conflict.pipeline import run_local
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowLayout, layout_of_types
@@ -18,6 +22,7 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.random_histories import USUAL_ROLES, _Maker
+from tests.corpora import RECORDINGS
 
 SCHEMA = """
 CREATE TABLE parent (
@@ -120,3 +125,12 @@ def test_stops_of_all_kinds() -> None:
     """The random Histories violate foreign keys in both ways."""
     found = [by_reference(*_make(seed, 40, FUNCTIONS[seed % 4]))["summary"]["stops"] for seed in range(60)]
     assert {1451, 1452} <= {stop["error"] for stops in found for stop in stops.values()}
+
+
+def test_a_run_that_is_left_to_the_reference_engine(tmp_path: Path) -> None:
+    """It says so, and its result is that of the reference engine alone."""
+    case = ConflictCase.load(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7")
+    out = Folder(str(tmp_path / "out"))
+    run = run_local(case.configuration(), out)
+    assert (run.engine, run.summary.stops["A"].error) == ("reference", 1452)
+    assert not out.exists("shared")
