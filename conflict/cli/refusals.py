@@ -39,9 +39,8 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
             _forget_output()
             raise typer.Exit(ExitCode.CUT_SHORT) from error
         except OSError as error:
-            if error.filename is None:
-                raise  # no file of the user's: a fault of this program
-            _report(f"{error.filename}: {error.strerror}")
+            # pyarrow says in its text which file it is, and not in `filename`.
+            _report(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
             raise typer.Exit(ExitCode.REFUSED) from error
         except KeyboardInterrupt as error:
             _report("interrupted")

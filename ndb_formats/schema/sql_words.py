@@ -20,6 +20,9 @@ from ndb_formats.errors import SchemaError
 
 __all__ = ["Words", "split_token", "statements"]
 
+_NUMBERS = (TokenType.NUMBER, TokenType.BIT_STRING)
+_MOST_DIGITS = 1000  # below the limit of Python's int()
+
 
 @attrs.define
 class Words:
@@ -118,7 +121,7 @@ def statements(sql: str, *, ansi_quotes: bool = False) -> Iterator[Words]:
         ansi_quotes: Whether double quotes stand around names, not around text.
 
     Raises:
-        SchemaError: The text cannot be tokenized.
+        SchemaError: The text cannot be tokenized, or holds a number of more digits than any column has.
     """
     dialect = _AnsiQuotes() if ansi_quotes else MySQL()
     plain = re.sub(r"/\*!\d*\s?(.*?)\*/", r"\1", sql, flags=re.DOTALL)
@@ -129,6 +132,9 @@ def statements(sql: str, *, ansi_quotes: bool = False) -> Iterator[Words]:
         raise SchemaError(message) from error
     words: list[tuple[str, TokenType]] = []
     for token in tokens:
+        if token.token_type in _NUMBERS and len(token.text) > _MOST_DIGITS:
+            message = f"{token.text[:20]}... is a number of {len(token.text):,} digits; no type has so many"
+            raise SchemaError(message)
         if token.token_type is TokenType.SEMICOLON:
             yield Words(words)
             words = []

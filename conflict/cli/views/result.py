@@ -273,8 +273,13 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
 def _print_agreement(console: Console, run: Run) -> None:
     """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
     summary = run.summary
+    if not summary.compared:
+        console.print("[yellow]Nothing is checked:[/yellow] the binlogs show no row change by an applier.")
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
-    console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    if summary.compared:
+        console.print(
+            f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}."
+        )
     if summary.contradicted:
         console.print(_contradictions(summary))
         console.print(
