@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import applies_older_epochs
 from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.compatibility.check import refuse_by_policy
@@ -336,7 +337,7 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False:
+    if span.cuts or span.empty is False or has_changing_links(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -351,7 +352,10 @@ def _run_columnar(
     if span.empty is None and applies_older_epochs(history, manifest):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
-    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    try:
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    except NotBuiltError:  # a foreign key that refuses or changes something
+        return by_reference()
     unexplained = configuration.start_is_open and any(summary.unexplained.values())
     if unexplained and columnar_changes_older_rows(history, manifest):
         for part in (*BUCKET_PARTS, "applied_epochs"):
