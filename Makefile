@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml .ci/setup
 
 demo: setup              ## Resolve bundled recordings of two real clusters and show what happened
 	rm -rf build/demo
-	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --out build/demo
+	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --engine spark --out build/demo
 
 check: setup             ## Style and types
 	$(BIN)/ruff check .
@@ -32,6 +32,7 @@ test-all: check          ## Also the long checks
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json
+	$(BIN)/python -m benchmarks.decode_files --peer-python $(PEERS)/bin/python --out build/bench/decode_files.json
 	$(BIN)/python -m benchmarks.sizes --out build/bench/sizes.json
 	$(BIN)/python -m benchmarks.ingest --out build/bench/ingest.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json

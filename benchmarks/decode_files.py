@@ -3,10 +3,10 @@ How fast the command `decode` is, and the data source: whole outputs, beside mys
 
     python -m benchmarks.decode_files --peer-python VENV/bin/python --mysqlbinlog PATH
 
-All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which only
-iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process, after
-one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two cores.
-Peers that are not given are left out, with a message.
+All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which
+only iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process,
+after one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two
+cores. Peers that are not given are left out, with a message.
 """
 
 from __future__ import annotations

@@ -4,13 +4,13 @@ A run from its configuration to its result, on any engine.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
 import attrs
 
+from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import applies_older_epochs
 from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.compatibility.check import refuse_by_policy
@@ -19,6 +19,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.following import follow_definitions
@@ -30,6 +31,7 @@ from conflict.history.reading import ClusterHints, ClusterReading, cut_readings,
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
+from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
@@ -53,6 +55,7 @@ from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -84,11 +87,13 @@ class ResolveOptions:
         final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
         all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
             stood.
+        replace: Whether a result that is in the folder already is replaced.
     """
 
     history: Folder | None = None
     final_rows: bool = True
     all_outcomes: bool = False
+    replace: bool = False
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -218,16 +223,17 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
     check_log_files(run_file.configuration)
-    return ingest_binlogs(
-        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
-    )
+    with only_writer(folder):
+        return ingest_binlogs(
+            _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+        )
 
 
 def resolve(
     run_file: RunFile,
     out: Folder | str,
     *,
-    engine: str = "spark",
+    engine: str = "auto",
     policy: Policy = Policy.MANUAL,
     options: ResolveOptions = ResolveOptions(),
     progress: StageProgress = no_progress,
@@ -238,7 +244,8 @@ def resolve(
     Args:
         run_file: The run; `conflict.load_run_file` reads it.
         out: Where the result goes; nothing may be there.
-        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
+            `conflict.jobs.engine_choice`).
         policy: Which conflict functions go with which binlog types.
         options: What is wanted of the result.
         progress: Called with the name of the stage, what is done, and what there is to do.
@@ -248,6 +255,9 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, _folder(out)
+    engine = choose_engine(configuration).engine if engine == "auto" else engine
+    made = [] if options.history is None else [Path(options.history.uri)]
+    check_target(target, [*run_file.inputs, *made], replace=options.replace)
     if engine != "reference":
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)
@@ -256,10 +266,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    if target.exists():
-        message = f"{target.uri} exists already; give another folder, or remove it first"
-        raise ConfigurationError(message)
-    with whole_or_not_at_all(target) as work:
+    with only_writer(target), whole_or_not_at_all(target, replace=options.replace) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
@@ -330,7 +337,7 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False:
+    if span.cuts or span.empty is False or has_changing_links(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -345,7 +352,10 @@ def _run_columnar(
     if span.empty is None and applies_older_epochs(history, manifest):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
-    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    try:
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    except NotBuiltError:  # a foreign key that refuses or changes something
+        return by_reference()
     unexplained = configuration.start_is_open and any(summary.unexplained.values())
     if unexplained and columnar_changes_older_rows(history, manifest):
         for part in (*BUCKET_PARTS, "applied_epochs"):
@@ -419,20 +429,3 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
 
 
 ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
-
-
-@contextlib.contextmanager
-def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
-    """
-    Give a folder to write to, and put it in place of `target` only if nothing went wrong.
-
-    What a killed run left behind is removed by the next one.
-    """
-    work = Folder(target.uri.rstrip("/") + ".incomplete")
-    work.delete()
-    try:
-        yield work
-    except BaseException:
-        work.delete()
-        raise
-    work.move_to(target)

@@ -22,8 +22,20 @@ LAYERS = {
         ),
     ),
     "conflict": (
-        *("errors", "rules", "config", "history", "compatibility", "grid", "results", "ingestion", "decoding"),
-        *("reference", "columnar", "jobs", "pipeline", "conformance", "cli", "__init__", "__main__"),
+        *("errors", "rules", "config", "history", "discovery", "compatibility", "grid", "results", "ingestion"),
+        "decoding",
+        *(
+            "reference",
+            "columnar",
+            "jobs",
+            "pipeline",
+            "result",
+            "library",
+            "conformance",
+            "cli",
+            "__init__",
+            "__main__",
+        ),
     ),
 }
 

@@ -34,11 +34,9 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     Raises:
         ConfigurationError: It may not be written.
     """
-    if not target.parent.is_dir():
-        message = f"{target}: there is no folder {target.parent}; make it first"
-        raise ConfigurationError(message)
-    if not os.access(target.parent, os.W_OK):
-        message = f"{target}: the folder {target.parent} cannot be written to; choose another one"
+    above = next(folder for folder in target.absolute().parents if folder.exists())
+    if not above.is_dir() or not os.access(above, os.W_OK):
+        message = f"{target}: nothing can be written into {above}; choose another place"
         raise ConfigurationError(message)
     if not target.exists():
         return
@@ -69,6 +67,7 @@ def staged_file(target: Path) -> Iterator[BinaryIO]:
         return
     beside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
+        target.parent.mkdir(parents=True, exist_ok=True)
         with _stopped_politely(), beside.open("wb") as out:
             yield out
         beside.replace(target)
@@ -89,7 +88,7 @@ def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
     old = target.with_name(f".{target.name}.{os.getpid()}.old")
     try:
         with _stopped_politely():
-            beside.mkdir()
+            beside.mkdir(parents=True)
             yield beside
         (beside / CONTENTS).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8", "replace")
         if target.exists():

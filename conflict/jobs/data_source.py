@@ -94,8 +94,9 @@ class NdbBinlogDataSource(DataSource):
 
     def schema(self) -> StructType:
         """Return the columns of the DataFrame."""
-        options = self._checked()
-        return from_arrow_schema(SCHEMA if options.table is None else _table_schema(options))
+        if "table" not in {name.lower() for name in self.options}:
+            return from_arrow_schema(SCHEMA)
+        return from_arrow_schema(_table_schema(self._checked()))
 
     def reader(self, schema: StructType) -> DataSourceReader:
         """Return a reader for the options given."""

@@ -93,7 +93,7 @@ def test_every_table_has_a_folder(tmp_path: Path) -> None:
     (file,) = (text / "cft/t2").iterdir()
     table = list(csv.DictReader(file.open(encoding="utf-8")))
     table.sort(key=lambda row: (int(row["position"]), int(row["row"])))
-    assert [row["after.v"] for row in table] == [str((line.get("after") or {}).get("v") or "") for line in mine]
+    assert [row["after.x"] for row in table] == [str((line.get("after") or {}).get("x", "")) for line in mine]
 
 
 def image_of(row: dict[str, Any]) -> dict[str, Any] | None:
