@@ -10,6 +10,7 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epochs_by_content import hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.schedule import (
@@ -33,6 +34,7 @@ __all__ = [
     "cut_readings",
     "history_of",
     "placed_changes",
+    "possible_readings",
     "read_cluster",
     "schedule_of",
     "usable_epochs",
@@ -53,6 +55,7 @@ class ClusterReading:
         changes: The changes of definitions.
         error: Why they could not be read to the end; None if they could.
         left_out: Row operations of the epoch that the error cut off.
+        reports: Whether its binlog says which epochs its applier took (`ndb_log_apply_status`).
     """
 
     cluster: ClusterConfiguration
@@ -61,6 +64,7 @@ class ClusterReading:
     changes: list[DefinitionChange] = attrs.field(factory=list, repr=False)
     error: FormatError | None = None
     left_out: int = 0
+    reports: bool = True
 
 
 def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
@@ -109,6 +113,7 @@ def history_of(
             given = _given_rows(configuration, cluster, readings)
             start = Start(first, given.rows, given.tables)
             applies = certain_applies(applies, start.epoch)
+        applies = [attrs.evolve(each, reported=reading.reports) for each in applies]
         applied[cluster.name] = applies
         transactions: list[Transaction] = [
             transaction
@@ -141,6 +146,24 @@ def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterRea
         name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
         for name, reading in readings.items()
     }
+
+
+def possible_readings(
+    configuration: Configuration, readings: Mapping[str, ClusterReading]
+) -> list[dict[str, ClusterReading]]:
+    """
+    Return what was read with the epochs that appliers took found by content, where their binlogs do not say it.
+
+    There is one for each way in which they may be found; see `conflict.history.epochs_by_content`.
+    """
+    epochs = {name: reading.epochs for name, reading in readings.items()}
+    return [
+        {
+            name: attrs.evolve(readings[name], epochs=own, reports=not hides_epochs(epochs[name]))
+            for name, own in found.items()
+        }
+        for found in readings_by_content(epochs, configuration.server_ids)
+    ]
 
 
 def _given_rows(

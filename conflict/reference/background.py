@@ -207,7 +207,7 @@ def epochs_known(applies: Mapping[str, Sequence[EpochApply]]) -> dict[str, list[
         (other,) = (each for each in applies if each != name)
         came_back = news.setdefault(other, {})
         for apply in own:
-            if apply.traced:
+            if apply.traced and apply.reported:
                 came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
     found = {}
     for name, own in applies.items():

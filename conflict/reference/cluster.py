@@ -187,7 +187,7 @@ class ReplayedCluster:
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))
-        if apply.traced:
+        if apply.traced and apply.reported:
             logged = self.relayed.setdefault(apply.epoch, {})
             logged[source.name] = max(logged.get(source.name, 0), apply.foreign_epoch)
             if self.relays:

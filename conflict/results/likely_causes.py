@@ -60,6 +60,11 @@ class LogFacts:
     effects: int = 0
     effects_apart: int = 0
 
+    @property
+    def hides_epochs(self) -> bool:
+        """Whether it shows changes of the other cluster, and nowhere the epochs that they came with."""
+        return bool(self.effects) and not self.applied
+
 
 @attrs.frozen
 class LikelyCause:
