@@ -41,7 +41,7 @@ from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
-from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
+from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
@@ -57,7 +57,14 @@ from conflict.results.files import (
     write_resolution,
 )
 from conflict.results.layout import BUCKET_PARTS
-from conflict.results.likely_causes import LogFacts, declared_types, facts_of_epochs, likely_causes
+from conflict.results.likely_causes import (
+    CauseKind,
+    LogFacts,
+    changed_roles,
+    declared_types,
+    facts_of_epochs,
+    likely_causes,
+)
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.readings import is_same_result, reading_path, with_readings
@@ -130,7 +137,7 @@ def run_reference(
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
     facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
-    found = _best_readings(configuration, possible_readings(configuration, readings), hints, progress)
+    found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
         for number, each in enumerate(found, start=1)
@@ -190,9 +197,9 @@ def _best_readings(
         found.append((count, resolved))
     least = min(count for count, _ in found)
     kept: list[_ResolvedReading] = []
-    for each in (resolved for count, resolved in found if count == least):
-        if not any(is_same_result(each.resolution, other.resolution) for other in kept):
-            kept.append(each)
+    for resolved in (resolved for count, resolved in found if count == least):
+        if not any(is_same_result(resolved.resolution, other.resolution) for other in kept):
+            kept.append(resolved)
     return kept
 
 
@@ -250,6 +257,7 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
             *likely_causes(summary.contradictions, facts, setups),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
         ),
         notes=configuration.notes,
     )
@@ -423,7 +431,7 @@ def _run_columnar(
             return by_reference()
     else:
         manifest = finished_history(history, configuration)
-    if span.empty is None and applies_older_epochs(history, manifest):
+    if roles_change(history) or (span.empty is None and applies_older_epochs(history, manifest)):
         return by_reference()
     facts = facts_of_history(history, manifest) if lacks_something(history, manifest) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
@@ -432,8 +440,7 @@ def _run_columnar(
     summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
     unexplained = configuration.start_is_open and any(summary.unexplained.values())
     if unexplained and columnar_changes_older_rows(history, manifest):
-        for part in (*BUCKET_PARTS, "applied_epochs"):
-            out.delete(part)
+        clear_result(out)
         return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
@@ -441,6 +448,9 @@ def _run_columnar(
     if summary.contradicted or sliced or facts is not None:
         facts = facts or facts_of_history(history, manifest)
         causes += likely_causes(summary.contradictions, facts, setups)
+    if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
+        clear_result(out)
+        return by_reference()
     return Run(
         summary,
         manifest.changes,
@@ -452,6 +462,12 @@ def _run_columnar(
         causes,
         configuration.notes,
     )
+
+
+def clear_result(out: Folder) -> None:
+    """Remove what the columnar engine wrote of a result."""
+    for part in (*BUCKET_PARTS, "applied_epochs"):
+        out.delete(part)
 
 
 def _by_reference(

@@ -110,8 +110,8 @@ class JudgedRun:
         return Comparison(fixed + left, undecided, by_candidates=not left)
 
     def _alarms(self) -> list[str]:
-        """Return what the self-check says; not where it names a server option that hides what the check needs."""
-        options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS}
+        """Return what the self-check says; not where it names an option that hides much, or a role that changed."""
+        options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
         if not self.run.contradicted or options.intersection(cause.kind for cause in self.run.likely_causes):
             return []
         return ["the self-check says that the binlogs contradict the result"]

@@ -130,7 +130,7 @@ def _groups(applier: Sequence[BinlogEpoch]) -> list[tuple[Group, _Effects]]:
     return [(place, _Effects.of(changes)) for place, changes in sorted(found.items())]
 
 
-def _sent(epoch: BinlogEpoch) -> Iterator[RowChange] | list[RowChange]:
+def _sent(epoch: BinlogEpoch) -> list[RowChange]:
     """Return what an epoch sends to the other cluster: its own changes, and what its applier logs for it."""
     own = [change for transaction in epoch.transactions for change in transaction.changes]
     return [*own, *(change for _, change in epoch.consequences if change.flags & _SENT_ON)]

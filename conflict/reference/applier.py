@@ -58,6 +58,7 @@ class Applier:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
+        self.cluster.act_as(apply.role)
         if is_before_start(apply, source):
             take_shown(self.cluster, apply)
             self.cluster.applied(apply, source)

@@ -53,6 +53,7 @@ class ReplayedCluster:
         relays: Whether it logs what it applied for a third cluster. With two clusters that would only go back to its
             origin.
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+        role: Its role, for the functions that have roles.
         store: Its rows.
         log: Per own epoch, what the next applier has to apply.
         relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
@@ -76,6 +77,7 @@ class ReplayedCluster:
     relays: bool = False
     skip_missing: bool = False
     shown: Effects = attrs.field(factory=dict)
+    role: Role = attrs.field(init=False)
     store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
@@ -92,6 +94,7 @@ class ReplayedCluster:
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
+        self.role = self.cluster.role
         self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
 
@@ -105,10 +108,9 @@ class ReplayedCluster:
         """Server id of its logging and applying server."""
         return self.cluster.server_id
 
-    @property
-    def role(self) -> Role:
-        """Its role for the functions that have roles."""
-        return self.cluster.role
+    def act_as(self, role: Role | None) -> None:
+        """Take a role; none if its role is the one that it has."""
+        self.role = self.role if role is None else role
 
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""

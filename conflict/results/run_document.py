@@ -21,7 +21,7 @@ from conflict.rules.table_setup import TableSetup
 __all__ = ["Run"]
 
 # These count as contradictions by themselves.
-_TELLING = frozenset({CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS})
+_TELLING = {CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
 
 
 @attrs.frozen
