@@ -15,14 +15,13 @@ import attrs
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
-from conflict.conformance.judged_run import Comparison, JudgedRun
+from conflict.conformance.judged_run import Comparison, compare_readings, read_readings
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.history.steps import hints_of_steps
 from conflict.pipeline import ENGINES
-from conflict.results.readings import reading_path
 from ndb_formats.errors import FormatError
 
 __all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
@@ -118,15 +117,9 @@ def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Co
     with tempfile.TemporaryDirectory() as folder:
         hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
         run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
-        undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
-        found = JudgedRun.read(case, Folder(folder), run).compare(case.expected, undecided)
-        for number, other in enumerate(run.other_readings, start=2):
-            if not found.differences:
-                break
-            judged = JudgedRun.read(case, Folder(folder).below(reading_path(number)), other)
-            left = judged.compare(case.expected, undecided)
-            found = attrs.evolve(left, by_candidates=True) if not left.differences else found
-    return found
+        readings = read_readings(case, Folder(folder), run)
+    undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
+    return compare_readings(readings, case.expected, undecided)
 
 
 def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:
