@@ -76,10 +76,7 @@ def write_run_file(case: str, folder: Path, schedule: str = "") -> Path:
         lines += [f'role = "{scenario["roles"][side]}"'] if side in scenario.get("roles", {}) else []
     for row in scenario["ndb_replication"]:
         known = {name: value for name, value in row.items() if value is not None}
-        lines += [
-            "[[ndb_replication]]",
-            *(f"{name} = {json.dumps(row[name])}" for name in row if row[name] is not None),
-        ]
+        lines += ["[[ndb_replication]]", *(f"{name} = {json.dumps(value)}" for name, value in known.items())]
     path = folder / "run.toml"
     path.write_text("\n".join(lines) + "\n" + schedule, encoding="utf-8")
     return path
