@@ -202,7 +202,7 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             CauseKind.APPLY_STATUS,
             (),
             f"ndb_log_apply_status was OFF on {name}{since}: {own.effects_apart:,} row changes of its applier belong "
-            "to no epoch of the other cluster, so that it is not known which epochs it applied when.",
+            "to no epoch of the other cluster; which epochs it applied when is taken from their contents.",
         )
     elif not own.effects and any(other.changes for cluster, other in facts.items() if cluster != name):
         yield LikelyCause(
