@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import applies_older_epochs
 from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.compatibility.check import refuse_by_policy
@@ -18,6 +19,7 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
@@ -310,9 +312,10 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
     check_log_files(run_file.configuration)
-    return ingest_binlogs(
-        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
-    )
+    with only_writer(folder):
+        return ingest_binlogs(
+            _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+        )
 
 
 def resolve(
@@ -352,7 +355,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    with whole_or_not_at_all(target) as work:
+    with only_writer(target), whole_or_not_at_all(target, replace=options.replace) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
@@ -423,7 +426,7 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False:
+    if span.cuts or span.empty is False or has_changing_links(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -441,7 +444,10 @@ def _run_columnar(
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
-    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    try:
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    except NotBuiltError:  # a foreign key that refuses or changes something
+        return by_reference()
     unexplained = configuration.start_is_open and any(summary.unexplained.values())
     if unexplained and columnar_changes_older_rows(history, manifest):
         clear_result(out)

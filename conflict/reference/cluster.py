@@ -12,8 +12,9 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
+from conflict.reference.foreign_keys import ForeignKeys
 from conflict.reference.row_store import Row, RowKey, RowStore
-from conflict.reference.rows_without_key import change_copies
+from conflict.reference.rows_without_key import change_copies, touched_keys
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import ClusterResult, Outcome
 from conflict.rules.roles import Role
@@ -61,6 +62,7 @@ class ReplayedCluster:
         earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
+        foreign_keys: Which row refers to which.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
@@ -84,6 +86,7 @@ class ReplayedCluster:
     max_replicated_epoch: int = 0
     earlier: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     unique_keys: UniqueKeys = attrs.field(init=False)
+    foreign_keys: ForeignKeys = attrs.field(init=False)
     exceptions_count: Counter[str] = attrs.field(factory=Counter)
     untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
     last_untold: dict[RowKey, int] = attrs.field(factory=dict)
@@ -97,6 +100,8 @@ class ReplayedCluster:
         self.role = self.cluster.role
         self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
+        self.foreign_keys = ForeignKeys.of(self.setups)
+        self.foreign_keys.update(self.store.rows, self.store)
 
     @property
     def name(self) -> str:
@@ -128,6 +133,8 @@ class ReplayedCluster:
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
+        if self.foreign_keys.links:
+            self.foreign_keys.update((row for each in transaction.changes for row in touched_keys(each)), self.store)
         self.store.commit()
 
     def define(self, change: DefinitionChange) -> None:
@@ -144,6 +151,8 @@ class ReplayedCluster:
         self.store.commit()
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)
+        self.foreign_keys = ForeignKeys.of(self.setups)
+        self.foreign_keys.update(self.store.rows, self.store)
 
     @property
     def last_applied(self) -> Position:

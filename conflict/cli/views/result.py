@@ -212,7 +212,8 @@ def _print_engine(console: Console, run: Run) -> None:
         console.print(
             f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
             "engine does not resolve a part of a log yet, nor a log that starts in the middle or does not name the "
-            "epochs that were applied, nor roles that change, nor tables without a primary key."
+            "epochs that were applied, nor roles that change, nor tables without a primary key, nor foreign keys that "
+            "refuse or change something."
         )
 
 
