@@ -11,8 +11,7 @@ from pathlib import Path
 
 import attrs
 
-from conflict.columnar.older_rows import applies_older_epochs
-from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
+from conflict.columnar.older_rows import changes_older_rows as changes_older_rows_on_disk
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -33,7 +32,8 @@ from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
-from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.log_part import LogPart, part_of_log
+from conflict.jobs.resolve_job import LeftToReferenceError, resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
@@ -52,7 +52,7 @@ from conflict.results.likely_causes import declared_types, facts_of_epochs, like
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.summary import RunSummary, with_open_rows, with_open_schedule
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -328,28 +328,35 @@ def _run_columnar(
 ) -> Run:
     configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
-    span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False:
+    span = configuration.span
+    if span.first_time is not None or span.stop_time is not None or _gives_rows(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
         try:
-            manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+            held = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
         except NotBuiltError:  # a table without a primary key
             history.delete()
             return by_reference()
     else:
-        manifest = finished_history(history, configuration)
-    if span.empty is None and applies_older_epochs(history, manifest):
-        return by_reference()
+        held = finished_history(history, configuration)
     kept = ResultOptions(options.final_rows, options.all_outcomes)
-    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
-    unexplained = configuration.start_is_open and any(summary.unexplained.values())
-    if unexplained and columnar_changes_older_rows(history, manifest):
-        for part in (*BUCKET_PARTS, "applied_epochs"):
-            out.delete(part)
+
+    def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
+        part = part_of_log(configuration, history, held, hints_of)
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress, part=part)
+        return summary, part[0], part[2]
+
+    try:
+        summary, part, manifest = run(configuration)
+        unexplained = configuration.start_is_open and not part.starts and any(summary.unexplained.values())
+        if unexplained and changes_older_rows_on_disk(history, manifest):
+            _clear(out)
+            summary, part, manifest = run(attrs.evolve(configuration, span=attrs.evolve(span, empty=False)))
+    except LeftToReferenceError:
+        _clear(out)
         return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
@@ -367,7 +374,19 @@ def _run_columnar(
         summary.settled,
         causes,
         configuration.notes,
+        starts={name: start.epoch for name, start in part.starts.items()},
     )
+
+
+def _gives_rows(configuration: Configuration) -> bool:
+    """Whether files give the rows that tables held before."""
+    return any(cluster.rows or cluster.rows_of is not None for cluster in configuration.clusters)
+
+
+def _clear(out: Folder) -> None:
+    """Remove what was written of a result."""
+    for part in (*BUCKET_PARTS, "applied_epochs", "shared"):
+        out.delete(part)
 
 
 def _by_reference(

@@ -4,78 +4,41 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping, first_stopping
+from conflict.columnar.applier_stops import StoppingOperation, first_stopping
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
+from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.older_states import find_older_rows
 from conflict.columnar.output.contested import contested_applies
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
 from conflict.columnar.rounds.bucket_round import Changed, Findings, fold_again, fold_round
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
-from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
+from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.tables import TableNumbers
+from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.rows_by_reference import resolve_left_open
 from conflict.jobs.shared import Shared
-from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
 
 __all__ = [
     "BucketTask",
-    "ResolveRun",
     "ResolvedBucket",
     "compare_bucket",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
 ]
-
-
-@attrs.frozen(slots=False)
-class ResolveRun:
-    """
-    What all tasks of a run have in common.
-
-    Attributes:
-        history: Folder of the History.
-        out: Folder of the result.
-        manifest: What the History holds.
-        numbers: The tables.
-        clusters: Both clusters.
-        options: What the result holds.
-    """
-
-    history: Folder
-    out: Folder
-    manifest: Manifest
-    numbers: TableNumbers
-    clusters: tuple[ClusterSetup, ...]
-    options: ResultOptions
-
-    @property
-    def shared(self) -> Folder:
-        """Where the driver and the tasks leave what later tasks read; removed at the end."""
-        return self.out.below("shared")
-
-    @cached_property
-    def checks_unique_keys(self) -> bool:
-        """Whether a table has unique keys besides the primary key."""
-        return bool(has_unique_keys(self.clusters).any())
-
-    @cached_property
-    def needs_rounds(self) -> bool:
-        """Whether transactions can be in conflict, or what one applier logs can stop the other."""
-        transactional = bool(transactional_tables(self.clusters).any())
-        return self.checks_unique_keys or transactional or can_log_stopping(self.clusters)
 
 
 @attrs.frozen
@@ -105,7 +68,7 @@ class BucketTask:
         """Read the bucket, with its images or without."""
         run = self.run
         layouts = run.manifest.layouts(run.numbers)
-        return load_bucket(run.history, self.bucket, run.manifest, run.numbers, layouts, images=images)
+        return load_bucket(run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds)
 
     @property
     def kept(self) -> Folder:
@@ -119,16 +82,18 @@ class ResolvedBucket:
     What the driver receives of a resolved bucket.
 
     Attributes:
-        summary: What the bucket adds to the figures of the run.
+        summaries: What the bucket adds to the figures of the run; what it left to the reference engine by itself.
         tracked: Exceptions rows that passes over the bucket made and rolled back.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Epoch applies with rows that may have been judged before a change of their own cluster.
+        stops_left_open: Whether a row that was left to the reference engine stops an applier.
     """
 
-    summary: BucketSummary
+    summaries: Sequence[BucketSummary]
     tracked: TrackedRows
     stopping: dict[str, StoppingOperation]
     contested: Int64
+    stops_left_open: bool = False
 
 
 def run_round(task: BucketTask) -> Findings:
@@ -163,15 +128,61 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket:
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
+    contested = contested_applies(result)
+    if result.older is not None:
+        result, differing = _without_left_open(result)
+        contested = np.union1d(contested, differing)
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
+    parts = [summary]
+    if result.older is not None and result.older.left_open.any():
+        rest = resolve_left_open(run, bucket, result.applies, result.older.left_open)
+        if rest is None:
+            return ResolvedBucket([summary], tracked, {}, contested, stops_left_open=True)
+        parts.append(rest)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
-    return ResolvedBucket(summary, tracked, stopping, contested_applies(result))
+    return ResolvedBucket(parts, tracked, stopping, contested)
+
+
+def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64]:
+    """
+    Leave the rows out that the kernels do not tell, and rows of which the binlogs contradict what was derived.
+
+    Returns:
+        The rest, and the numbers of the epoch applies that are contradicted.
+    """
+    assert result.older is not None
+    applies = result.applies
+    applied = {
+        place: number
+        for number, place in enumerate(
+            zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
+        )
+    }
+    found = compare_effects(result, with_applies=True)
+    differing = [rows.of_kinds().key for rows in found.rows]
+    contradicted = sorted(applied[each] for each in found.applies if each in applied)
+    older = result.older.leave_open(np.concatenate(differing))
+    folded = result.folded.without_rows(older.left_open)
+    rest = BucketResult(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
+    return rest, np.array(contradicted, np.int64)
 
 
 def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     moments = applies.moments.of_bucket(bucket.number)
+    older, part = None, task.run.part
+    if part.starts_in_the_middle:
+        starts = [part.starts[cluster.name].epoch for cluster in clusters]
+        first, second = (cluster.name in part.shows for cluster in clusters)
+        older = find_older_rows(bucket, clusters, applies, starts, (first, second))
     folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=candidates, moments=moments
+        applies,
+        bucket.rows,
+        rules_of(clusters),
+        conflicts,
+        bucket.key_table,
+        candidates=candidates,
+        moments=moments,
+        older=None if older is None else older.states,
     )
-    return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts))
+    return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)

@@ -40,17 +40,18 @@ from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import table_numbers
 from conflict.history.following import follow_definitions
-from conflict.history.model import Cluster, EpochApply, Position
+from conflict.history.model import Cluster, EpochApply, Position, Start
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
-    ResolveRun,
     compare_bucket,
     find_unique_states,
     resolve_bucket,
     run_round,
 )
+from conflict.jobs.log_part import WHOLE, LogPart
+from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.settling import Settling, layouts_of
 from conflict.jobs.shared import Shared, share
@@ -62,13 +63,17 @@ from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_rows, with_open_schedule
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
-__all__ = ["resolve_history"]
+__all__ = ["LeftToReferenceError", "resolve_history"]
 
 Result = TypeVar("Result")
 # The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
 _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
 # Of so many epoch applies it is looked at whether they leave open when a row was judged.
 MAX_OPEN_EPOCHS = 5_000
+
+
+class LeftToReferenceError(Exception):
+    """A part of the logs that the kernels cannot resolve; the reference engine can."""
 
 
 def resolve_history(
@@ -80,6 +85,7 @@ def resolve_history(
     *,
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
+    part: tuple[LogPart, pa.Table, Manifest] | None = None,
 ) -> RunSummary:
     """
     Resolve a History and write outcomes, exceptions and rows.
@@ -93,16 +99,21 @@ def resolve_history(
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
             they show (see `conflict.reference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
+        part: What is read of it, with its schedule and figures (see `conflict.jobs.log_part.part_of_log`); None for all.
 
     Raises:
         HistoryError: The schedule is circular.
+        LeftToReferenceError: The part cannot be resolved by the kernels.
     """
     configuration = follow_definitions(configuration)
-    manifest, numbers = read_manifest(history), table_numbers(configuration)
+    if part is None:
+        part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
+    (log_part, schedule, manifest), numbers = part, table_numbers(configuration)
     changes = definition_changes(configuration, manifest)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
-    run = ResolveRun(history, out, manifest, numbers, setups, options)
-    schedule = history.read_table("schedule.parquet", SCHEDULE)
+    run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
+    if log_part.starts_in_the_middle and run.needs_rounds:
+        raise LeftToReferenceError
     job = _Job(runner, run, progress)
     settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
@@ -138,7 +149,7 @@ def resolve_history(
 
 def _explained(job: _Job, settling: Settling, schedule: pa.Table, resolved: _Resolved) -> tuple[_Resolved, Moments]:
     """Return the result with the moments of judging that explain what the binlogs show, and these."""
-    clusters = _timelines(schedule, job.run.manifest)
+    clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     wanted = resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS])
     if any(summary.contradicted for summary in resolved.summaries):
         for name, positions in job.differing(resolved.found).items():
@@ -209,15 +220,21 @@ class _Job:
         """Write the result."""
         found = self._find(applied)
         resolved = self._resolve_buckets(found)
+        in_the_middle = self.run.part.starts_in_the_middle
+        if in_the_middle and any(each.stopping or each.stops_left_open for each in resolved):
+            raise LeftToReferenceError
         stops = _earliest([each.stopping for each in resolved])
         if stops:
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
         tracked = [each.tracked for each in resolved]
+        if in_the_middle:
+            tracked += [{} for _ in resolved]  # the rows that were left to the reference engine
         self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
         contested = np.unique(np.concatenate([each.contested for each in resolved]))
-        return _Resolved(found, [each.summary for each in resolved], contested, self._names)
+        summaries = [summary for each in resolved for summary in each.summaries]
+        return _Resolved(found, summaries, contested, self._names)
 
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""
@@ -286,11 +303,11 @@ def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApp
     return {name: tuple(applied.get(name, ())) for name in manifest.clusters}
 
 
-def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
+def _timelines(schedule: pa.Table, manifest: Manifest, starts: Mapping[str, Start]) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies = applies_of(schedule)
     return [
-        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied))
+        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied), start=starts.get(name))
         for name, server_id in manifest.clusters.items()
     ]
 

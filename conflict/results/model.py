@@ -14,7 +14,7 @@ from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["ClusterResult", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
+__all__ = ["ClusterResult", "ExceptionsPlace", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
 
 
 @attrs.frozen
@@ -109,6 +109,22 @@ class Undecided:
     origin: Origin | None = None
 
 
+@attrs.frozen
+class ExceptionsPlace:
+    """
+    What a row of an exceptions table stands for.
+
+    Attributes:
+        apply: Number of the epoch apply among those of its applier, from 0.
+        own_cause: Whether the operation was rejected for a cause of its own, not with its transaction.
+        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it.
+    """
+
+    apply: int
+    own_cause: bool
+    steps: tuple[tuple[int, int], ...]
+
+
 @attrs.define
 class NotKnown:
     """
@@ -133,6 +149,7 @@ class ClusterResult:
     Attributes:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
+        rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
         unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
@@ -151,6 +168,7 @@ class ClusterResult:
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0

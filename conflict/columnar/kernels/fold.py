@@ -46,7 +46,7 @@ from conflict.columnar.kernels.passes import (
     mark_rows,
     restore,
 )
-from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import PassDecisions, Records, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
@@ -91,8 +91,30 @@ class Folded:
         kept = np.isin(self.tracked.apply, conflicts.applies)
         if kept.all():
             return self
-        columns = (getattr(self.tracked, field.name)[kept] for field in attrs.fields(Decisions))
-        return attrs.evolve(self, tracked=Decisions(*columns), candidates=self.candidates[kept])
+        return attrs.evolve(self, tracked=_chosen(self.tracked, kept), candidates=self.candidates[kept])
+
+    def without_rows(self, left_out: Bool) -> Folded:
+        """Leave out all about some rows. Shape of `left_out` (keys,)."""
+        kept, kept_entries = ~left_out[self.decisions.key], ~left_out[self.logged.key]
+        decision_numbers, entry_numbers = np.cumsum(kept) - 1, np.cumsum(kept_entries) - 1
+        decisions, tracked = _chosen(self.decisions, kept), ~left_out[self.tracked.key]
+        source, columns = decisions.source, attrs.asdict(self.logged, recurse=False)
+        from_log = -1 - np.where(source < 0, entry_numbers[-1 - np.minimum(source, -1)] if len(entry_numbers) else 0, 0)
+        logged = Logged(**{name: column[kept_entries] for name, column in columns.items()})
+        return attrs.evolve(
+            self,
+            decisions=attrs.evolve(decisions, source=np.where(source < 0, from_log, source).astype(np.int32)),
+            tracked=_chosen(self.tracked, tracked),
+            candidates=self.candidates[tracked],
+            logged=attrs.evolve(logged, decision=decision_numbers[logged.decision]),
+            unexplained=np.where(left_out, 0, self.unexplained).astype(np.int32),
+            exists=self.exists & ~left_out,
+        )
+
+
+def _chosen(decisions: Decisions, chosen: Bool) -> Decisions:
+    """Return some decisions."""
+    return Decisions(*(getattr(decisions, field.name)[chosen] for field in attrs.fields(Decisions)))
 
 
 def fold(
@@ -104,6 +126,7 @@ def fold(
     *,
     candidates: bool,
     moments: RowMoments,
+    older: Records | None = None,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -116,6 +139,7 @@ def fold(
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Find what else pass TRACK may have decided.
         moments: Rows of the bucket that were judged some time before the commit.
+        older: The rows before the log starts, `ROW_STATE`, shape (keys, clusters); None if there were none.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
@@ -124,6 +148,8 @@ def fold(
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
         work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping)
+        if older is not None:
+            work.state.rows[:] = older
         passes = PassDecisions.of(capacity, keeping=keeping)
         start_arrivals(schedule, changes, work.arrivals)
         made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)
