@@ -106,10 +106,11 @@ def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) ->
 
 def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     shape = len(clusters), len(clusters[0].setups)
-    limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(4)))
+    limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(5)))
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
             limits.reflects[side, table] = reflects(setup, cluster.role)
+            limits.unique[side, table] = bool(setup.table.unique_keys)
             function = judging_function(setup, cluster.role)
             if function is None:
                 continue

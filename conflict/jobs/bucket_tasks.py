@@ -5,19 +5,18 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import StoppingOperation, first_stopping
+from conflict.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
-from conflict.columnar.older_states import find_older_rows
+from conflict.columnar.older_states import OlderRows, find_older_rows
 from conflict.columnar.output.contested import contested_applies
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
@@ -68,7 +67,9 @@ class BucketTask:
         """Read the bucket, with its images or without."""
         run = self.run
         layouts = run.manifest.layouts(run.numbers)
-        return load_bucket(run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds)
+        return load_bucket(
+            run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds
+        )
 
     @property
     def kept(self) -> Folder:
@@ -114,7 +115,9 @@ def run_round(task: BucketTask) -> Findings:
 
 def find_unique_states(task: BucketTask) -> pa.Table:
     """Return every state of the bucket's rows that have unique keys."""
-    return unique_states(task.load(images=True), task.run.clusters, task.applies.load(), task.conflicts.load())
+    bucket, applies = task.load(images=True), task.applies.load()
+    older = _older_rows(task, bucket, applies)
+    return unique_states(bucket, task.run.clusters, applies, task.conflicts.load(), older)
 
 
 def compare_bucket(task: BucketTask) -> Differing:
@@ -129,7 +132,9 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
     contested = contested_applies(result)
+    stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
+        stopping = stopping_decisions(bucket, run.clusters, result.applies, result.folded)
         result, differing = _without_left_open(result)
         contested = np.union1d(contested, differing)
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
@@ -139,7 +144,6 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket:
         if rest is None:
             return ResolvedBucket([summary], tracked, {}, contested, stops_left_open=True)
         parts.append(rest)
-    stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     return ResolvedBucket(parts, tracked, stopping, contested)
 
 
@@ -170,11 +174,7 @@ def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64]:
 def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     moments = applies.moments.of_bucket(bucket.number)
-    older, part = None, task.run.part
-    if part.starts_in_the_middle:
-        starts = [part.starts[cluster.name].epoch for cluster in clusters]
-        first, second = (cluster.name in part.shows for cluster in clusters)
-        older = find_older_rows(bucket, clusters, applies, starts, (first, second))
+    older = _older_rows(task, bucket, applies)
     folded = fold(
         applies,
         bucket.rows,
@@ -186,3 +186,13 @@ def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketRes
         older=None if older is None else older.states,
     )
     return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
+
+
+def _older_rows(task: BucketTask, bucket: Bucket, applies: EpochApplies) -> OlderRows | None:
+    """Return what the rows of the bucket were before the log starts; None if there were none."""
+    part, names = task.run.part, bucket.clusters
+    if not part.starts_in_the_middle:
+        return None
+    first, second = (name in part.shows for name in names)
+    starts = [part.starts[name].epoch for name in names]
+    return find_older_rows(bucket, task.run.clusters, applies, starts, (first, second))

@@ -99,7 +99,7 @@ def resolve_history(
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
             they show (see `conflict.reference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
-        part: What is read of it, with its schedule and figures (see `conflict.jobs.log_part.part_of_log`); None for all.
+        part: What is read of it, with its schedule and figures (see `part_of_log`); None for all.
 
     Raises:
         HistoryError: The schedule is circular.
@@ -219,8 +219,10 @@ class _Job:
     def resolve(self, applied: Sequence[ApplierEpochs]) -> _Resolved:
         """Write the result."""
         found = self._find(applied)
-        resolved = self._resolve_buckets(found)
         in_the_middle = self.run.part.starts_in_the_middle
+        if in_the_middle and self.run.checks_unique_keys and self._check_unique_keys(found.applies, found.conflicts):
+            raise LeftToReferenceError
+        resolved = self._resolve_buckets(found)
         if in_the_middle and any(each.stopping or each.stops_left_open for each in resolved):
             raise LeftToReferenceError
         stops = _earliest([each.stopping for each in resolved])

@@ -16,7 +16,6 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.kernels.arrays import Bool, EpochApplies
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE
-from conflict.grid.image_digests import COLUMNS_SHIFT
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
 from conflict.history.schedule import timeline_of
@@ -24,7 +23,7 @@ from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
 from conflict.reference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
-from conflict.results.contradictions import ContradictedRow, contradicted_rows
+from conflict.results.contradictions import contradicted_rows
 from conflict.results.files import summarize_resolution, write_contradictions, write_decided_rows
 from conflict.results.layout import staged_exceptions_path
 from conflict.results.model import ExceptionsPlace, Outcome, Resolution
@@ -42,9 +41,7 @@ Places = Mapping[tuple[int, int, int], int]
 Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
-def resolve_left_open(
-    run: ResolveRun, bucket: Bucket, applies: EpochApplies, left_open: Bool
-) -> BucketSummary | None:
+def resolve_left_open(run: ResolveRun, bucket: Bucket, applies: EpochApplies, left_open: Bool) -> BucketSummary | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
 
@@ -70,9 +67,7 @@ def resolve_left_open(
     outcomes = [_numbered(outcome, ordinals) for outcome in resolution.outcomes]
     resolution = attrs.evolve(resolution, outcomes=outcomes)
     number = run.manifest.buckets + bucket.number
-    write_decided_rows(
-        run.out, history.layouts, setups, resolution, number, all_outcomes=run.options.all_outcomes
-    )
+    write_decided_rows(run.out, history.layouts, setups, resolution, number, all_outcomes=run.options.all_outcomes)
     _write_exceptions(run, resolution, applies, ordinals, number)
     compared = {}
     tables = {table.full_name: table for table in run.numbers.tables}
@@ -144,7 +139,12 @@ def _write_exceptions(
     run: ResolveRun, resolution: Resolution, applies: EpochApplies, ordinals: Ordinals, number: int
 ) -> None:
     """Write rows of exceptions tables without their numbers, each with what they are sorted by."""
-    ordinals_of = {(side, epoch): each for side, name in enumerate(resolution.clusters) for (own, epoch), each in ordinals.items() if own == name}
+    ordinals_of = {
+        (side, epoch): each
+        for side, name in enumerate(resolution.clusters)
+        for (own, epoch), each in ordinals.items()
+        if own == name
+    }
     place_of = {
         place: apply
         for apply, place in enumerate(
@@ -163,7 +163,8 @@ def _write_exceptions(
             places = [place for place, _ in rejected]
             numbers = [int(mine[place.apply]) for place in places]
             orders = [
-                _order(place, side, apply, applies, place_of, ordinals_of) for place, apply in zip(places, numbers, strict=True)
+                _order(place, side, apply, applies, place_of, ordinals_of)
+                for place, apply in zip(places, numbers, strict=True)
             ]
             table = rows_to_arrow(definitions[name], [row for _, row in rejected])
             columns = {
@@ -210,7 +211,9 @@ def _bucket_summary(figures: RunSummary) -> BucketSummary:
         unexplained=figures.unexplained,
         undecided=figures.undecided,
         less=_slack(figures, {name: {each: low for each, (low, _) in own.items()} for name, own in ranges.items()}, -1),
-        more=_slack(figures, {name: {each: high for each, (_, high) in own.items()} for name, own in ranges.items()}, 1),
+        more=_slack(
+            figures, {name: {each: high for each, (_, high) in own.items()} for name, own in ranges.items()}, 1
+        ),
         not_known=figures.not_known,
     )
 

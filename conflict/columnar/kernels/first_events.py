@@ -42,7 +42,14 @@ OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (max(Verdict
 TRIED = np.dtype(
     [
         *[(name, ROW_STATE.fields[name][0]) for name in ROW_STATE.names or ()],
-        *[("assumed", "u8"), ("decisions", "u8"), ("refreshed", "?"), ("applied", "?"), ("existed", "?"), ("possible", "?")],
+        *[
+            ("assumed", "u8"),
+            ("decisions", "u8"),
+            ("refreshed", "?"),
+            ("applied", "?"),
+            ("existed", "?"),
+            ("possible", "?"),
+        ],
     ],
     align=True,
 )
@@ -58,6 +65,7 @@ class Limits(NamedTuple):
         role_matters: Whether a decision can depend on who changed it last, whatever the epoch.
         compares: Whether a decision can depend on the resolve column, of either applier.
         reflects: Whether it matters to what the applier logs whether the row was there.
+        unique: Whether the table has unique keys: an epoch apply without a trace may have stopped the applier.
     """
 
     newest: UInt64
@@ -65,6 +73,7 @@ class Limits(NamedTuple):
     role_matters: Bool
     compares: Bool
     reflects: Bool
+    unique: Bool
 
 
 class ShownEffects(NamedTuple):
@@ -166,7 +175,7 @@ def find_first_states(schedule, changes, arrivals, rules, limits, shown, found):
         passed[here] = _note_shown(number, apply, passed[here], shown, trials)
         used = _try_operations(number, schedule, arrivals, changes, rules, limits, trials, found)
         for place in range(used):
-            _settle(number, here, place, limits, shown.any[here], trials, found)
+            _settle(number, apply, place, limits, shown.any[here], trials, found)
     for side in range(2):
         _meet_own(side, done[side], LAST_EPOCH, PAST_ALL_GROUPS, changes, limits, found)
 
@@ -249,7 +258,7 @@ def _start_trials(tried, apply, here, table, limits, brought):
         each["epoch"] = LAST_EPOCH if state == LOCAL else NOTHING
         each["given"], each["lacks"], each["decisions"] = False, NOTHING, NOTHING
         each["refreshed"], each["applied"], each["existed"] = False, False, False
-        each["possible"] = compares or state == FIRST_VALUE or state == MISSING
+        each["possible"] = compares or state in (FIRST_VALUE, MISSING)
     tried[LOCAL]["possible"] = by_epoch or limits.role_matters[here, table]
     # These, and one between each two of them, stand for all values that there are.
     tried[LOCAL]["assumed"], tried[MISSING]["assumed"] = NOTHING, NOTHING
@@ -306,16 +315,17 @@ def _effect(tried):
 
 
 @njit(cache=True, nogil=True)
-def _settle(number, here, place, limits, any_shown, trials, found):
+def _settle(number, apply, place, limits, any_shown, trials, found):
     """Take the first state of a row that has the effect that the binlog shows, if it leaves nothing open."""
-    key, tried = trials.keys[place], trials.tried[place]
+    key, tried, here = trials.keys[place], trials.tried[place], apply["applier"]
     mine = found.states[key, here]
     table = mine["table"]
+    tells = any_shown and (apply["traced"] or not limits.unique[here, table])
     compares = limits.compares[here, table]
     effect = trials.effects[key] if trials.shown_at[key] == number else NO_EFFECT
     first, missing, there, one = -1, False, False, True
     for state in range(STATES):
-        if not tried[state]["possible"] or (any_shown and _effect(tried[state]) != effect):
+        if not tried[state]["possible"] or (tells and _effect(tried[state]) != effect):
             continue
         if first < 0:
             first = state

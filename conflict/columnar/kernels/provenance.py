@@ -275,7 +275,7 @@ def trace_images(
     unknown = np.zeros(0, np.bool_)
     if older is not None:
         unknown = final == UNKNOWN_IMAGE
-        for images_found in (final, entries.before, entries.after):
+        for images_found in (final, entries.before, entries.after, states.images):
             images_found[images_found == UNKNOWN_IMAGE] = ABSENT_IMAGE
     return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found), unknown)
 

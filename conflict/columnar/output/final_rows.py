@@ -81,14 +81,20 @@ class _Keys:
 
     @property
     def alone(self) -> int:
-        """Number of rows that exist on one cluster alone."""
-        return int(((self.exists[0] != self.exists[1]) & ~self.may_be_missing.any(axis=0)).sum())
+        """Number of rows that are known, and exist on one cluster alone."""
+        alone = (self.exists[0] != self.exists[1]) & ~self.may_be_missing.any(axis=0)
+        return int((alone & self.known.any(axis=0)).sum())
 
 
 def count_differing(result: BucketResult, table: int) -> int | None:
     """Return how many keys of a table differ between the clusters; None if only values can tell."""
     first, second = result.folded.exists & (result.bucket.key_table == table)
-    return None if (first & second).any() else int(((first ^ second) & ~result.may_be_missing.any(axis=0)).sum())
+    if (first & second).any():
+        return None
+    alone = first ^ second
+    if result.older is not None:
+        alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
+    return int(alone.sum())
 
 
 def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:

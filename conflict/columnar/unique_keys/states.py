@@ -19,6 +19,7 @@ from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance import WatchedRows
+from conflict.columnar.older_states import OlderRows
 from conflict.columnar.operation_order import ORDER, operation_orders
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema.tables import Table
@@ -62,7 +63,11 @@ def has_unique_keys(clusters: Sequence[ClusterSetup]) -> Bool:
 
 
 def unique_states(
-    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+    bucket: Bucket,
+    clusters: Sequence[ClusterSetup],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    older: OlderRows | None = None,
 ) -> pa.Table:
     """
     Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
@@ -72,12 +77,14 @@ def unique_states(
         clusters: Both clusters.
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
+        older: The rows before the log starts; None if there were none.
     """
     early = applies.moments.of_bucket(bucket.number)
-    folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=early
-    )
-    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=has_unique_keys(clusters))
+    states = None if older is None else older.states
+    rules, tables = rules_of(clusters), bucket.key_table
+    folded = fold(applies, bucket.rows, rules, conflicts, tables, candidates=False, moments=early, older=states)
+    watched_tables = has_unique_keys(clusters)
+    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched_tables, older=older)
     watched, moments = result.final.watched, _moments(result)
     first, last = _one_per_transaction(watched, moments)
     schema = states_schema(bucket.numbers.tables)
