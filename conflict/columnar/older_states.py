@@ -10,7 +10,7 @@ import attrs
 import numpy as np
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import ClusterSetup, judging_function, rules_of
+from conflict.columnar.cluster_setup import ClusterSetup, judging_function, rules_of, transactional_tables
 from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, RowMoments, each_read_only
 from conflict.columnar.kernels.arrivals import start_arrivals
 from conflict.columnar.kernels.event_masks import reflects
@@ -106,7 +106,8 @@ def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) ->
 
 def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     shape = len(clusters), len(clusters[0].setups)
-    limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(5)))
+    limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(6)))
+    limits.with_transactions[:] = transactional_tables(clusters).any(axis=1)[:, None]
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
             limits.reflects[side, table] = reflects(setup, cluster.role)

@@ -87,28 +87,27 @@ class ResolvedBucket:
         tracked: Exceptions rows that passes over the bucket made and rolled back.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Epoch applies with rows that may have been judged before a change of their own cluster.
-        stops_left_open: Whether a row that was left to the reference engine stops an applier.
     """
 
     summaries: Sequence[BucketSummary]
-    tracked: TrackedRows
+    tracked: Sequence[TrackedRows]
     stopping: dict[str, StoppingOperation]
     contested: Int64
-    stops_left_open: bool = False
 
 
 def run_round(task: BucketTask) -> Findings:
     """Run a round on a bucket. A first round folds all of it, and keeps its rows for the next ones."""
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     found = None
-    if task.changed is not None and not task.whole:
+    in_the_middle = task.run.part.starts_in_the_middle
+    if task.changed is not None and not task.whole and not in_the_middle:
         logged = load_logged(task.kept, task.round - 1)
         found = fold_again(load_rows(task.kept, task.bucket), clusters, applies, conflicts, task.changed.load(), logged)
     if found is None:
         bucket = task.load(images=False)
         if task.changed is None:
             keep_rows(bucket, task.kept)
-        found = fold_round(bucket, clusters, applies, conflicts)
+        found = fold_round(bucket, clusters, applies, conflicts, _older_rows(task, bucket, applies))
     keep_logged(found.logged, task.kept, task.round)
     return found.findings
 
@@ -125,8 +124,8 @@ def compare_bucket(task: BucketTask) -> Differing:
     return compare_effects(_decided(task, task.load(images=False), candidates=False), with_applies=True)
 
 
-def resolve_bucket(task: BucketTask) -> ResolvedBucket:
-    """Decide a bucket and write its part of the result."""
+def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
+    """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
     run, bucket = task.run, task.load(images=True)
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
@@ -134,25 +133,28 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket:
     contested = contested_applies(result)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
-        stopping = stopping_decisions(bucket, run.clusters, result.applies, result.folded)
-        result, differing = _without_left_open(result)
+        stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
+        left_open = result.older.left_open
+        result, differing, differing_keys = _without_left_open(result)
         contested = np.union1d(contested, differing)
+        if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
+            return None
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
-    parts = [summary]
-    if result.older is not None and result.older.left_open.any():
-        rest = resolve_left_open(run, bucket, result.applies, result.older.left_open)
-        if rest is None:
-            return ResolvedBucket([summary], tracked, {}, contested, stops_left_open=True)
-        parts.append(rest)
-    return ResolvedBucket(parts, tracked, stopping, contested)
+    found = ResolvedBucket([summary], [tracked], stopping, contested)
+    if result.older is None or not result.older.left_open.any():
+        return found
+    rest = resolve_left_open(run, bucket, result.applies, result.conflicts, result.older.left_open)
+    if rest is None:
+        return None
+    return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])
 
 
-def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64]:
+def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64]:
     """
     Leave the rows out that the kernels do not tell, and rows of which the binlogs contradict what was derived.
 
     Returns:
-        The rest, and the numbers of the epoch applies that are contradicted.
+        The rest, the numbers of the epoch applies that are contradicted, and the rows.
     """
     assert result.older is not None
     applies = result.applies
@@ -165,10 +167,11 @@ def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64]:
     found = compare_effects(result, with_applies=True)
     differing = [rows.of_kinds().key for rows in found.rows]
     contradicted = sorted(applied[each] for each in found.applies if each in applied)
-    older = result.older.leave_open(np.concatenate(differing))
+    keys = np.concatenate(differing)
+    older = result.older.leave_open(keys)
     folded = result.folded.without_rows(older.left_open)
     rest = BucketResult(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
-    return rest, np.array(contradicted, np.int64)
+    return rest, np.array(contradicted, np.int64), keys
 
 
 def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:

@@ -112,8 +112,6 @@ def resolve_history(
     changes = definition_changes(configuration, manifest)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
     run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
-    if log_part.starts_in_the_middle and run.needs_rounds:
-        raise LeftToReferenceError
     job = _Job(runner, run, progress)
     settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
@@ -220,19 +218,26 @@ class _Job:
         """Write the result."""
         found = self._find(applied)
         in_the_middle = self.run.part.starts_in_the_middle
-        if in_the_middle and self.run.checks_unique_keys and self._check_unique_keys(found.applies, found.conflicts):
+        if in_the_middle and found.stopping:
+            raise LeftToReferenceError
+        if (
+            in_the_middle
+            and not self.run.needs_rounds
+            and self.run.checks_unique_keys
+            and self._check_unique_keys(found.applies, found.conflicts)
+        ):
             raise LeftToReferenceError
         resolved = self._resolve_buckets(found)
-        if in_the_middle and any(each.stopping or each.stops_left_open for each in resolved):
-            raise LeftToReferenceError
         stops = _earliest([each.stopping for each in resolved])
         if stops:
+            if in_the_middle:
+                raise LeftToReferenceError
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
-        tracked = [each.tracked for each in resolved]
-        if in_the_middle:
-            tracked += [{} for _ in resolved]  # the rows that were left to the reference engine
+        tracked = [each.tracked[0] for each in resolved]
+        if in_the_middle:  # what was left to the reference engine stands after all buckets
+            tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
         self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
         contested = np.unique(np.concatenate([each.contested for each in resolved]))
         summaries = [summary for each in resolved for summary in each.summaries]
@@ -276,7 +281,10 @@ class _Job:
         return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
     def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
-        return self._stage("resolving", resolve_bucket, self._tasks(found.applies, found.conflicts))
+        resolved = self._stage("resolving", resolve_bucket, self._tasks(found.applies, found.conflicts))
+        if any(each is None for each in resolved):
+            raise LeftToReferenceError
+        return [each for each in resolved if each is not None]
 
     def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
         first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))

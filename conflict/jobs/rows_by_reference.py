@@ -13,14 +13,15 @@ import numpy as np
 import pyarrow as pa
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, EpochApplies
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
-from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE
+from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
 from conflict.history.schedule import timeline_of
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
+from conflict.reference.cluster import OtherConflictsError
 from conflict.reference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import contradicted_rows
@@ -28,6 +29,7 @@ from conflict.results.files import summarize_resolution, write_contradictions, w
 from conflict.results.layout import staged_exceptions_path
 from conflict.results.model import ExceptionsPlace, Outcome, Resolution
 from conflict.results.summary import BucketSummary, RunSummary
+from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["NOWHERE", "resolve_left_open"]
@@ -36,12 +38,16 @@ __all__ = ["NOWHERE", "resolve_left_open"]
 NOWHERE: Position = (0, -1)
 Setups = dict[str, dict[str, TableSetup]]
 # By applier, own epoch and group, the epoch apply.
+# These count transactions, not rows; the driver does.
+_OF_TRANSACTIONS = dict.fromkeys((TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, TRANSACTION_COMMITS), 0)
 Places = Mapping[tuple[int, int, int], int]
 # By cluster and own epoch, numbers of changes.
 Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
-def resolve_left_open(run: ResolveRun, bucket: Bucket, applies: EpochApplies, left_open: Bool) -> BucketSummary | None:
+def resolve_left_open(
+    run: ResolveRun, bucket: Bucket, applies: EpochApplies, conflicts: Conflicts, left_open: Bool
+) -> tuple[BucketSummary, TrackedRows] | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
 
@@ -49,10 +55,12 @@ def resolve_left_open(run: ResolveRun, bucket: Bucket, applies: EpochApplies, le
         run: The run.
         bucket: The bucket, with its images.
         applies: All epoch applies.
+        conflicts: The transactions in conflict.
         left_open: Which rows. Shape (keys,).
 
     Returns:
-        What they add to the figures; None if one of them stops an applier.
+        What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
+        applier, or changes which transactions are in conflict.
     """
     rows = rows_of_keys(bucket, left_open)
     history, recorded = _history(run, rows, applies)
@@ -60,7 +68,11 @@ def resolve_left_open(run: ResolveRun, bucket: Bucket, applies: EpochApplies, le
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
     skip_missing = run.clusters[0].skip_missing
-    resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded)
+    given = _given_conflicts(run, applies, conflicts)
+    try:
+        resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded, given=given)
+    except OtherConflictsError:
+        return None
     if any(result.stop is not None for result in resolution.clusters.values()):
         return None
     ordinals = _ordinals(rows)
@@ -75,7 +87,36 @@ def resolve_left_open(run: ResolveRun, bucket: Bucket, applies: EpochApplies, le
         count, differing = contradicted_rows((result.effects, {}), (recorded[name], {}))
         compared[name] = count, differing
         write_contradictions(run.out, name, differing, history.layouts, tables, number)
-    return _bucket_summary(summarize_resolution(resolution, setups, compared))
+    return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
+
+
+def _given_conflicts(
+    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts
+) -> dict[str, list[frozenset[int]]] | None:
+    """Return the transactions in conflict per cluster and epoch apply; None if there can be none."""
+    if not run.needs_rounds:
+        return None
+    groups, offsets = conflicts.groups.tolist(), conflicts.offsets.tolist()
+    return {
+        cluster.name: [
+            frozenset(groups[offsets[apply] : offsets[apply + 1]])
+            for apply in np.flatnonzero(applies.applier == side).tolist()
+        ]
+        for side, cluster in enumerate(run.clusters)
+    }
+
+
+def _tracked(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> TrackedRows:
+    """Return the exceptions rows that pass TRACK made."""
+    found = {}
+    for side, cluster in enumerate(run.clusters):
+        mine = np.flatnonzero(applies.applier == side)
+        counts: dict[str, list[tuple[int, int]]] = {}
+        for (name, apply), count in sorted(resolution.clusters[cluster.name].tracked_rows.items()):
+            counts.setdefault(name, []).append((int(mine[apply]), count))
+        for name, rows in counts.items():
+            found[cluster.name, name] = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    return found
 
 
 def _history(
@@ -145,12 +186,9 @@ def _write_exceptions(
         for (own, epoch), each in ordinals.items()
         if own == name
     }
+    places = list(zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True))
     place_of = {
-        place: apply
-        for apply, place in enumerate(
-            zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
-        )
-        if applies.traced[apply]
+        place: apply for apply, place in sorted(enumerate(places), key=lambda each: bool(applies.traced[each[0]]))
     }
     for side, cluster in enumerate(run.clusters):
         definitions = {
@@ -160,16 +198,15 @@ def _write_exceptions(
         }
         mine = np.flatnonzero(applies.applier == side)
         for name, rejected in resolution.clusters[cluster.name].rejected.items():
-            places = [place for place, _ in rejected]
-            numbers = [int(mine[place.apply]) for place in places]
+            numbers = [int(mine[place.apply]) for place, _ in rejected]
             orders = [
                 _order(place, side, apply, applies, place_of, ordinals_of)
-                for place, apply in zip(places, numbers, strict=True)
+                for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
             table = rows_to_arrow(definitions[name], [row for _, row in rejected])
             columns = {
                 EPOCH_APPLY: pa.array(numbers, EPOCH_APPLY.type),
-                OWN_CAUSE: pa.array([place.own_cause for place in places]),
+                OWN_CAUSE: pa.array([place.own_cause for place, _ in rejected]),
                 OPERATION_ORDER: pa.array(orders, ORDER),
             }
             for field, column in columns.items():
@@ -201,7 +238,7 @@ def _bucket_summary(figures: RunSummary) -> BucketSummary:
     """Return figures as those of a bucket."""
     ranges = figures.counter_ranges
     return BucketSummary(
-        counters=figures.counters,
+        counters={name: {**counters, **_OF_TRANSACTIONS} for name, counters in figures.counters.items()},
         tables=figures.tables,
         rows=figures.rows,
         differing_rows=dict(figures.differing_rows),

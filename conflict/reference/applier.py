@@ -20,7 +20,7 @@ from collections import Counter
 import attrs
 
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.not_known import (
@@ -87,10 +87,14 @@ class Applier:
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
         tracked = self._find_conflicts(apply, source)
-        if not tracked.tracker.conflicting:
+        given = self.cluster.given_conflicts
+        rejected = tracked.tracker.in_conflict() if given is None else given
+        if not tracked.tracker.conflicting <= rejected:
+            raise OtherConflictsError
+        if not rejected:
             return tracked
         self.cluster.store.roll_back()
-        return self._apply_without_conflicts(tracked, source)
+        return self._apply_without_conflicts(tracked, source, rejected)
 
     def _find_conflicts(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make pass NORMAL, pass TRACK or both; without a transaction in conflict the last one can be committed."""
@@ -103,9 +107,10 @@ class Applier:
         self._tracking = bool(tracked.tracker.conflicting)
         return tracked
 
-    def _apply_without_conflicts(self, tracked: EpochPass, source: ReplayedCluster) -> EpochPass:
+    def _apply_without_conflicts(
+        self, tracked: EpochPass, source: ReplayedCluster, rejected: frozenset[int]
+    ) -> EpochPass:
         """Make pass APPLY, with the counters of the pass that found the conflicts added."""
-        rejected = tracked.tracker.in_conflict()
         changes = self.cluster.arriving(source, tracked.apply.foreign_epoch)
         undecided = open_decisions(tracked, rejected, changes)
         final = self._pass(tracked.apply, source, rejected)
@@ -113,6 +118,8 @@ class Applier:
         final.counters.update(tracked.counters)
         final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
         self._tracking = True
+        for exceptions, _ in tracked.exceptions:
+            self.cluster.result.tracked_rows[exceptions.table.full_name, len(self.cluster.result.applies)] += 1
         if self._may_have_forgotten and tracked.exceptions:
             rows = Counter(exceptions.table.full_name for exceptions, _ in tracked.exceptions)
             self.cluster.result.further_rows[len(self.cluster.result.applies)] = dict(rows)

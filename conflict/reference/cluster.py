@@ -5,7 +5,7 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -21,12 +21,16 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OVERLAPPING", "ReplayedCluster", "rows_at_start"]
+__all__ = ["OVERLAPPING", "OtherConflictsError", "ReplayedCluster", "rows_at_start"]
 
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
+
+
+class OtherConflictsError(Exception):
+    """Rows lead to other transactions in conflict than are given."""
 
 
 def rows_at_start(cluster: Cluster) -> RowStore:
@@ -61,6 +65,8 @@ class ReplayedCluster:
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
+        given: Per epoch apply of its applier, the transactions in conflict, where they are known; these may touch rows
+            that the History lacks.
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
         untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
@@ -76,6 +82,7 @@ class ReplayedCluster:
     relays: bool = False
     skip_missing: bool = False
     shown: Effects = attrs.field(factory=dict)
+    given: Sequence[frozenset[int]] | None = None
     store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
@@ -104,6 +111,11 @@ class ReplayedCluster:
     def server_id(self) -> int:
         """Server id of its logging and applying server."""
         return self.cluster.server_id
+
+    @property
+    def given_conflicts(self) -> frozenset[int] | None:
+        """The transactions in conflict of the epoch that its applier applies now; None if they are not given."""
+        return None if self.given is None else self.given[len(self.result.applies)]
 
     @property
     def role(self) -> Role:

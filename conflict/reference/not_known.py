@@ -17,7 +17,7 @@ import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
 from conflict.reference.decide import compared_value
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
@@ -138,6 +138,8 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         for key, mine in entries.items()
     }
     doubtful = _doubtful_groups(cluster, entries, passed, {key for key, states in possible.items() if len(states) > 1})
+    if doubtful and cluster.given is not None:
+        raise OtherConflictsError  # other rows of these transactions would be in doubt too
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
         before, states = befores[key], possible[key]
@@ -193,6 +195,9 @@ def _passed_groups(
     """
     if not _judges_transactions(cluster) or not cluster.shown or not apply.traced:
         return None
+    given = cluster.given_conflicts
+    if given is not None:
+        return frozenset(entry.group for mine in entries.values() for entry in mine) - given
     shown = cluster.shown.get((apply.epoch, apply.group), {})
     return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
 

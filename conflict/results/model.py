@@ -4,6 +4,8 @@ The result of resolving a History, the same from either engine.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 
 from conflict.history.effects import Effect
@@ -150,6 +152,7 @@ class ClusterResult:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
+        tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
         unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
@@ -169,6 +172,7 @@ class ClusterResult:
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
+    tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0

@@ -66,6 +66,7 @@ class Limits(NamedTuple):
         compares: Whether a decision can depend on the resolve column, of either applier.
         reflects: Whether it matters to what the applier logs whether the row was there.
         unique: Whether the table has unique keys: an epoch apply without a trace may have stopped the applier.
+        with_transactions: Whether the applier rejects whole transactions, in any table.
     """
 
     newest: UInt64
@@ -74,6 +75,7 @@ class Limits(NamedTuple):
     compares: Bool
     reflects: Bool
     unique: Bool
+    with_transactions: Bool
 
 
 class ShownEffects(NamedTuple):
@@ -323,9 +325,16 @@ def _settle(number, apply, place, limits, any_shown, trials, found):
     tells = any_shown and (apply["traced"] or not limits.unique[here, table])
     compares = limits.compares[here, table]
     effect = trials.effects[key] if trials.shown_at[key] == number else NO_EFFECT
+    # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
+    rejected = tells and limits.with_transactions[here, table] and effect in (REFRESHED, REFRESHED_ABSENT)
     first, missing, there, one = -1, False, False, True
     for state in range(STATES):
-        if not tried[state]["possible"] or (tells and _effect(tried[state]) != effect):
+        if not tried[state]["possible"]:
+            continue
+        if rejected:
+            if (state == MISSING) != (effect == REFRESHED_ABSENT):
+                continue
+        elif tells and _effect(tried[state]) != effect:
             continue
         if first < 0:
             first = state
@@ -333,8 +342,10 @@ def _settle(number, apply, place, limits, any_shown, trials, found):
         one &= _effect(tried[state]) == _effect(tried[first])
         missing |= state == MISSING
         there |= state != MISSING
-    told = first >= 0 and one and not (trials.twice[place] and compares)
-    if told:
+    told = first >= 0 and one and not (trials.twice[place] and (compares or rejected))
+    if told and rejected:
+        told = not compares
+    elif told:
         after = tried[first]
         if _effect(after) == NO_EFFECT:
             told = not there
@@ -343,7 +354,7 @@ def _settle(number, apply, place, limits, any_shown, trials, found):
         elif after["exists"]:
             told = after["given"] or not compares
     found.told[key, here] = TOLD if told else OPEN
-    if told and first != MISSING:
+    if first >= 0 and first != MISSING:
         mine["exists"], mine["value"] = True, tried[first]["assumed"]
         if first == LOCAL:
             mine["local"], mine["epoch"], found.local_at[key, here] = True, LAST_EPOCH, number

@@ -33,6 +33,7 @@ from conflict.columnar.kernels.column_scans import mark_keys
 from conflict.columnar.kernels.dependencies import dependent_groups
 from conflict.columnar.kernels.fold import Folded, fold
 from conflict.columnar.kernels.search import boundaries_of
+from conflict.columnar.older_states import OlderRows
 from conflict.columnar.rounds.kept_rows import LoggedRows, RoundRows
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
@@ -108,7 +109,11 @@ def changed_transactions(applies: EpochApplies, pairs: Int64) -> Changed:
 
 
 def fold_round(
-    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+    bucket: Bucket,
+    clusters: Sequence[ClusterSetup],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    older: OlderRows | None = None,
 ) -> RoundResult:
     """
     Fold all rows of a bucket.
@@ -118,10 +123,12 @@ def fold_round(
         clusters: Both clusters.
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
+        older: The rows before the log starts; None if there were none.
     """
-    moments = applies.moments.of_bucket(bucket.number)
+    moments, rules = applies.moments.of_bucket(bucket.number), rules_of(clusters)
+    states = None if older is None else older.states
     folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True, moments=moments
+        applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=states
     )
     findings = Findings(
         None,
