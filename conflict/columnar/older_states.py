@@ -11,7 +11,7 @@ import numpy as np
 
 from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import ClusterSetup, judging_function, rules_of, transactional_tables
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, RowMoments, each_read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int64, RowMoments, each_read_only
 from conflict.columnar.kernels.arrivals import start_arrivals
 from conflict.columnar.kernels.event_masks import reflects
 from conflict.columnar.kernels.first_events import (
@@ -22,7 +22,7 @@ from conflict.columnar.kernels.first_events import (
     ShownEffects,
     find_first_states,
 )
-from conflict.columnar.kernels.records import ROW_STATE, Records, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import ROW_STATE, Work, packed_changes, packed_schedule
 from conflict.grid.columns import GridColumns
 from conflict.rules.decision import stored_precision
 from conflict.rules.roles import Role
@@ -36,22 +36,19 @@ class OlderRows:
     What the rows of a bucket were before the log starts.
 
     Attributes:
-        states: The rows. `ROW_STATE`, shape (keys, clusters).
+        first: What the first events tell.
         never_met: Rows that nothing in the log tells of. Shape (clusters, keys).
         left_open: Rows that are left to the reference engine. Shape (keys,).
-        local_at: Epoch apply before which a row counts as last changed there before the log, in an epoch that is not
-            known; -1 for none. Shape (keys, clusters).
     """
 
-    states: Records
+    first: FirstEvents
     never_met: Bool
     left_open: Bool
-    local_at: Int32
 
     @property
     def were_there(self) -> Bool:
         """Which rows are taken to have been there. Shape (keys, clusters)."""
-        return np.asarray(self.states["exists"] & ~self.left_open[:, None])
+        return np.asarray(self.first.states["exists"] & ~self.left_open[:, None])
 
     def leave_open(self, keys: Int64) -> OlderRows:
         """Leave more rows to the reference engine."""
@@ -83,13 +80,15 @@ def find_older_rows(
     start_arrivals(schedule, changes, work.arrivals)
     states = np.zeros((keys, 2), ROW_STATE)
     states["table"] = bucket.key_table[:, None]
-    found = FirstEvents(states, np.zeros((keys, 2), np.int8), np.full((keys, 2), -1, np.int32))
+    found = FirstEvents(
+        states, np.zeros((keys, 2), np.int8), np.full((keys, 2), -1, np.int32), np.full((keys, 2), -1, np.int32)
+    )
     shown = _shown(bucket.consequences, any_shown)
     find_first_states(schedule, changes, work.arrivals, rules_of(clusters), _limits(clusters, starts), shown, found)
     left_open = (found.told == OPEN).any(axis=1)
     for side in (0, 1):
         left_open[_of_older_epochs(bucket.consequences[side], applies, side, starts[1 - side])] = True
-    return OlderRows(states, (found.told == NEVER_MET).T, left_open, found.local_at)
+    return OlderRows(found, (found.told == NEVER_MET).T, left_open)
 
 
 def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) -> ShownEffects:

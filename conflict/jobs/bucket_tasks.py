@@ -14,14 +14,14 @@ from conflict.columnar.applier_stops import StoppingOperation, first_stopping, s
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import rules_of
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.older_states import OlderRows, find_older_rows
 from conflict.columnar.output.contested import contested_applies
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.bucket_round import Changed, Findings, fold_again, fold_round
+from conflict.columnar.rounds.bucket_round import Changed, Findings, conflicting_transactions, fold_again, fold_round
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
@@ -134,19 +134,28 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
         stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
-        left_open = result.older.left_open
+        left_open, before = result.older.left_open, result
         result, differing, differing_keys = _without_left_open(result)
         contested = np.union1d(contested, differing)
         if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
             return None
+        assumed = _assumed_conflicts(before, left_open)
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
     found = ResolvedBucket([summary], [tracked], stopping, contested)
     if result.older is None or not result.older.left_open.any():
         return found
-    rest = resolve_left_open(run, bucket, result.applies, result.conflicts, result.older.left_open)
+    rest = resolve_left_open(run, result, assumed)
     if rest is None:
         return None
     return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])
+
+
+def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:
+    """Return epoch apply and group of the transactions in conflict because of rows that are left open."""
+    found = conflicting_transactions(
+        result.clusters, result.applies, result.conflicts, result.folded, result.bucket.key_table
+    )
+    return {(apply, group) for key, apply, group in found.tolist() if left_open[key]}
 
 
 def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64]:
@@ -186,7 +195,7 @@ def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketRes
         bucket.key_table,
         candidates=candidates,
         moments=moments,
-        older=None if older is None else older.states,
+        older=None if older is None else older.first,
     )
     return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
 

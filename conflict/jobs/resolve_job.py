@@ -112,6 +112,8 @@ def resolve_history(
     changes = definition_changes(configuration, manifest)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
     run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
+    if log_part.starts_in_the_middle and not run.refreshes_tell:
+        raise LeftToReferenceError
     job = _Job(runner, run, progress)
     settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None

@@ -60,3 +60,13 @@ class ResolveRun:
         if self.part.starts_in_the_middle:
             return transactional  # a stop is left to the reference engine
         return self.checks_unique_keys or transactional or can_log_stopping(self.clusters)
+
+    @cached_property
+    def refreshes_tell(self) -> bool:
+        """Whether a refresh of a row tells that its transaction was rejected: no function refreshes single rows."""
+        for cluster, transactional in zip(self.clusters, transactional_tables(self.clusters), strict=True):
+            functions = [setup.function for setup in cluster.setups if setup.function is not None]
+            single = any(function.spec.refreshes and not function.spec.transactional for function in functions)
+            if single and transactional.any():
+                return False
+        return True

@@ -7,13 +7,14 @@ Their part of the result is written like that of another bucket.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
 import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.bucket import Bucket
-from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
 from conflict.history.effects import Effect
@@ -46,23 +47,24 @@ Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
 def resolve_left_open(
-    run: ResolveRun, bucket: Bucket, applies: EpochApplies, conflicts: Conflicts, left_open: Bool
+    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]]
 ) -> tuple[BucketSummary, TrackedRows] | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
 
     Args:
         run: The run.
-        bucket: The bucket, with its images.
-        applies: All epoch applies.
-        conflicts: The transactions in conflict.
-        left_open: Which rows. Shape (keys,).
+        result: The rest of the bucket, decided.
+        assumed: Epoch apply and group of the transactions that the kernels found in conflict because of these rows, in
+            the states that they assumed.
 
     Returns:
         What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
         applier, or changes which transactions are in conflict.
     """
-    rows = rows_of_keys(bucket, left_open)
+    bucket, applies, conflicts = result.bucket, result.applies, result.conflicts
+    assert result.older is not None
+    rows = rows_of_keys(bucket, result.older.left_open)
     history, recorded = _history(run, rows, applies)
     setups: Setups = {
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
@@ -73,7 +75,8 @@ def resolve_left_open(
         resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded, given=given)
     except OtherConflictsError:
         return None
-    if any(result.stop is not None for result in resolution.clusters.values()):
+    stopped = any(each.stop is not None for each in resolution.clusters.values())
+    if stopped or _conflicting(run, resolution, applies) != assumed:
         return None
     ordinals = _ordinals(rows)
     outcomes = [_numbered(outcome, ordinals) for outcome in resolution.outcomes]
@@ -83,8 +86,8 @@ def resolve_left_open(
     _write_exceptions(run, resolution, applies, ordinals, number)
     compared = {}
     tables = {table.full_name: table for table in run.numbers.tables}
-    for name, result in resolution.clusters.items():
-        count, differing = contradicted_rows((result.effects, {}), (recorded[name], {}))
+    for name, each in resolution.clusters.items():
+        count, differing = contradicted_rows((each.effects, {}), (recorded[name], {}))
         compared[name] = count, differing
         write_contradictions(run.out, name, differing, history.layouts, tables, number)
     return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
@@ -104,6 +107,16 @@ def _given_conflicts(
         ]
         for side, cluster in enumerate(run.clusters)
     }
+
+
+def _conflicting(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> set[tuple[int, int]]:
+    """Return epoch apply and group of the transactions with an operation in conflict."""
+    found = set()
+    for side, cluster in enumerate(run.clusters):
+        mine = np.flatnonzero(applies.applier == side)
+        for apply, groups in resolution.clusters[cluster.name].conflicting.items():
+            found.update((int(mine[apply]), group) for group in groups)
+    return found
 
 
 def _tracked(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> TrackedRows:

@@ -91,6 +91,8 @@ class Applier:
         rejected = tracked.tracker.in_conflict() if given is None else given
         if not tracked.tracker.conflicting <= rejected:
             raise OtherConflictsError
+        if tracked.tracker.conflicting:
+            self.cluster.result.conflicting[len(self.cluster.result.applies)] = frozenset(tracked.tracker.conflicting)
         if not rejected:
             return tracked
         self.cluster.store.roll_back()

@@ -138,8 +138,11 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         for key, mine in entries.items()
     }
     doubtful = _doubtful_groups(cluster, entries, passed, {key for key, states in possible.items() if len(states) > 1})
-    if doubtful and cluster.given is not None:
-        raise OtherConflictsError  # other rows of these transactions would be in doubt too
+    given = cluster.given_conflicts
+    if given is not None and passed is not None:
+        if doubtful:
+            raise OtherConflictsError  # rows that are not here may tell, or be in doubt too
+        passed = frozenset(entry.group for mine in entries.values() for entry in mine) - given
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
         before, states = befores[key], possible[key]
@@ -195,9 +198,6 @@ def _passed_groups(
     """
     if not _judges_transactions(cluster) or not cluster.shown or not apply.traced:
         return None
-    given = cluster.given_conflicts
-    if given is not None:
-        return frozenset(entry.group for mine in entries.values() for entry in mine) - given
     shown = cluster.shown.get((apply.epoch, apply.group), {})
     return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
 
@@ -398,6 +398,9 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
 
     Returns:
         The rows with another effect in the binlog, and that effect.
+
+    Raises:
+        OtherConflictsError: There are any, and the transactions in conflict are given.
     """
     cluster, apply = final.cluster, final.apply
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
@@ -405,6 +408,8 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
     arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
+    if wrong and cluster.given is not None:
+        raise OtherConflictsError
     groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
     for each in final.decided:
         if each.entry.row in wrong or (_judges_transactions(cluster) and each.entry.group in groups):

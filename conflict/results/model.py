@@ -152,6 +152,7 @@ class ClusterResult:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
+        conflicting: By number of an epoch apply, the transactions with an operation in conflict.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
@@ -172,6 +173,7 @@ class ClusterResult:
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
+    conflicting: dict[int, frozenset[int]] = attrs.field(factory=dict, repr=False)
     tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)

@@ -109,11 +109,13 @@ class FirstEvents(NamedTuple):
         states: The rows before the log starts. `ROW_STATE`.
         told: `NEVER_MET`, `TOLD` or `OPEN`.
         local_at: Epoch apply before which a row counts as last changed here before the log; -1 for none.
+        own_at: Own change before which nothing had told of a row; -1 for none.
     """
 
     states: Records
     told: Int8
     local_at: Int32
+    own_at: Int32
 
 
 class Trials(NamedTuple):
@@ -194,7 +196,7 @@ def _meet_own(side, start, epoch, group, changes, limits, found):
             continue
         mine = found.states[key, side]
         # What was there may have been written once more.
-        mine["exists"] = True
+        mine["exists"], found.own_at[key, side] = True, number - 1
         if operation == UPDATE and row["before_given"]:
             mine["given"], mine["value"] = True, values["before"]
         told = operation == DELETE or mine["given"] or row["after_given"] or not limits.compares[side, mine["table"]]

@@ -35,6 +35,7 @@ from conflict.columnar.kernels.arrays import (
     read_only,
 )
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
+from conflict.columnar.kernels.first_events import FirstEvents
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
 from conflict.columnar.kernels.passes import (
     FULL,
@@ -46,7 +47,7 @@ from conflict.columnar.kernels.passes import (
     mark_rows,
     restore,
 )
-from conflict.columnar.kernels.records import PassDecisions, Records, Rules, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
@@ -126,7 +127,7 @@ def fold(
     *,
     candidates: bool,
     moments: RowMoments,
-    older: Records | None = None,
+    older: FirstEvents | None = None,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -139,7 +140,7 @@ def fold(
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Find what else pass TRACK may have decided.
         moments: Rows of the bucket that were judged some time before the commit.
-        older: The rows before the log starts, `ROW_STATE`, shape (keys, clusters); None if there were none.
+        older: What is known of the rows before the log starts; None if there were none.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
@@ -147,9 +148,10 @@ def fold(
     # Few rows are refreshed, usually; all may be reflected.
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
-        work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping)
+        own_at = None if older is None else older.own_at
+        work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping, not_known_before=own_at)
         if older is not None:
-            work.state.rows[:] = older
+            work.state.rows[:] = older.states
         passes = PassDecisions.of(capacity, keeping=keeping)
         start_arrivals(schedule, changes, work.arrivals)
         made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)

@@ -51,7 +51,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
     origin = _origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] == _NO_ORIGIN
     values = decisions.compared[chosen]
-    dated = compared if result.older is None else compared & (result.older.local_at[key, applier] != apply)
+    dated = compared if result.older is None else compared & (result.older.first.local_at[key, applier] != apply)
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
         "source_epoch": pa.array(applies.foreign_epoch[apply]),

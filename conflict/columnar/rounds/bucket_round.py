@@ -38,7 +38,15 @@ from conflict.columnar.rounds.kept_rows import LoggedRows, RoundRows
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundResult", "changed_transactions", "fold_again", "fold_round"]
+__all__ = [
+    "Changed",
+    "Findings",
+    "RoundResult",
+    "changed_transactions",
+    "conflicting_transactions",
+    "fold_again",
+    "fold_round",
+]
 
 
 @attrs.frozen(eq=False)
@@ -126,13 +134,13 @@ def fold_round(
         older: The rows before the log starts; None if there were none.
     """
     moments, rules = applies.moments.of_bucket(bucket.number), rules_of(clusters)
-    states = None if older is None else older.states
+    first = None if older is None else older.first
     folded = fold(
-        applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=states
+        applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=first
     )
     findings = Findings(
         None,
-        _conflicting(clusters, applies, conflicts, folded, bucket.key_table),
+        conflicting_transactions(clusters, applies, conflicts, folded, bucket.key_table),
         _dependencies(folded.decisions, len(bucket.key_table)),
         stopping_decisions(bucket, clusters, applies, folded),
         sum(map(len, bucket.rows)),
@@ -169,7 +177,7 @@ def fold_again(
     folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True, moments=moments)
     if transactions_stop(clusters, applies, folded, key_table):
         return None
-    conflicting = _conflicting(clusters, applies, conflicts, folded, key_table)
+    conflicting = conflicting_transactions(clusters, applies, conflicts, folded, key_table)
     dependencies = _dependencies(folded.decisions, len(key_table))
     for columns in (conflicting, dependencies):
         columns[:, 0] = keys[columns[:, 0]]
@@ -226,7 +234,7 @@ def _row_conflicts(
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 
 
-def _conflicting(
+def conflicting_transactions(
     clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,
