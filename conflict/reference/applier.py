@@ -62,6 +62,10 @@ class Applier:
             take_shown(self.cluster, apply)
             self.cluster.applied(apply, source)
             return
+        if not source.log.get(apply.foreign_epoch) and not source.untold.get(apply.foreign_epoch):
+            self._tracking = False
+            self.cluster.applied(apply, source)
+            return
         self._begin(apply)
         self._settled = settle(self.cluster, source, apply)
         try:
