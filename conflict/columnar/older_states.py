@@ -106,7 +106,7 @@ def _shown(consequences: Sequence[GridColumns], any_shown: tuple[bool, bool]) ->
 def _limits(clusters: Sequence[ClusterSetup], starts: Sequence[int]) -> Limits:
     shape = len(clusters), len(clusters[0].setups)
     limits = Limits(np.zeros(shape, np.uint64), *(np.zeros(shape, np.bool_) for _ in range(6)))
-    limits.with_transactions[:] = transactional_tables(clusters).any(axis=1)[:, None]
+    limits.with_transactions[:] = np.any(transactional_tables(clusters), axis=1, keepdims=True)
     for side, cluster in enumerate(clusters):
         for table, setup in enumerate(cluster.setups):
             limits.reflects[side, table] = reflects(setup, cluster.role)

@@ -23,6 +23,7 @@ from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
 from conflict.columnar.rounds.bucket_round import Changed, Findings, conflicting_transactions, fold_again, fold_round
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
+from conflict.columnar.told_transactions import ToldTransactions, TouchedTransactions, touched_transactions
 from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_run import ResolveRun
@@ -34,6 +35,7 @@ __all__ = [
     "BucketTask",
     "ResolvedBucket",
     "compare_bucket",
+    "find_touched_transactions",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
@@ -53,6 +55,7 @@ class BucketTask:
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
         changed: Transactions that the round before added or removed; None in a first round.
         whole: Fold all rows in this round, because an operation of this bucket stops an applier.
+        told: What the binlogs tell of transactions, if the log starts in the middle.
     """
 
     run: ResolveRun
@@ -62,6 +65,7 @@ class BucketTask:
     round: int = 0
     changed: Shared[Changed] | None = None
     whole: bool = False
+    told: Shared[ToldTransactions] | None = None
 
     def load(self, *, images: bool) -> Bucket:
         """Read the bucket, with its images or without."""
@@ -124,6 +128,11 @@ def compare_bucket(task: BucketTask) -> Differing:
     return compare_effects(_decided(task, task.load(images=False), candidates=False), with_applies=True)
 
 
+def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
+    """Return the transactions that touched the bucket's rows, of epochs with transactions in conflict."""
+    return touched_transactions(_decided(task, task.load(images=False), candidates=False))
+
+
 def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
     run, bucket = task.run, task.load(images=True)
@@ -144,7 +153,7 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     found = ResolvedBucket([summary], [tracked], stopping, contested)
     if result.older is None or not result.older.left_open.any():
         return found
-    rest = resolve_left_open(run, result, assumed)
+    rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())
     if rest is None:
         return None
     return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])

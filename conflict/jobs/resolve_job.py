@@ -32,6 +32,7 @@ from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
+from conflict.columnar.told_transactions import told_transactions
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import applies_of, schedule_table
@@ -46,6 +47,7 @@ from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
     compare_bucket,
+    find_touched_transactions,
     find_unique_states,
     resolve_bucket,
     run_round,
@@ -283,7 +285,12 @@ class _Job:
         return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
     def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
-        resolved = self._stage("resolving", resolve_bucket, self._tasks(found.applies, found.conflicts))
+        tasks = self._tasks(found.applies, found.conflicts)
+        if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
+            touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
+            told = self._share(told_transactions(touched))
+            tasks = [attrs.evolve(task, told=told) for task in tasks]
+        resolved = self._stage("resolving", resolve_bucket, tasks)
         if any(each is None for each in resolved):
             raise LeftToReferenceError
         return [each for each in resolved if each is not None]

@@ -6,7 +6,7 @@ Their part of the result is written like that of another bucket.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 import attrs
@@ -17,12 +17,13 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
 from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
+from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
 from conflict.history.schedule import timeline_of
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
-from conflict.reference.cluster import OtherConflictsError
+from conflict.reference.cluster import KnownTransactions, OtherConflictsError
 from conflict.reference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import contradicted_rows
@@ -47,7 +48,7 @@ Ordinals = Mapping[tuple[str, int], Sequence[int]]
 
 
 def resolve_left_open(
-    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]]
+    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]], told: ToldTransactions
 ) -> tuple[BucketSummary, TrackedRows] | None:
     """
     Resolve some rows of a bucket with the reference engine, and write their part of the result.
@@ -57,6 +58,7 @@ def resolve_left_open(
         result: The rest of the bucket, decided.
         assumed: Epoch apply and group of the transactions that the kernels found in conflict because of these rows, in
             the states that they assumed.
+        told: What the binlogs tell of transactions.
 
     Returns:
         What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
@@ -70,7 +72,7 @@ def resolve_left_open(
         cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
     }
     skip_missing = run.clusters[0].skip_missing
-    given = _given_conflicts(run, applies, conflicts)
+    given = _known_transactions(run, applies, conflicts, told)
     try:
         resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded, given=given)
     except OtherConflictsError:
@@ -93,25 +95,39 @@ def resolve_left_open(
     return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
 
 
-def _given_conflicts(
-    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts
-) -> dict[str, list[frozenset[int]]] | None:
-    """Return the transactions in conflict per cluster and epoch apply; None if there can be none."""
+def _known_transactions(
+    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
+) -> dict[str, list[KnownTransactions]] | None:
+    """Return what is known of transactions per cluster and epoch apply; None if none can be in conflict."""
     if not run.needs_rounds:
         return None
     groups, offsets = conflicts.groups.tolist(), conflicts.offsets.tolist()
+    passed, last, alone = (_by_apply(each) for each in (told.passed, told.told, told.alone))
     return {
         cluster.name: [
-            frozenset(groups[offsets[apply] : offsets[apply + 1]])
+            KnownTransactions(
+                frozenset(groups[offsets[apply] : offsets[apply + 1]]),
+                frozenset(passed.get(apply, ())),
+                frozenset(last.get(apply, ())),
+                frozenset(alone.get(apply, ())),
+            )
             for apply in np.flatnonzero(applies.applier == side).tolist()
         ]
         for side, cluster in enumerate(run.clusters)
     }
 
 
+def _by_apply(transactions: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
+    """Return transactions by epoch apply."""
+    found: dict[int, set[int]] = {}
+    for apply, group in transactions:
+        found.setdefault(apply, set()).add(group)
+    return found
+
+
 def _conflicting(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> set[tuple[int, int]]:
     """Return epoch apply and group of the transactions with an operation in conflict."""
-    found = set()
+    found = set[tuple[int, int]]()
     for side, cluster in enumerate(run.clusters):
         mine = np.flatnonzero(applies.applier == side)
         for apply, groups in resolution.clusters[cluster.name].conflicting.items():

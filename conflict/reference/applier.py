@@ -29,11 +29,10 @@ from conflict.reference.not_known import (
     is_before_start,
     settle,
     take_contradicted,
-    take_shown,
-    take_untold,
 )
 from conflict.reference.open_decisions import open_decisions
 from conflict.reference.row_store import NOT_KNOWN
+from conflict.reference.taken_effects import take_shown, take_untold
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.stop_messages import StopError, duplicate_value
 
@@ -91,8 +90,8 @@ class Applier:
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
         tracked = self._find_conflicts(apply, source)
-        given = self.cluster.given_conflicts
-        rejected = tracked.tracker.in_conflict() if given is None else given
+        given = self.cluster.known_transactions
+        rejected = tracked.tracker.in_conflict() if given is None else given.in_conflict
         if not tracked.tracker.conflicting <= rejected:
             raise OtherConflictsError
         if tracked.tracker.conflicting:

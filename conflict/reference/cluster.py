@@ -21,12 +21,30 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OVERLAPPING", "OtherConflictsError", "ReplayedCluster", "rows_at_start"]
+__all__ = ["OVERLAPPING", "KnownTransactions", "OtherConflictsError", "ReplayedCluster", "rows_at_start"]
 
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
+
+
+@attrs.frozen
+class KnownTransactions:
+    """
+    What is known of the transactions of an epoch from all rows, also from those that a History lacks.
+
+    Attributes:
+        in_conflict: Those in conflict.
+        passed: Those with a row that the applier did not refresh.
+        told: Those that were the last one to touch a row that the applier refreshed, apart from `passed`.
+        alone: Those that touched one row, which was refreshed.
+    """
+
+    in_conflict: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
+    told: frozenset[int] = frozenset()
+    alone: frozenset[int] = frozenset()
 
 
 class OtherConflictsError(Exception):
@@ -65,8 +83,7 @@ class ReplayedCluster:
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
-        given: Per epoch apply of its applier, the transactions in conflict, where they are known; these may touch rows
-            that the History lacks.
+        given: Per epoch apply of its applier, what is known of its transactions; None if the rows here tell all.
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
         untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
@@ -82,7 +99,7 @@ class ReplayedCluster:
     relays: bool = False
     skip_missing: bool = False
     shown: Effects = attrs.field(factory=dict)
-    given: Sequence[frozenset[int]] | None = None
+    given: Sequence[KnownTransactions] | None = None
     store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
@@ -113,8 +130,8 @@ class ReplayedCluster:
         return self.cluster.server_id
 
     @property
-    def given_conflicts(self) -> frozenset[int] | None:
-        """The transactions in conflict of the epoch that its applier applies now; None if they are not given."""
+    def known_transactions(self) -> KnownTransactions | None:
+        """What is known of the transactions of the epoch that its applier applies now; None if nothing is given."""
         return None if self.given is None else self.given[len(self.result.applies)]
 
     @property

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from conflict.history.causal_order import interleave
 from conflict.history.model import DefinitionChange, History, Transaction
 from conflict.reference.applier import Applier
-from conflict.reference.cluster import Effects, ReplayedCluster
+from conflict.reference.cluster import Effects, KnownTransactions, ReplayedCluster
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
@@ -31,7 +31,7 @@ def resolve(
     *,
     skip_missing: bool = False,
     shown: Mapping[str, Effects] | None = None,
-    given: Mapping[str, Sequence[frozenset[int]]] | None = None,
+    given: Mapping[str, Sequence[KnownTransactions]] | None = None,
 ) -> Resolution:
     """
     Resolve a History change by change.
@@ -42,7 +42,7 @@ def resolve(
         progress: Called with the number of timeline items done so far.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
         shown: Per cluster, what its binlog shows of its applier's work; only for a log that starts in the middle.
-        given: Per cluster and epoch apply, the transactions in conflict, if they are known.
+        given: Per cluster and epoch apply, what is known of its transactions; None if the rows of the History tell all.
 
     Raises:
         HistoryError: The schedule is circular.

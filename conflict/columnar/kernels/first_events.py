@@ -41,7 +41,7 @@ OUTCOMES, MULTIPLIER = len(Cause) + 1, np.uint64((len(Cause) + 1) * (max(Verdict
 # A state that is tried, after the operations so far, and a number that stands for the decisions on them.
 TRIED = np.dtype(
     [
-        *[(name, ROW_STATE.fields[name][0]) for name in ROW_STATE.names or ()],
+        *[(name, ROW_STATE[name]) for name in ROW_STATE.names or ()],
         *[
             ("assumed", "u8"),
             ("decisions", "u8"),

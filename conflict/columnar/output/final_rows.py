@@ -72,7 +72,8 @@ class _Keys:
 
     def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        return _Keys(*(each[:, batch] for each in (self.exists, self.known, self.may_be_missing, self.images)))
+        exists, known, may_be_missing = (each[:, batch] for each in (self.exists, self.known, self.may_be_missing))
+        return _Keys(exists, known, may_be_missing, self.images[:, batch])
 
     @property
     def unlike(self) -> Bool:

@@ -80,9 +80,9 @@ def unique_states(
         older: The rows before the log starts; None if there were none.
     """
     early = applies.moments.of_bucket(bucket.number)
-    first = None if older is None else older.first
+    told = None if older is None else older.first
     rules, tables = rules_of(clusters), bucket.key_table
-    folded = fold(applies, bucket.rows, rules, conflicts, tables, candidates=False, moments=early, older=first)
+    folded = fold(applies, bucket.rows, rules, conflicts, tables, candidates=False, moments=early, older=told)
     watched_tables = has_unique_keys(clusters)
     result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched_tables, older=older)
     watched, moments = result.final.watched, _moments(result)
