@@ -63,6 +63,7 @@ class Applier:
             return
         if not source.log.get(apply.foreign_epoch) and not source.untold.get(apply.foreign_epoch):
             self._tracking = False
+            self.cluster.result.effects.setdefault((apply.epoch, apply.group), {})
             self.cluster.applied(apply, source)
             return
         self._begin(apply)
