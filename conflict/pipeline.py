@@ -11,8 +11,7 @@ from pathlib import Path
 import attrs
 
 from conflict.columnar.foreign_keys.states import has_changing_links
-from conflict.columnar.older_rows import applies_older_epochs
-from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
+from conflict.columnar.older_rows import changes_older_rows as changes_older_rows_on_disk
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -44,7 +43,8 @@ from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
-from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.log_part import LogPart, part_of_log
+from conflict.jobs.resolve_job import LeftToReferenceError, resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
@@ -71,7 +71,7 @@ from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.summary import RunSummary, with_open_rows, with_open_schedule
 from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
@@ -392,7 +392,7 @@ def run_spark(
     """
     Resolve with the columnar engine on Spark, and write the result.
 
-    A log that starts in the middle is resolved by the reference engine.
+    A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(configuration)
     return _run_columnar(partial(_spark, out, progress), configuration, out, hints_of, progress, options)
@@ -408,7 +408,7 @@ def run_local(
     """
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
-    A log that starts in the middle is resolved by the reference engine.
+    A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(configuration)
     return _run_columnar(lambda: in_threads, configuration, out, hints_of, progress, options)
@@ -424,32 +424,40 @@ def _run_columnar(
 ) -> Run:
     configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
-    span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False or has_changing_links(configuration):
+    span = configuration.span
+    by_time = span.first_time is not None or span.stop_time is not None
+    if by_time or _gives_rows(configuration) or has_changing_links(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
         try:
-            manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+            held = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
         except NotBuiltError:  # a table without a primary key
             history.delete()
             return by_reference()
     else:
-        manifest = finished_history(history, configuration)
-    if roles_change(history) or (span.empty is None and applies_older_epochs(history, manifest)):
+        held = finished_history(history, configuration)
+    if roles_change(history):
         return by_reference()
-    facts = facts_of_history(history, manifest) if lacks_something(history, manifest) else None
+    facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
+
+    def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
+        part = part_of_log(configuration, history, held, hints_of)
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress, part=part)
+        return summary, part[0], part[2]
+
     try:
-        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
-    except NotBuiltError:  # a foreign key that refuses or changes something
-        return by_reference()
-    unexplained = configuration.start_is_open and any(summary.unexplained.values())
-    if unexplained and columnar_changes_older_rows(history, manifest):
+        summary, part, manifest = run(configuration)
+        unexplained = configuration.start_is_open and not part.starts and any(summary.unexplained.values())
+        if unexplained and changes_older_rows_on_disk(history, manifest):
+            clear_result(out)
+            summary, part, manifest = run(attrs.evolve(configuration, span=attrs.evolve(span, empty=False)))
+    except (LeftToReferenceError, NotBuiltError):  # NotBuiltError: a foreign key that refuses or changes something
         clear_result(out)
         return by_reference()
     setups = configuration.setups()
@@ -471,12 +479,18 @@ def _run_columnar(
         summary.settled,
         causes,
         configuration.notes,
+        starts={name: start.epoch for name, start in part.starts.items()},
     )
+
+
+def _gives_rows(configuration: Configuration) -> bool:
+    """Whether files give the rows that tables held before."""
+    return any(cluster.rows or cluster.rows_of is not None for cluster in configuration.clusters)
 
 
 def clear_result(out: Folder) -> None:
     """Remove what the columnar engine wrote of a result."""
-    for part in (*BUCKET_PARTS, "applied_epochs"):
+    for part in (*BUCKET_PARTS, "applied_epochs", "shared"):
         out.delete(part)
 
 

@@ -22,9 +22,9 @@ from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
-from conflict.reference.not_known import take_shown
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.rows_without_key import touched_keys
+from conflict.reference.taken_effects import take_shown
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]

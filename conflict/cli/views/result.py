@@ -210,10 +210,10 @@ def _print_engine(console: Console, run: Run) -> None:
     """Print which engine resolved the run, if it is not the one that was asked for."""
     if run.engine:
         console.print(
-            f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
-            "engine does not resolve a part of a log yet, nor a log that starts in the middle or does not name the "
-            "epochs that were applied, nor roles that change, nor tables without a primary key, nor foreign keys that "
-            "refuse or change something."
+            f"The {run.engine} engine resolved these {run.changes:,} row changes, which the columnar engine cannot: a "
+            "table has no primary key, a foreign key refuses or changes something, roles change, the logs do not name "
+            "the epochs that were applied, or they start in the middle and more than single rows hang on what is not "
+            "known."
         )
 
 
