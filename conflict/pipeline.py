@@ -11,8 +11,7 @@ from pathlib import Path
 import attrs
 
 from conflict.columnar.foreign_keys.states import has_changing_links
-from conflict.columnar.older_rows import applies_older_epochs
-from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
+from conflict.columnar.older_rows import changes_older_rows as changes_older_rows_on_disk
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -22,25 +21,35 @@ from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.epochs import BinlogEpoch
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
 from conflict.history.model import History
-from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
+from conflict.history.reading import (
+    ClusterHints,
+    ClusterReading,
+    cut_readings,
+    history_of,
+    possible_readings,
+    read_cluster,
+    usable_epochs,
+)
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
-from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
-from conflict.jobs.resolve_job import resolve_history
+from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
+from conflict.jobs.log_part import LogPart, part_of_log
+from conflict.jobs.resolve_job import LeftToReferenceError, resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
-from conflict.results.contradictions import contradicted_rows
+from conflict.results.contradictions import ContradictedRow, contradicted_rows
 from conflict.results.files import (
     Recorded,
     summarize_resolution,
@@ -50,11 +59,19 @@ from conflict.results.files import (
     write_resolution,
 )
 from conflict.results.layout import BUCKET_PARTS
-from conflict.results.likely_causes import declared_types, facts_of_epochs, likely_causes
+from conflict.results.likely_causes import (
+    CauseKind,
+    LogFacts,
+    changed_roles,
+    declared_types,
+    facts_of_epochs,
+    likely_causes,
+)
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
+from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.run_document import Run
-from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.summary import RunSummary, with_open_rows, with_open_schedule
 from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
@@ -124,56 +141,128 @@ def run_reference(
         readings[cluster.name] = read_cluster(cluster, configuration)
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
+    facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
+    found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
+    runs = [
+        _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
+        for number, each in enumerate(found, start=1)
+    ]
+    others = [each.resolution for each in found[1:]]
+    return attrs.evolve(
+        runs[0], summary=with_readings(runs[0].summary, found[0].resolution, others), other_readings=tuple(runs[1:])
+    )
+
+
+@attrs.frozen
+class _ResolvedReading:
+    """A reading of the binlogs of a run, and what it comes to."""
+
+    configuration: Configuration
+    readings: Mapping[str, ClusterReading]
+    history: History
+    placed: Placed
+    resolution: Resolution
+    moments: Moments
+
+    @property
+    def epochs(self) -> dict[str, list[BinlogEpoch]]:
+        """Per cluster, the epochs that count."""
+        summaries = usable_epochs(self.configuration, self.readings)
+        return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
+
+    def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
+        """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
+        return {
+            name: contradicted_rows((result.effects, result.images), (recorded_effects(own), recorded_images(own)))
+            for (name, result), own in zip(self.resolution.clusters.items(), self.epochs.values(), strict=True)
+        }
+
+
+def _best_readings(
+    configuration: Configuration,
+    readings: Sequence[Mapping[str, ClusterReading]],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> list[_ResolvedReading]:
+    """
+    Resolve every reading; return those that the binlogs contradict the least, without those of equal results.
+
+    Raises:
+        HistoryError: No reading has an order of causes.
+    """
+    found: list[tuple[int, _ResolvedReading]] = []
+    for number, each in enumerate(readings):
+        try:
+            resolved = _resolve_reading(configuration, each, hints, progress)
+        except HistoryError:
+            if not found and number == len(readings) - 1:
+                raise
+            continue
+        count = 0 if len(readings) == 1 else sum(len(rows) for _, rows in resolved.compared().values())
+        found.append((count, resolved))
+    least = min(count for count, _ in found)
+    kept: list[_ResolvedReading] = []
+    for resolved in (resolved for count, resolved in found if count == least):
+        if not any(is_same_result(resolved.resolution, other.resolution) for other in kept):
+            kept.append(resolved)
+    return kept
+
+
+def _resolve_reading(
+    configuration: Configuration,
+    readings: Mapping[str, ClusterReading],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> _ResolvedReading:
+    """Resolve a reading; if it starts in the middle after all, as one that does."""
     summaries = usable_epochs(configuration, readings)
-    setups, at_start = configuration.setups(), configuration.setups_at_start()
     epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
-    recorded = {name: recorded_effects(own) for name, own in epochs.items()}
-
-    def run() -> tuple[History, Placed, Resolution, Moments]:
-        history = history_of(configuration, readings, hints)
-        placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
-        history = placed.history(history)
-        items = sum(len(cluster.timeline) for cluster in history.clusters)
-        history, resolution, moments = resolve_settled(
-            history,
-            at_start,
-            recorded,
-            lambda done: progress("resolving", done, items),
-            skip_missing=configuration.skip_missing,
-        )
-        return history, placed, resolution, moments
-
-    history, placed, resolution, moments = run()
+    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, configuration.setups_at_start()
+    history = history_of(configuration, readings, hints)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
+    history = placed.history(history)
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    history, resolution, moments = resolve_settled(
+        history,
+        at_start,
+        recorded,
+        lambda done: progress("resolving", done, items),
+        skip_missing=configuration.skip_missing,
+    )
     unexplained = any(result.unexplained for result in resolution.clusters.values())
     if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
-        configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
-        history, placed, resolution, moments = run()
+        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        return _resolve_reading(middle, readings, hints, progress)
+    return _ResolvedReading(configuration, readings, history, placed, resolution, moments)
+
+
+def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions) -> Run:
+    """Write the result of a reading, and return what it came to."""
+    configuration, readings, history, epochs = found.configuration, found.readings, found.history, found.epochs
+    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, configuration.setups()
     write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
     tables = {table.full_name: table for table in configuration.schema.tables}
     write_open_places(out, placed.schedule.places, history.layouts, tables)
     write_open_rows(out, moments.open_epochs, history.layouts, tables)
-    compared = {
-        name: contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))
-        for name, result in resolution.clusters.items()
-    }
+    compared = found.compared()
     for name, (_, rows) in compared.items():
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
-    facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
         summary=summary,
-        changes=sum(summary.changes for own in summaries.values() for summary in own),
+        changes=sum(len(each.changes) for own in epochs.values() for epoch in own for each in epoch.transactions),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
-        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
+        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in epochs.items()},
         settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
             *likely_causes(summary.contradictions, facts, setups),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
         ),
         notes=configuration.notes,
     )
@@ -303,7 +392,7 @@ def run_spark(
     """
     Resolve with the columnar engine on Spark, and write the result.
 
-    A log that starts in the middle is resolved by the reference engine.
+    A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(configuration)
     return _run_columnar(partial(_spark, out, progress), configuration, out, hints_of, progress, options)
@@ -319,7 +408,7 @@ def run_local(
     """
     Resolve with the columnar engine in this process, without Spark or Java, and write the result.
 
-    A log that starts in the middle is resolved by the reference engine.
+    A log that starts in the middle may be left to the reference engine.
     """
     refuse_python_rules(configuration)
     return _run_columnar(lambda: in_threads, configuration, out, hints_of, progress, options)
@@ -335,38 +424,51 @@ def _run_columnar(
 ) -> Run:
     configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
-    span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False or has_changing_links(configuration):
+    span = configuration.span
+    by_time = span.first_time is not None or span.stop_time is not None
+    if by_time or _gives_rows(configuration) or has_changing_links(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
         history = out.below("history")
         try:
-            manifest = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+            held = ingest_binlogs(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
         except NotBuiltError:  # a table without a primary key
             history.delete()
             return by_reference()
     else:
-        manifest = finished_history(history, configuration)
-    if span.empty is None and applies_older_epochs(history, manifest):
+        held = finished_history(history, configuration)
+    if roles_change(history):
+        return by_reference()
+    facts = facts_of_history(history, held) if lacks_something(history, held) else None
+    if facts is not None and any(each.hides_epochs for each in facts.values()):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
+
+    def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
+        part = part_of_log(configuration, history, held, hints_of)
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress, part=part)
+        return summary, part[0], part[2]
+
     try:
-        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
-    except NotBuiltError:  # a foreign key that refuses or changes something
-        return by_reference()
-    unexplained = configuration.start_is_open and any(summary.unexplained.values())
-    if unexplained and columnar_changes_older_rows(history, manifest):
-        for part in (*BUCKET_PARTS, "applied_epochs"):
-            out.delete(part)
+        summary, part, manifest = run(configuration)
+        unexplained = configuration.start_is_open and not part.starts and any(summary.unexplained.values())
+        if unexplained and changes_older_rows_on_disk(history, manifest):
+            clear_result(out)
+            summary, part, manifest = run(attrs.evolve(configuration, span=attrs.evolve(span, empty=False)))
+    except (LeftToReferenceError, NotBuiltError):  # NotBuiltError: a foreign key that refuses or changes something
+        clear_result(out)
         return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
-    if summary.contradicted or sliced or lacks_something(history, manifest):
-        facts = facts_of_history(history, manifest)
+    if summary.contradicted or sliced or facts is not None:
+        facts = facts or facts_of_history(history, manifest)
         causes += likely_causes(summary.contradictions, facts, setups)
+    if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
+        clear_result(out)
+        return by_reference()
     return Run(
         summary,
         manifest.changes,
@@ -377,7 +479,19 @@ def _run_columnar(
         summary.settled,
         causes,
         configuration.notes,
+        starts={name: start.epoch for name, start in part.starts.items()},
     )
+
+
+def _gives_rows(configuration: Configuration) -> bool:
+    """Whether files give the rows that tables held before."""
+    return any(cluster.rows or cluster.rows_of is not None for cluster in configuration.clusters)
+
+
+def clear_result(out: Folder) -> None:
+    """Remove what the columnar engine wrote of a result."""
+    for part in (*BUCKET_PARTS, "applied_epochs", "shared"):
+        out.delete(part)
 
 
 def _by_reference(
@@ -387,7 +501,7 @@ def _by_reference(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
-    """Resolve a log that starts in the middle, or a part of it, which the columnar engine cannot do yet."""
+    """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
     run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
     return attrs.evolve(run, engine="reference")
 

@@ -4,7 +4,7 @@ One bucket of a History on disk, loaded for the kernels.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 
 import attrs
@@ -20,6 +20,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.grid.tables import TableNumbers
+from conflict.history.start import Bounds
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 from ndb_formats.schema.tables import Table
@@ -188,6 +189,7 @@ def load_bucket(
     layouts: Sequence[RowLayout | None],
     *,
     images: bool = True,
+    bounds: Mapping[str, Bounds] | None = None,
 ) -> Bucket:
     """
     Read a bucket.
@@ -199,23 +201,28 @@ def load_bucket(
         numbers: The tables.
         layouts: Layout per table number.
         images: Load images too, each column when it is first used.
+        bounds: Per cluster, the own epochs to read; None for all that can be resolved.
     """
 
     def paths(kind: str, cluster: str) -> list[str]:
         return [part(kind, cluster, run, number) for run in range(len(manifest.segments[cluster]))]
 
     def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
+        if bounds is not None:
+            return GridColumns(history, paths(kind, cluster), schema, bounds[cluster].last, bounds[cluster].first)
         last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None
         return GridColumns(history, paths(kind, cluster), schema, last)
 
     clusters = tuple(manifest.clusters)
+    changes = tuple(columns("changes", cluster, CHANGES) for cluster in clusters)
+    kept = [] if bounds is None else [each.kept for each in changes]
     return Bucket(
         number,
         clusters,
         numbers,
         layouts,
-        tuple(columns("changes", cluster, CHANGES) for cluster in clusters),
-        BucketImages(history, [paths("images", cluster) for cluster in clusters]) if images else None,
+        changes,
+        BucketImages(history, [paths("images", cluster) for cluster in clusters], kept) if images else None,
         tuple(columns("consequences", cluster, CONSEQUENCES) for cluster in clusters),
         GridColumns(history, [keys_part(number, batch) for batch in range(manifest.batches)], KEYS),
     )

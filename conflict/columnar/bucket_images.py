@@ -34,10 +34,12 @@ class BucketImages:
     Attributes:
         history: Folder of the History.
         parts: Per cluster, the paths of its parts below that folder, in order.
+        kept: Per cluster, the first row of these that the bucket holds, and the number of rows; none for all.
     """
 
     history: Folder
     parts: Sequence[Sequence[str]]
+    kept: Sequence[tuple[int, int]] = ()
     _columns: dict[tuple[int, str], pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
 
     def column(self, side: int, which: str) -> pa.ChunkedArray:
@@ -45,7 +47,8 @@ class BucketImages:
         if (side, which) not in self._columns:
             tables = [self.history.read_table(path, IMAGES, [which]) for path in self.parts[side]]
             chunks = [chunk for table in tables for chunk in table.column(0).chunks]
-            self._columns[side, which] = pa.chunked_array(chunks, IMAGES.field(which).type)
+            images = pa.chunked_array(chunks, IMAGES.field(which).type)
+            self._columns[side, which] = images.slice(*self.kept[side]) if self.kept else images
         return self._columns[side, which]
 
     def pick(self, numbers: Int64, first: int) -> list[pa.Array]:

@@ -19,6 +19,7 @@ from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.kernels.provenance import WatchedRows
+from conflict.columnar.older_states import OlderRows
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema.tables import Column
 
@@ -80,6 +81,7 @@ def trace_states(
     applies: EpochApplies,
     conflicts: Conflicts,
     watched: Bool,
+    older: OlderRows | None = None,
 ) -> RowStates:
     """
     Return every state of the rows of some tables.
@@ -90,12 +92,13 @@ def trace_states(
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
         watched: Which tables. Shape (tables,).
+        older: The rows before the log starts; None if there were none.
     """
     early = applies.moments.of_bucket(bucket.number)
-    folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=early
-    )
-    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched)
+    told = None if older is None else older.first
+    rules, tables = rules_of(clusters), bucket.key_table
+    folded = fold(applies, bucket.rows, rules, conflicts, tables, candidates=False, moments=early, older=told)
+    result = BucketResult(bucket, tuple(clusters), applies, conflicts, folded, watched=watched, older=older)
     moments = _moments(result)
     first, last = _one_per_transaction(result.final.watched, moments)
     return RowStates(result, {name: column[last] for name, column in moments.items()}, first, last)

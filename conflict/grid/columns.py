@@ -17,6 +17,8 @@ from conflict.grid.folder import Folder
 
 __all__ = ["GridColumns"]
 
+LAST = 2**64 - 1  # no epoch is higher
+
 
 @attrs.define(slots=False)
 class GridColumns:
@@ -28,12 +30,14 @@ class GridColumns:
         paths: The files, in order.
         schema: Their columns.
         last_epoch: Rows of later epochs are left out; None if there are no later epochs.
+        first_epoch: Rows of earlier epochs are left out.
     """
 
     history: Folder
     paths: Sequence[str]
     schema: pa.Schema
     last_epoch: int | None = None
+    first_epoch: int = 0
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
     _arrays: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
 
@@ -73,8 +77,8 @@ class GridColumns:
         if missing:
             schema = pa.schema([self.schema.field(name) for name in missing])
             table = self.history.read_tables(self.paths, schema)
-            if self.last_epoch is not None:
-                table = table.slice(0, self._length)
+            if self.last_epoch is not None or self.first_epoch:
+                table = table.slice(*self.kept)
             self._columns.update(zip(missing, table.columns, strict=True))
 
     def row(self, number: int) -> dict[str, Any]:
@@ -83,7 +87,11 @@ class GridColumns:
         return {name: self._columns[name][number].as_py() for name in self.schema.names}
 
     @cached_property
-    def _length(self) -> int:
-        # Rows are in order of epochs, so those that are left out are the last ones.
+    def kept(self) -> tuple[int, int]:
+        """The first row that is not left out, and the number of rows from there on that are not."""
+        # Rows are in order of epochs, so those that are left out are the first and the last ones.
         epochs = self.history.read_tables(self.paths, pa.schema([self.schema.field("epoch")])).column(0)
-        return int(pc.sum(pc.less_equal(epochs, pa.scalar(self.last_epoch, pa.uint64()))).as_py() or 0)
+        last = LAST if self.last_epoch is None else self.last_epoch
+        first = int(pc.sum(pc.less(epochs, pa.scalar(self.first_epoch, pa.uint64()))).as_py() or 0)
+        stop = int(pc.sum(pc.less_equal(epochs, pa.scalar(last, pa.uint64()))).as_py() or 0)
+        return first, max(stop - first, 0)

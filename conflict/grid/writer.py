@@ -4,7 +4,7 @@ The staged files of a segment, and a whole History on disk from one in memory.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 
 import pyarrow as pa
@@ -16,10 +16,16 @@ from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
 from conflict.grid.part_builder import PartBuilder
 from conflict.grid.schemas import part
 from conflict.grid.tables import TableNumbers, table_definitions
+from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.model import EpochApply, History, Transaction
+from conflict.history.model import EpochApply, History, Position, RowChange, Transaction
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.rows_event import Operation
 
 __all__ = ["write_history", "write_parts"]
+
+# By own epoch and group, the effect on each row (table, key).
+Shown = Mapping[Position, Mapping[tuple[str, bytes], Effect]]
 
 
 def write_parts(
@@ -42,7 +48,13 @@ def write_parts(
 
 
 def write_history(
-    history: History, numbers: TableNumbers, folder: Folder, *, buckets: int = 1, epochs_per_segment: int = 2**31
+    history: History,
+    numbers: TableNumbers,
+    folder: Folder,
+    *,
+    buckets: int = 1,
+    epochs_per_segment: int = 2**31,
+    shown: Mapping[str, Shown] | None = None,
 ) -> Manifest:
     """
     Write a History that is in memory.
@@ -53,13 +65,14 @@ def write_history(
         folder: Where it goes.
         buckets: Into how many buckets keys are divided.
         epochs_per_segment: How many epochs a segment has.
+        shown: Per cluster, what its binlog shows of its applier's work; nothing if left out.
     """
     facts: dict[str, tuple[SegmentFacts, ...]] = {}
     applies: list[tuple[str, EpochApply]] = []
     for cluster in history.clusters:
         transactions = [item for item in cluster.timeline if isinstance(item, Transaction)]
         applies += [(cluster.name, item) for item in cluster.timeline if isinstance(item, EpochApply)]
-        epochs = [list(group) for _, group in groupby(transactions, key=lambda transaction: transaction.epoch)]
+        epochs = _epochs(transactions, (shown or {}).get(cluster.name, {}))
         segments = [epochs[start : start + epochs_per_segment] for start in range(0, len(epochs), epochs_per_segment)]
         facts[cluster.name] = tuple(
             _write_segment(folder, cluster.name, number, segment, PartBuilder(numbers, buckets, ()))
@@ -91,12 +104,32 @@ def write_history(
     return manifest
 
 
+def _epochs(transactions: Sequence[Transaction], shown: Shown) -> list[BinlogEpoch]:
+    """Return own transactions and shown effects by epoch, in order."""
+    own = {number: tuple(group) for number, group in groupby(transactions, key=lambda transaction: transaction.epoch)}
+    effects: dict[int, list[tuple[int, RowChange]]] = {}
+    for (number, group), rows in sorted(shown.items()):
+        effects.setdefault(number, []).extend((group, _consequence(*row, effect)) for row, effect in rows.items())
+    return [
+        BinlogEpoch(number, own.get(number, ()), (), tuple(effects.get(number, ())))
+        for number in sorted(own.keys() | effects.keys())
+    ]
+
+
+def _consequence(table: str, key: bytes, effect: Effect) -> RowChange:
+    """Return a change without images that has an effect on a row."""
+    refresh = effect in {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
+    deletes = effect in {Effect.DELETED, Effect.REFRESHED_ABSENT}
+    operation = Operation.DELETE_ROW if deletes else Operation.WRITE_ROW
+    return RowChange(table, key, operation, None, None, flags=ConflictFlag.REFRESH if refresh else ConflictFlag(0))
+
+
 def _write_segment(
-    folder: Folder, cluster: str, number: int, epochs: Sequence[Sequence[Transaction]], builder: PartBuilder
+    folder: Folder, cluster: str, number: int, epochs: Sequence[BinlogEpoch], builder: PartBuilder
 ) -> SegmentFacts:
     changes = 0
     for epoch in epochs:
-        builder.add(BinlogEpoch(epoch[0].epoch, tuple(epoch), (), ()))
-        changes += sum(len(transaction.changes) for transaction in epoch)
+        builder.add(epoch)
+        changes += sum(len(transaction.changes) for transaction in epoch.transactions)
     write_parts(folder, cluster, number, builder.tables())
-    return SegmentFacts("", 0, 0, epochs[0][0].epoch, epochs[-1][0].epoch, changes)
+    return SegmentFacts("", 0, 0, epochs[0].number, epochs[-1].number, changes)

@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from conflict.config.run_file import RunFile
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
@@ -16,6 +18,7 @@ from conflict.history.model import LAST_GROUP
 from conflict.history.reading import ClusterHints
 from conflict.history.schedule import Hint, Summary
 from conflict.history.steps import hints_of_steps
+from conflict.rules.roles import Role
 
 __all__ = ["hints_of_run_file"]
 
@@ -32,6 +35,12 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
         peer = run_file.configuration.peer(stop["applier"]).name
         later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
         hints[stop["applier"]].update({number: Hint(applied=False) for number in later})
+    for change in sorted(run_file.schedule.get("role", ()), key=lambda each: int(each["after_epoch"])):
+        mine, peer = hints[change["applier"]], run_file.configuration.peer(change["applier"]).name
+        for number in (each.number for each in summaries[peer] if each.number > change["after_epoch"]):
+            before = mine.get(number, Hint())
+            # The applier was stopped for it.
+            mine[number] = attrs.evolve(before, run=before.run + 1, role=Role(change["role"]))
     return {name: [each] for name, each in hints.items()}
 
 

@@ -4,85 +4,44 @@ The tasks of the resolve job: what one worker does with one bucket of a History.
 
 from __future__ import annotations
 
-from functools import cached_property
+from collections.abc import Sequence
 
 import attrs
+import numpy as np
 import pyarrow as pa
 
-from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping, first_stopping
+from conflict.columnar.applier_stops import StoppingOperation, first_stopping, stopping_decisions
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
-from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys, linked_states
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.cluster_setup import rules_of
+from conflict.columnar.foreign_keys.states import linked_states
+from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.older_states import OlderRows, find_older_rows
 from conflict.columnar.output.contested import contested_applies
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
-from conflict.columnar.rounds.bucket_round import Changed, Findings, fold_again, fold_round
+from conflict.columnar.rounds.bucket_round import Changed, Findings, conflicting_transactions, fold_again, fold_round
 from conflict.columnar.rounds.kept_rows import keep_logged, keep_rows, load_logged, load_rows
-from conflict.columnar.unique_keys.states import has_unique_keys, unique_states
+from conflict.columnar.told_transactions import ToldTransactions, TouchedTransactions, touched_transactions
+from conflict.columnar.unique_keys.states import unique_states
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.grid.tables import TableNumbers
+from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.rows_by_reference import resolve_left_open
 from conflict.jobs.shared import Shared
-from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
 
 __all__ = [
     "BucketTask",
-    "ResolveRun",
     "ResolvedBucket",
     "compare_bucket",
     "find_linked_states",
+    "find_touched_transactions",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
 ]
-
-
-@attrs.frozen(slots=False)
-class ResolveRun:
-    """
-    What all tasks of a run have in common.
-
-    Attributes:
-        history: Folder of the History.
-        out: Folder of the result.
-        manifest: What the History holds.
-        numbers: The tables.
-        clusters: Both clusters.
-        options: What the result holds.
-    """
-
-    history: Folder
-    out: Folder
-    manifest: Manifest
-    numbers: TableNumbers
-    clusters: tuple[ClusterSetup, ...]
-    options: ResultOptions
-
-    @property
-    def shared(self) -> Folder:
-        """Where the driver and the tasks leave what later tasks read; removed at the end."""
-        return self.out.below("shared")
-
-    @cached_property
-    def checks_unique_keys(self) -> bool:
-        """Whether a table has unique keys besides the primary key."""
-        return bool(has_unique_keys(self.clusters).any())
-
-    @cached_property
-    def linked(self) -> LinkedKeys:
-        """The ends of all foreign keys."""
-        return linked_keys(self.numbers.tables)
-
-    @cached_property
-    def needs_rounds(self) -> bool:
-        """Whether transactions can be in conflict, or what one applier logs can stop the other."""
-        transactional = bool(transactional_tables(self.clusters).any())
-        return self.checks_unique_keys or transactional or can_log_stopping(self.clusters)
 
 
 @attrs.frozen
@@ -98,6 +57,7 @@ class BucketTask:
         round: Number of the round, from 1; after the rounds, that of the last one; 0 if there are none.
         changed: Transactions that the round before added or removed; None in a first round.
         whole: Fold all rows in this round, because an operation of this bucket stops an applier.
+        told: What the binlogs tell of transactions, if the log starts in the middle.
     """
 
     run: ResolveRun
@@ -107,12 +67,15 @@ class BucketTask:
     round: int = 0
     changed: Shared[Changed] | None = None
     whole: bool = False
+    told: Shared[ToldTransactions] | None = None
 
     def load(self, *, images: bool) -> Bucket:
         """Read the bucket, with its images or without."""
         run = self.run
         layouts = run.manifest.layouts(run.numbers)
-        return load_bucket(run.history, self.bucket, run.manifest, run.numbers, layouts, images=images)
+        return load_bucket(
+            run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds
+        )
 
     @property
     def kept(self) -> Folder:
@@ -126,14 +89,14 @@ class ResolvedBucket:
     What the driver receives of a resolved bucket.
 
     Attributes:
-        summary: What the bucket adds to the figures of the run.
+        summaries: What the bucket adds to the figures of the run; what it left to the reference engine by itself.
         tracked: Exceptions rows that passes over the bucket made and rolled back.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
         contested: Epoch applies with rows that may have been judged before a change of their own cluster.
     """
 
-    summary: BucketSummary
-    tracked: TrackedRows
+    summaries: Sequence[BucketSummary]
+    tracked: Sequence[TrackedRows]
     stopping: dict[str, StoppingOperation]
     contested: Int64
 
@@ -142,21 +105,24 @@ def run_round(task: BucketTask) -> Findings:
     """Run a round on a bucket. A first round folds all of it, and keeps its rows for the next ones."""
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     found = None
-    if task.changed is not None and not task.whole:
+    in_the_middle = task.run.part.starts_in_the_middle
+    if task.changed is not None and not task.whole and not in_the_middle:
         logged = load_logged(task.kept, task.round - 1)
         found = fold_again(load_rows(task.kept, task.bucket), clusters, applies, conflicts, task.changed.load(), logged)
     if found is None:
         bucket = task.load(images=False)
         if task.changed is None:
             keep_rows(bucket, task.kept)
-        found = fold_round(bucket, clusters, applies, conflicts)
+        found = fold_round(bucket, clusters, applies, conflicts, _older_rows(task, bucket, applies))
     keep_logged(found.logged, task.kept, task.round)
     return found.findings
 
 
 def find_unique_states(task: BucketTask) -> pa.Table:
     """Return every state of the bucket's rows that have unique keys."""
-    return unique_states(task.load(images=True), task.run.clusters, task.applies.load(), task.conflicts.load())
+    bucket, applies = task.load(images=True), task.applies.load()
+    older = _older_rows(task, bucket, applies)
+    return unique_states(bucket, task.run.clusters, applies, task.conflicts.load(), older)
 
 
 def find_linked_states(task: BucketTask) -> pa.Table:
@@ -169,21 +135,92 @@ def compare_bucket(task: BucketTask) -> Differing:
     return compare_effects(_decided(task, task.load(images=False), candidates=False), with_applies=True)
 
 
-def resolve_bucket(task: BucketTask) -> ResolvedBucket:
-    """Decide a bucket and write its part of the result."""
+def find_touched_transactions(task: BucketTask) -> TouchedTransactions:
+    """Return the transactions that touched the bucket's rows, of epochs with transactions in conflict."""
+    return touched_transactions(_decided(task, task.load(images=False), candidates=False))
+
+
+def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
+    """Decide a bucket and write its part of the result; None if only the reference engine can resolve it."""
     run, bucket = task.run, task.load(images=True)
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
-    summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
+    contested = contested_applies(result)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
-    return ResolvedBucket(summary, tracked, stopping, contested_applies(result))
+    if result.older is not None:
+        stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
+        left_open, before = result.older.left_open, result
+        result, differing, differing_keys = _without_left_open(result)
+        contested = np.union1d(contested, differing)
+        if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
+            return None
+        assumed = _assumed_conflicts(before, left_open)
+    summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
+    found = ResolvedBucket([summary], [tracked], stopping, contested)
+    if result.older is None or not result.older.left_open.any():
+        return found
+    rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())
+    if rest is None:
+        return None
+    return attrs.evolve(found, summaries=[summary, rest[0]], tracked=[tracked, rest[1]])
+
+
+def _assumed_conflicts(result: BucketResult, left_open: Bool) -> set[tuple[int, int]]:
+    """Return epoch apply and group of the transactions in conflict because of rows that are left open."""
+    found = conflicting_transactions(
+        result.clusters, result.applies, result.conflicts, result.folded, result.bucket.key_table
+    )
+    return {(apply, group) for key, apply, group in found.tolist() if left_open[key]}
+
+
+def _without_left_open(result: BucketResult) -> tuple[BucketResult, Int64, Int64]:
+    """
+    Leave the rows out that the kernels do not tell, and rows of which the binlogs contradict what was derived.
+
+    Returns:
+        The rest, the numbers of the epoch applies that are contradicted, and the rows.
+    """
+    assert result.older is not None
+    applies = result.applies
+    applied = {
+        place: number
+        for number, place in enumerate(
+            zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True)
+        )
+    }
+    found = compare_effects(result, with_applies=True)
+    differing = [rows.of_kinds().key for rows in found.rows]
+    contradicted = sorted(applied[each] for each in found.applies if each in applied)
+    keys = np.concatenate(differing)
+    older = result.older.leave_open(keys)
+    folded = result.folded.without_rows(older.left_open)
+    rest = BucketResult(result.bucket, result.clusters, applies, result.conflicts, folded, older=older)
+    return rest, np.array(contradicted, np.int64), keys
 
 
 def _decided(task: BucketTask, bucket: Bucket, *, candidates: bool) -> BucketResult:
     clusters, applies, conflicts = task.run.clusters, task.applies.load(), task.conflicts.load()
     moments = applies.moments.of_bucket(bucket.number)
+    older = _older_rows(task, bucket, applies)
     folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=candidates, moments=moments
+        applies,
+        bucket.rows,
+        rules_of(clusters),
+        conflicts,
+        bucket.key_table,
+        candidates=candidates,
+        moments=moments,
+        older=None if older is None else older.first,
     )
-    return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts))
+    return BucketResult(bucket, clusters, applies, conflicts, folded.tracking_conflicts_alone(conflicts), older=older)
+
+
+def _older_rows(task: BucketTask, bucket: Bucket, applies: EpochApplies) -> OlderRows | None:
+    """Return what the rows of the bucket were before the log starts; None if there were none."""
+    part, names = task.run.part, bucket.clusters
+    if not part.starts_in_the_middle:
+        return None
+    first, second = (name in part.shows for name in names)
+    starts = [part.starts[name].epoch for name in names]
+    return find_older_rows(bucket, task.run.clusters, applies, starts, (first, second))

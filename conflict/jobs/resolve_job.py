@@ -33,6 +33,7 @@ from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
 from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
+from conflict.columnar.told_transactions import told_transactions
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
 from conflict.errors import NotBuiltError
@@ -42,18 +43,20 @@ from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import table_numbers
 from conflict.history.following import follow_definitions
-from conflict.history.model import Cluster, EpochApply, Position
+from conflict.history.model import Cluster, EpochApply, Position, Start
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.bucket_tasks import (
     BucketTask,
     ResolvedBucket,
-    ResolveRun,
     compare_bucket,
     find_linked_states,
+    find_touched_transactions,
     find_unique_states,
     resolve_bucket,
     run_round,
 )
+from conflict.jobs.log_part import WHOLE, LogPart
+from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.jobs.settling import Settling, layouts_of
 from conflict.jobs.shared import Shared, share
@@ -65,13 +68,17 @@ from conflict.results.options import DEFAULT_OPTIONS, ResultOptions
 from conflict.results.summary import BucketSummary, RunSummary, add_summaries, with_open_rows, with_open_schedule
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
-__all__ = ["resolve_history"]
+__all__ = ["LeftToReferenceError", "resolve_history"]
 
 Result = TypeVar("Result")
 # The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
 _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
 # Of so many epoch applies it is looked at whether they leave open when a row was judged.
 MAX_OPEN_EPOCHS = 5_000
+
+
+class LeftToReferenceError(Exception):
+    """A part of the logs that the kernels cannot resolve; the reference engine can."""
 
 
 def resolve_history(
@@ -83,6 +90,7 @@ def resolve_history(
     *,
     use_evidence: bool = True,
     progress: StageProgress = lambda stage, done, total: None,
+    part: tuple[LogPart, pa.Table, Manifest] | None = None,
 ) -> RunSummary:
     """
     Resolve a History and write outcomes, exceptions and rows.
@@ -96,17 +104,22 @@ def resolve_history(
         use_evidence: Where the order of the binlogs leaves something open, choose what agrees with the changes that
             they show (see `conflict.reference.moments`).
         progress: Called with the name of the stage, tasks done, and their number.
+        part: What is read of it, with its schedule and figures (see `part_of_log`); None for all.
 
     Raises:
         HistoryError: The schedule is circular.
         NotBuiltError: A foreign key refuses or changes something; nothing is written then.
+        LeftToReferenceError: The part cannot be resolved by the kernels.
     """
     configuration = follow_definitions(configuration)
-    manifest, numbers = read_manifest(history), table_numbers(configuration)
+    if part is None:
+        part = WHOLE, history.read_table("schedule.parquet", SCHEDULE), read_manifest(history)
+    (log_part, schedule, manifest), numbers = part, table_numbers(configuration)
     changes = definition_changes(configuration, manifest)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
-    run = ResolveRun(history, out, manifest, numbers, setups, options)
-    schedule = history.read_table("schedule.parquet", SCHEDULE)
+    run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
+    if log_part.starts_in_the_middle and (not run.refreshes_tell or run.linked.tables.any()):
+        raise LeftToReferenceError
     job = _Job(runner, run, progress)
     settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None
@@ -143,7 +156,7 @@ def resolve_history(
 
 def _explained(job: _Job, settling: Settling, schedule: pa.Table, resolved: _Resolved) -> tuple[_Resolved, Moments]:
     """Return the result with the moments of judging that explain what the binlogs show, and these."""
-    clusters = _timelines(schedule, job.run.manifest)
+    clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     wanted = resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS])
     if any(summary.contradicted for summary in resolved.summaries):
         for name, positions in job.differing(resolved.found).items():
@@ -213,16 +226,31 @@ class _Job:
     def resolve(self, applied: Sequence[ApplierEpochs]) -> _Resolved:
         """Write the result."""
         found = self._find(applied)
+        in_the_middle = self.run.part.starts_in_the_middle
+        if in_the_middle and found.stopping:
+            raise LeftToReferenceError
+        if (
+            in_the_middle
+            and not self.run.needs_rounds
+            and self.run.checks_unique_keys
+            and self._check_unique_keys(found.applies, found.conflicts)
+        ):
+            raise LeftToReferenceError
         resolved = self._resolve_buckets(found)
         stops = _earliest([each.stopping for each in resolved])
         if stops:
+            if in_the_middle:
+                raise LeftToReferenceError
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
-        tracked = [each.tracked for each in resolved]
+        tracked = [each.tracked[0] for each in resolved]
+        if in_the_middle:  # what was left to the reference engine stands after all buckets
+            tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
         self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
         contested = np.unique(np.concatenate([each.contested for each in resolved]))
-        return _Resolved(found, [each.summary for each in resolved], contested, self._names)
+        summaries = [summary for each in resolved for summary in each.summaries]
+        return _Resolved(found, summaries, contested, self._names)
 
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""
@@ -278,7 +306,15 @@ class _Job:
         return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
 
     def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
-        return self._stage("resolving", resolve_bucket, self._tasks(found.applies, found.conflicts))
+        tasks = self._tasks(found.applies, found.conflicts)
+        if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
+            touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
+            told = self._share(told_transactions(touched))
+            tasks = [attrs.evolve(task, told=told) for task in tasks]
+        resolved = self._stage("resolving", resolve_bucket, tasks)
+        if any(each is None for each in resolved):
+            raise LeftToReferenceError
+        return [each for each in resolved if each is not None]
 
     def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
         first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
@@ -307,11 +343,11 @@ def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApp
     return {name: tuple(applied.get(name, ())) for name in manifest.clusters}
 
 
-def _timelines(schedule: pa.Table, manifest: Manifest) -> list[Cluster]:
+def _timelines(schedule: pa.Table, manifest: Manifest, starts: Mapping[str, Start]) -> list[Cluster]:
     """Return the clusters with their epoch applies alone; the transactions stay in the grid."""
     applies = applies_of(schedule)
     return [
-        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied))
+        Cluster(name, server_id, tuple(each for each in applies.get(name, ()) if each.applied), start=starts.get(name))
         for name, server_id in manifest.clusters.items()
     ]
 

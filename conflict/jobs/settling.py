@@ -17,7 +17,8 @@ from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
 from conflict.history.schedule import epoch_ends, timeline_of
-from conflict.jobs.bucket_tasks import ResolveRun
+from conflict.history.start import Bounds
+from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.jobs.touched_rows import TouchedTask, Wanted, read_touched, touched_history
 from conflict.reference.background import Recorded
@@ -25,9 +26,10 @@ from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced
 from ndb_formats.events.row_image import RowLayout
 
-__all__ = ["Settling", "layouts_of"]
+__all__ = ["NOWHERE", "Settling", "layouts_of"]
 
 Applies = Mapping[str, Sequence[EpochApply]]
+NOWHERE: Position = (0, -1)
 
 
 @attrs.frozen
@@ -72,6 +74,14 @@ class Settling:
         setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return find_moments(history, setups, recorded, skip_missing=skip_missing, wanted=wanted), located
 
+    @property
+    def _bounds(self) -> list[Bounds]:
+        """Per cluster, the own epochs that are read."""
+        bounds, manifest = self.run.part.bounds, self.run.manifest
+        return [
+            Bounds(last=manifest.last_epochs[name]) if bounds is None else bounds[name] for name in manifest.segments
+        ]
+
     def _read(self, stage: str, applies: Applies, wanted: Mapping[str, Wanted]) -> tuple[History, Recorded, Located]:
         """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
         run, manifest = self.run, self.run.manifest
@@ -80,11 +90,14 @@ class Settling:
         clusters, recorded = [], {}
         for cluster in self.configuration.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
+            if cluster.name in run.part.shows:
+                recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
-            clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role))
+            start = run.part.starts.get(cluster.name)
+            clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
         ends = {
-            name: [end for end in epoch_ends(read_summaries(run.history, name, len(segments))) if end[0] <= last]
-            for (name, segments), last in zip(manifest.segments.items(), manifest.last_epochs.values(), strict=True)
+            name: epoch_ends([each for each in read_summaries(run.history, name, len(segments)) if each.number in read])
+            for (name, segments), read in zip(manifest.segments.items(), self._bounds, strict=True)
         }
         kept = {name: tuple(own) for name, own in applies.items()}
         history = History(tuple(clusters), layouts_of(manifest, run.numbers), {}, kept, ends)

@@ -19,14 +19,14 @@ from conflict.grid.columns import GridColumns
 from conflict.grid.schemas import IMAGES, RowStep
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, Origin, Position, RowChange, Transaction
-from conflict.jobs.bucket_tasks import ResolveRun
+from conflict.jobs.resolve_run import ResolveRun
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import bits
 
-__all__ = ["TouchedRows", "TouchedTask", "Wanted", "read_touched", "touched_history"]
+__all__ = ["TouchedRows", "TouchedTask", "Wanted", "read_touched", "rows_of_keys", "touched_history"]
 
 _IDENTITY_PREFIX = 2  # bytes of the table's number before the key
 NEVER = np.uint64(2**64 - 1)
@@ -107,13 +107,23 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     """
     run = task.run
     layouts = run.manifest.layouts(run.numbers)
-    bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts)
+    bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
     needed = _needed_from(bucket, task)
     found = TouchedRows({}, {}, _located(bucket, np.minimum(*needed) != NEVER))
     for side, name in enumerate(bucket.clusters):
         changes, consequences = bucket.changes[side], bucket.consequences[side]
         found.changes[name] = _changes(bucket, side, _rows_from(changes, needed[side]))
         found.effects[name] = list(_effects(bucket, side, _rows_from(consequences, needed[side])))
+    return found
+
+
+def rows_of_keys(bucket: Bucket, chosen: Bool) -> TouchedRows:
+    """Return all that a bucket holds of some rows. Shape of `chosen` (keys,)."""
+    found = TouchedRows({}, {}, _located(bucket, chosen))
+    for side, name in enumerate(bucket.clusters):
+        changes, consequences = bucket.changes[side], bucket.consequences[side]
+        found.changes[name] = _changes(bucket, side, np.flatnonzero(chosen[changes.array("key")]))
+        found.effects[name] = list(_effects(bucket, side, np.flatnonzero(chosen[consequences.array("key")])))
     return found
 
 
@@ -156,6 +166,8 @@ def _needed_from(bucket: Bucket, task: TouchedTask) -> list[UInt64]:
         needed[source] = np.minimum(needed[source], np.minimum(first, np.where(touched, before, NEVER)))
     tables = bucket.key_table
     whole = checked[tables] & (len(bucket.keys) > 0)
+    if task.run.part.starts_in_the_middle:  # what tells of a row that is older than the log can be anywhere
+        whole |= np.minimum(*needed) != NEVER
     return [np.where(whole, np.uint64(0), each) for each in needed]
 
 

@@ -20,7 +20,7 @@ from collections import Counter
 import attrs
 
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
 from conflict.reference.commit_checks import check_commit
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
@@ -30,11 +30,10 @@ from conflict.reference.not_known import (
     is_before_start,
     settle,
     take_contradicted,
-    take_shown,
-    take_untold,
 )
 from conflict.reference.open_decisions import open_decisions
 from conflict.reference.row_store import NOT_KNOWN
+from conflict.reference.taken_effects import take_shown, take_untold
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
 __all__ = ["Applier"]
@@ -58,8 +57,14 @@ class Applier:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
+        self.cluster.act_as(apply.role)
         if is_before_start(apply, source):
             take_shown(self.cluster, apply)
+            self.cluster.applied(apply, source)
+            return
+        if not source.log.get(apply.foreign_epoch) and not source.untold.get(apply.foreign_epoch):
+            self._tracking = False
+            self.cluster.result.effects.setdefault((apply.epoch, apply.group), {})
             self.cluster.applied(apply, source)
             return
         self._begin(apply)
@@ -88,10 +93,16 @@ class Applier:
     def _final_pass(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make passes until one can be committed, and return it."""
         tracked = self._find_conflicts(apply, source)
-        if not tracked.tracker.conflicting:
+        given = self.cluster.known_transactions
+        rejected = tracked.tracker.in_conflict() if given is None else given.in_conflict
+        if not tracked.tracker.conflicting <= rejected:
+            raise OtherConflictsError
+        if tracked.tracker.conflicting:
+            self.cluster.result.conflicting[len(self.cluster.result.applies)] = frozenset(tracked.tracker.conflicting)
+        if not rejected:
             return tracked
         self.cluster.store.roll_back()
-        return self._apply_without_conflicts(tracked, source)
+        return self._apply_without_conflicts(tracked, source, rejected)
 
     def _find_conflicts(self, apply: EpochApply, source: ReplayedCluster) -> EpochPass:
         """Make pass NORMAL, pass TRACK or both; without a transaction in conflict the last one can be committed."""
@@ -104,9 +115,10 @@ class Applier:
         self._tracking = bool(tracked.tracker.conflicting)
         return tracked
 
-    def _apply_without_conflicts(self, tracked: EpochPass, source: ReplayedCluster) -> EpochPass:
+    def _apply_without_conflicts(
+        self, tracked: EpochPass, source: ReplayedCluster, rejected: frozenset[int]
+    ) -> EpochPass:
         """Make pass APPLY, with the counters of the pass that found the conflicts added."""
-        rejected = tracked.tracker.in_conflict()
         changes = self.cluster.arriving(source, tracked.apply.foreign_epoch)
         undecided = open_decisions(tracked, rejected, changes)
         final = self._pass(tracked.apply, source, rejected)
@@ -114,6 +126,8 @@ class Applier:
         final.counters.update(tracked.counters)
         final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
         self._tracking = True
+        for exceptions, _ in tracked.exceptions:
+            self.cluster.result.tracked_rows[exceptions.table.full_name, len(self.cluster.result.applies)] += 1
         if self._may_have_forgotten and tracked.exceptions:
             rows = Counter(exceptions.table.full_name for exceptions, _ in tracked.exceptions)
             self.cluster.result.further_rows[len(self.cluster.result.applies)] = dict(rows)

@@ -22,9 +22,9 @@ from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, ChangedRow, EpochPass
-from conflict.reference.not_known import take_shown
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.rows_without_key import touched_keys
+from conflict.reference.taken_effects import take_shown
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Background", "Recorded", "Setups", "Visit", "background_of", "epochs_known"]
@@ -207,7 +207,7 @@ def epochs_known(applies: Mapping[str, Sequence[EpochApply]]) -> dict[str, list[
         (other,) = (each for each in applies if each != name)
         came_back = news.setdefault(other, {})
         for apply in own:
-            if apply.traced:
+            if apply.traced and apply.reported:
                 came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
     found = {}
     for name, own in applies.items():

@@ -5,7 +5,7 @@ One cluster while its History is replayed: its rows, what it logs, and what it k
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 import attrs
 
@@ -22,12 +22,34 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["OVERLAPPING", "ReplayedCluster", "rows_at_start"]
+__all__ = ["OVERLAPPING", "KnownTransactions", "OtherConflictsError", "ReplayedCluster", "rows_at_start"]
 
 # Parallel workers may judge an epoch before so many epochs in front of it are committed.
 OVERLAPPING = 4
 # (own epoch, group) -> row -> effect
 Effects = Mapping[tuple[int, int], Mapping[RowKey, Effect]]
+
+
+@attrs.frozen
+class KnownTransactions:
+    """
+    What is known of the transactions of an epoch from all rows, also from those that a History lacks.
+
+    Attributes:
+        in_conflict: Those in conflict.
+        passed: Those with a row that the applier did not refresh.
+        told: Those that were the last one to touch a row that the applier refreshed, apart from `passed`.
+        alone: Those that touched one row, which was refreshed.
+    """
+
+    in_conflict: frozenset[int] = frozenset()
+    passed: frozenset[int] = frozenset()
+    told: frozenset[int] = frozenset()
+    alone: frozenset[int] = frozenset()
+
+
+class OtherConflictsError(Exception):
+    """Rows lead to other transactions in conflict than are given."""
 
 
 def rows_at_start(cluster: Cluster) -> RowStore:
@@ -54,6 +76,7 @@ class ReplayedCluster:
         relays: Whether it logs what it applied for a third cluster. With two clusters that would only go back to its
             origin.
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+        role: Its role, for the functions that have roles.
         store: Its rows.
         log: Per own epoch, what the next applier has to apply.
         relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
@@ -63,6 +86,7 @@ class ReplayedCluster:
         unique_keys: Which row holds which unique value.
         foreign_keys: Which row refers to which.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
+        given: Per epoch apply of its applier, what is known of its transactions; None if the rows here tell all.
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
         untold: Per own epoch, the rows that its applier sent on without this log telling what it sent.
@@ -78,6 +102,8 @@ class ReplayedCluster:
     relays: bool = False
     skip_missing: bool = False
     shown: Effects = attrs.field(factory=dict)
+    role: Role = attrs.field(init=False)
+    given: Sequence[KnownTransactions] | None = None
     store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
@@ -95,6 +121,7 @@ class ReplayedCluster:
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
+        self.role = self.cluster.role
         self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.foreign_keys = ForeignKeys.of(self.setups)
@@ -110,10 +137,14 @@ class ReplayedCluster:
         """Server id of its logging and applying server."""
         return self.cluster.server_id
 
+    def act_as(self, role: Role | None) -> None:
+        """Take a role; none if its role is the one that it has."""
+        self.role = self.role if role is None else role
+
     @property
-    def role(self) -> Role:
-        """Its role for the functions that have roles."""
-        return self.cluster.role
+    def known_transactions(self) -> KnownTransactions | None:
+        """What is known of the transactions of the epoch that its applier applies now; None if nothing is given."""
+        return None if self.given is None else self.given[len(self.result.applies)]
 
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""
@@ -196,7 +227,7 @@ class ReplayedCluster:
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))
-        if apply.traced:
+        if apply.traced and apply.reported:
             logged = self.relayed.setdefault(apply.epoch, {})
             logged[source.name] = max(logged.get(source.name, 0), apply.foreign_epoch)
             if self.relays:

@@ -14,8 +14,8 @@ from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedCh
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
-from conflict.results.model import Outcome
-from conflict.rules.decision import Decision, Verdict
+from conflict.results.model import ExceptionsPlace, Outcome
+from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 
@@ -40,9 +40,12 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     log = cluster.log.setdefault(apply.epoch, [])
     log += _changed_rows(final)
     log += _refreshes(final)
-    for exceptions, row in final.exceptions:
+    for (exceptions, row), each in zip(final.exceptions, final.excepted, strict=True):
         name = exceptions.table.full_name
         result.exceptions.setdefault(name, []).append(row)
+        cause = each.decision.cause is not Cause.TRANS_IN_CONFLICT
+        place = ExceptionsPlace(len(result.applies), cause, tuple(_steps(each.entry)))
+        result.rejected.setdefault(name, []).append((place, row))
         if exceptions.replicated:
             log.append(ExceptionRow(name, row))
     for entry in source.log.get(apply.foreign_epoch, []):
@@ -54,6 +57,13 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     cluster.outcomes += [_outcome(each, final) for each in final.decided]
     cluster.store.commit()
     cluster.applied(apply, source)
+
+
+def _steps(entry: LoggedChange | None) -> Iterator[tuple[int, int]]:
+    """Yield group and ordinal of an operation, and of what caused it."""
+    while entry is not None:
+        yield entry.group, entry.ordinal
+        entry = entry.cause
 
 
 def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
@@ -82,10 +92,12 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     """Refresh the rows in conflict, which become local rows of this epoch, and yield the events."""
     cluster, refreshes = final.cluster, final.cluster.result.refreshes
+    causes = {id(each.entry.change): each.entry for each in final.decided} if final.refreshes else {}
     for key, change in final.refreshes.items():
         row = cluster.store.get(key)
         event = refresh_change(cluster.setups[key[0]], cluster.layouts[key[0]], change, row)
-        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]])
+        cause = causes.get(id(change))
+        yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]], cause)
         if row is not None:
             refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
             cluster.store.put(key, refreshed)

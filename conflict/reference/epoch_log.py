@@ -39,6 +39,7 @@ class LoggedChange:
         ordinal: Its number among the cluster's own changes of the epoch; -1 for a change of its applier.
         server_id: Server under whose id it is logged; that server's cluster does not apply it again.
         setup: Its table as the cluster had it then.
+        cause: The operation that it answers, if an applier refreshed the row.
     """
 
     change: RowChange
@@ -46,6 +47,7 @@ class LoggedChange:
     ordinal: int
     server_id: int
     setup: TableSetup | None = attrs.field(default=None, repr=False, eq=False)
+    cause: LoggedChange | None = attrs.field(default=None, repr=False, eq=False)
 
     @property
     def row(self) -> RowKey:

@@ -110,6 +110,7 @@ class EpochPass:
         decided: Every operation with its decision, in order.
         undecided: Decisions that no binlog shows.
         exceptions: Rows for exceptions tables.
+        excepted: The rejected operation of each.
         refreshes: Rows to refresh, each with the first operation on it that was rejected.
         changed: Rows that were changed.
         without_key: Rows of tables without a primary key that were changed, with the effect.
@@ -128,6 +129,7 @@ class EpochPass:
     decided: list[DecidedOperation] = attrs.field(factory=list)
     undecided: list[Undecided] = attrs.field(factory=list)
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
+    excepted: list[DecidedOperation] = attrs.field(factory=list)
     refreshes: dict[RowKey, RowChange] = attrs.field(factory=dict)
     changed: dict[RowKey, ChangedRow] = attrs.field(factory=dict)
     without_key: dict[RowKey, Effect] = attrs.field(factory=dict)
@@ -282,6 +284,7 @@ class EpochPass:
                 self.cluster.exceptions_count[exceptions.table.full_name] += 1
                 count = self.cluster.exceptions_count[exceptions.table.full_name]
                 self.exceptions.append((exceptions, exceptions.row(self._record(each, count))))
+                self.excepted.append(each)
 
     def _record(self, rejected: DecidedOperation, count: int) -> ConflictRecord:
         change = rejected.entry.change

@@ -11,18 +11,20 @@ from the applier's binlog.
 
 from __future__ import annotations
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
 from conflict.reference.decide import compared_value
+from conflict.reference.doubtful_transactions import REFRESHES, judges_transactions, transactions_told
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.reference.taken_effects import leave_untold, replace_effect, take_effects
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
@@ -38,13 +40,10 @@ __all__ = [
     "is_before_start",
     "settle",
     "take_contradicted",
-    "take_shown",
-    "take_untold",
 ]
 
 HIGHEST = 2**64 - 1
 IN_CONFLICT = Decision(Verdict.REJECTED, Cause.ROW_IN_CONFLICT)
-REFRESHES = {Effect.REFRESHED, Effect.REFRESHED_ABSENT}
 
 
 @attrs.frozen
@@ -94,7 +93,7 @@ class Settled:
             row = cluster.store.get(key)
             if row is not None and row is not NOT_KNOWN:
                 cluster.store.put(key, attrs.evolve(row, payloads={}, partial=True))
-            _leave_untold(cluster, apply, key)
+            leave_untold(cluster, apply, key)
         cluster.store.commit()
 
     def _keep_certain(self, cluster: ReplayedCluster, apply: EpochApply, key: RowKey, *, in_place: bool) -> None:
@@ -107,8 +106,8 @@ class Settled:
             # It may exist after that, or not.
             exists = {each is not None for each in afters}
             cluster.store.put(key, attrs.evolve(NOT_KNOWN) if exists == {True} else NOT_KNOWN)
-            _leave_untold(cluster, apply, key)
-            _replace_effect(cluster, apply, key)
+            leave_untold(cluster, apply, key)
+            replace_effect(cluster, apply, key)
         elif row is not None and not in_place:
             payloads = {
                 ordinal: payload
@@ -131,13 +130,13 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         return settled
     untold = source.untold.get(apply.foreign_epoch, set())
     entries = _entries_by_row(cluster, source, apply)
-    passed = _passed_groups(cluster, apply, entries)
     befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
     possible = {
         key: _possible_states(cluster, befores[key], mine, apply.epoch if key in untold else 0)
         for key, mine in entries.items()
     }
-    doubtful = _doubtful_groups(cluster, entries, passed, {key for key, states in possible.items() if len(states) > 1})
+    not_known = {key for key, states in possible.items() if len(states) > 1}
+    passed, doubtful = transactions_told(cluster, apply, entries, not_known)
     for key, mine in entries.items():
         in_doubt = any(entry.group in doubtful for entry in mine)
         before, states = befores[key], possible[key]
@@ -181,71 +180,6 @@ def _entries_by_row(
         if entry.change.operation is not Operation.UPDATE_ROW or (after and after.present):
             found.setdefault(entry.row, []).append(entry)
     return found
-
-
-def _passed_groups(
-    cluster: ReplayedCluster, apply: EpochApply, entries: Mapping[RowKey, Sequence[LoggedChange]]
-) -> frozenset[int] | None:
-    """
-    Return the transactions that were not rejected; None if no transaction can be, or the binlog does not tell.
-
-    Every row of a rejected transaction is refreshed.
-    """
-    if not _judges_transactions(cluster) or not cluster.shown or not apply.traced:
-        return None
-    shown = cluster.shown.get((apply.epoch, apply.group), {})
-    return frozenset(entry.group for key, mine in entries.items() if shown.get(key) not in REFRESHES for entry in mine)
-
-
-def _judges_transactions(cluster: ReplayedCluster) -> bool:
-    """Whether a table has a function that rejects whole transactions."""
-    return any(setup.function and setup.function.spec.transactional for setup in cluster.setups.values())
-
-
-def _doubtful_groups(
-    cluster: ReplayedCluster,
-    entries: Mapping[RowKey, Sequence[LoggedChange]],
-    passed: frozenset[int] | None,
-    not_known: Container[RowKey],
-) -> set[int]:
-    """
-    Return the transactions of which the binlog does not tell whether they were rejected.
-
-    The last transaction that touched a refreshed row was rejected, unless a function refreshes single rows. One before
-    it was or was not, if it is not known what the row was.
-
-    Args:
-        cluster: The applying cluster.
-        entries: The operations by row.
-        passed: See `_passed_groups`.
-        not_known: Rows that can have been in several states.
-    """
-    if passed is None:
-        return set()
-    refreshed = {
-        key: groups
-        for key, mine in entries.items()
-        if (groups := [group for group in dict.fromkeys(entry.group for entry in mine) if group not in passed])
-    }
-    refreshes_rows = any(
-        setup.function and setup.function.spec.refreshes and not setup.function.spec.transactional
-        for setup in cluster.setups.values()
-    )
-    rejected = set[int]() if refreshes_rows else {groups[-1] for groups in refreshed.values()}
-    doubtful = set[int]()
-    for key, groups in refreshed.items():
-        if key in not_known:
-            doubtful.update(group for group in groups if group not in rejected)
-    while True:
-        after = {
-            group
-            for groups in refreshed.values()
-            for place, group in enumerate(groups)
-            if group not in rejected and doubtful.intersection(groups[:place])
-        }
-        if after <= doubtful:
-            return doubtful
-        doubtful |= after
 
 
 def _possible_states(
@@ -356,31 +290,9 @@ def _passing(
 def _agrees(cluster: ReplayedCluster, tried: _Tried, shown: Effect | None) -> bool:
     """Whether a trial has the effect that the binlog shows."""
     # A row of a transaction in conflict is refreshed, whatever its own operations would have come to.
-    if shown in REFRESHES and _judges_transactions(cluster):
+    if shown in REFRESHES and judges_transactions(cluster):
         return (tried.state is None) == (shown is Effect.REFRESHED_ABSENT)
     return tried.effect == shown
-
-
-def _leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
-    """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
-    cluster.leave_untold(apply.epoch, key)
-    place = apply.epoch, apply.group
-    derived = cluster.result.effects.get(place, {}).get(key)
-    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
-    if cluster.shown and derived is not shown:
-        log = cluster.log.get(apply.epoch, [])
-        log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
-
-
-def _replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
-    """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
-    place = apply.epoch, apply.group
-    effects = cluster.result.effects.setdefault(place, {})
-    effects.pop(key, None)
-    cluster.result.images.get(place, {}).pop(key, None)
-    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
-    if shown is not None:
-        effects[key] = shown
 
 
 def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedCluster) -> dict[RowKey, Effect | None]:
@@ -394,6 +306,9 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
 
     Returns:
         The rows with another effect in the binlog, and that effect.
+
+    Raises:
+        OtherConflictsError: There are any, and the transactions in conflict are given.
     """
     cluster, apply = final.cluster, final.apply
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
@@ -401,11 +316,13 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
     arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
+    if wrong and cluster.given is not None:
+        raise OtherConflictsError
     groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
     for each in final.decided:
-        if each.entry.row in wrong or (_judges_transactions(cluster) and each.entry.group in groups):
+        if each.entry.row in wrong or (judges_transactions(cluster) and each.entry.group in groups):
             decision = attrs.evolve(each.decision, incoming=None, stored=None)
-            others = {APPLIED, REJECTED_WITH_TRANSACTION if _judges_transactions(cluster) else IN_CONFLICT}
+            others = {APPLIED, REJECTED_WITH_TRANSACTION if judges_transactions(cluster) else IN_CONFLICT}
             settled.open[id(each.entry)] = frozenset({decision} | others)
     return wrong
 
@@ -423,44 +340,9 @@ def take_contradicted(
     effects = dict(cluster.result.effects.get((apply.epoch, apply.group), {}))
     for key, shown in wrong.items():
         cluster.store.put(key, NOT_KNOWN)
-        _leave_untold(cluster, apply, key)
-        if key in settled.rows or (settled.rows and _judges_transactions(cluster)):
+        leave_untold(cluster, apply, key)
+        if key in settled.rows or (settled.rows and judges_transactions(cluster)):
             effects.pop(key, None)
             effects |= {} if shown is None else {key: shown}
-    _take(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
+    take_effects(cluster, apply, {key: effect for key, effect in wrong.items() if effect is not None})
     cluster.result.effects[apply.epoch, apply.group] = effects
-
-
-def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
-    """Take what an epoch did whose operations are not known from the applier's own binlog."""
-    _take(cluster, apply, cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {})
-
-
-def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
-    """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
-    untold = source.untold.get(apply.foreign_epoch, set())
-    if not untold:
-        return
-    shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
-    arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
-    for key in untold & arrived:
-        _replace_effect(cluster, apply, key)
-        if key not in shown:
-            cluster.store.put(key, NOT_KNOWN)
-    _take(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
-
-
-def _take(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
-    for key, effect in effects.items():
-        row = None
-        if effect in {Effect.CHANGED, Effect.REFRESHED}:
-            row = Row({}, local=effect is Effect.REFRESHED, epoch=apply.epoch, partial=True)
-        cluster.store.put(key, row)
-        setup = cluster.setups.get(key[0])
-        function = None if setup is None else setup.function
-        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
-        if effect in REFRESHES or reflects:
-            cluster.leave_untold(apply.epoch, key)
-    cluster.store.commit()
-    if effects:
-        cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)

@@ -5,12 +5,12 @@ Replays all clusters of a History together, in an order that keeps every cause b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from conflict.history.causal_order import interleave
 from conflict.history.model import DefinitionChange, History, Transaction
 from conflict.reference.applier import Applier
-from conflict.reference.cluster import Effects, ReplayedCluster
+from conflict.reference.cluster import Effects, KnownTransactions, ReplayedCluster
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.results.model import Resolution
 from conflict.rules.table_setup import TableSetup
@@ -31,6 +31,7 @@ def resolve(
     *,
     skip_missing: bool = False,
     shown: Mapping[str, Effects] | None = None,
+    given: Mapping[str, Sequence[KnownTransactions]] | None = None,
 ) -> Resolution:
     """
     Resolve a History change by change.
@@ -41,14 +42,22 @@ def resolve(
         progress: Called with the number of timeline items done so far.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
         shown: Per cluster, what its binlog shows of its applier's work; only for a log that starts in the middle.
+        given: Per cluster and epoch apply, what is known of its transactions; None if the rows of the History tell all.
 
     Raises:
         HistoryError: The schedule is circular.
+        OtherConflictsError: The rows lead to other transactions in conflict than are given.
     """
     relays = len(history.clusters) > 2
     clusters = {
         cluster.name: ReplayedCluster(
-            cluster, setups[cluster.name], history.layouts, relays, skip_missing, (shown or {}).get(cluster.name, {})
+            cluster,
+            setups[cluster.name],
+            history.layouts,
+            relays,
+            skip_missing,
+            (shown or {}).get(cluster.name, {}),
+            None if given is None else given[cluster.name],
         )
         for cluster in history.clusters
     }

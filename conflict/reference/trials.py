@@ -81,6 +81,7 @@ class Trials:
         here = self.here.cluster
         setups, shown = self.here.setups_at(position), here.shown or {START: {}}
         scratch = ReplayedCluster(here.cluster, setups, here.layouts, skip_missing=self.skip_missing, shown=shown)
+        scratch.act_as(apply.role)
         scratch.max_replicated_epoch = known
         touched = {key for entry in entries for key in touched_keys(entry.change)}
         for key in touched:

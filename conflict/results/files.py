@@ -50,6 +50,7 @@ __all__ = [
     "rejected_examples",
     "summarize_resolution",
     "write_contradictions",
+    "write_decided_rows",
     "write_open_places",
     "write_open_rows",
     "write_resolution",
@@ -81,26 +82,41 @@ def write_resolution(
     }
     for cluster in history.clusters:
         result = resolution.clusters[cluster.name]
-        outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster.name]
         applies = [(apply.source, apply.foreign_epoch, apply.epoch, apply.group) for apply in result.applies]
         out.write_table(applied_epochs_path(cluster.name), _table(applies, APPLIED_EPOCHS))
+        for name, values in result.exceptions.items():
+            out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
+    write_decided_rows(out, history.layouts, setups, resolution, all_outcomes=all_outcomes)
+
+
+def write_decided_rows(
+    out: Folder,
+    layouts: Mapping[str, RowLayout],
+    setups: Setups,
+    resolution: Resolution,
+    bucket: int = 0,
+    *,
+    all_outcomes: bool,
+) -> None:
+    """Write outcomes, open decisions and final rows as a bucket; see `write_resolution`."""
+    for cluster, result in resolution.clusters.items():
+        outcomes = [outcome for outcome in resolution.outcomes if outcome.applier == cluster]
         if not all_outcomes:
             outcomes = [each for each in outcomes if each.verdict is not Verdict.APPLIED or each.ordinal < 0]
         if outcomes:
-            out.write_table(outcomes_path(cluster.name, 0), _outcome_table(outcomes, cluster.name, history, setups))
+            out.write_table(outcomes_path(cluster, bucket), _outcome_table(outcomes, cluster, layouts, setups))
         if result.undecided:
-            tables = {name: setup.table for name, setup in setups[cluster.name].items()}
-            table = _undecided_table(result.undecided, history.layouts, tables)
-            out.write_table(undecided_path(cluster.name, 0), table)
-        for name, values in result.exceptions.items():
-            out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
+            tables = {name: setup.table for name, setup in setups[cluster].items()}
+            out.write_table(undecided_path(cluster, bucket), _undecided_table(result.undecided, layouts, tables))
         for name, values in result.rows.items():
-            definition, _ = setups[cluster.name][name].shown
+            definition, _ = setups[cluster][name].shown
             if values:
-                out.write_table(rows_path(cluster.name, name, 0), rows_to_arrow(definition, values))
+                out.write_table(rows_path(cluster, name, bucket), rows_to_arrow(definition, values))
 
 
-def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, setups: Setups) -> pa.Table:
+def _outcome_table(
+    outcomes: Sequence[Outcome], cluster: str, layouts: Mapping[str, RowLayout], setups: Setups
+) -> pa.Table:
     rows = [
         (
             outcome.source,
@@ -109,7 +125,7 @@ def _outcome_table(outcomes: Sequence[Outcome], cluster: str, history: History, 
             outcome.ordinal,
             outcome.epoch,
             outcome.table,
-            _key_text(setups[cluster][outcome.table].table, history.layouts[outcome.table], outcome.key),
+            _key_text(setups[cluster][outcome.table].table, layouts[outcome.table], outcome.key),
             outcome.operation.name,
             outcome.refresh,
             outcome.verdict.name,
@@ -175,6 +191,7 @@ def write_contradictions(
     rows: Sequence[ContradictedRow],
     layouts: Mapping[str, RowLayout],
     tables: Mapping[str, Table],
+    bucket: int = 0,
 ) -> None:
     """
     Write the rows of which a binlog shows another effect than was derived; nothing if there are none.
@@ -185,13 +202,14 @@ def write_contradictions(
         rows: The rows.
         layouts: How the rows of each table are read.
         tables: The tables by name.
+        bucket: Number of the bucket as which they are written.
     """
     values = [
         (row.epoch, row.group, row.table, _key_text(tables[row.table], layouts[row.table], row.key), *texts_of(row))
         for row in rows
     ]
     if values:
-        out.write_table(contradictions_path(applier, 0), _table(values, CONTRADICTIONS))
+        out.write_table(contradictions_path(applier, bucket), _table(values, CONTRADICTIONS))
 
 
 def _table(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.Table:

@@ -4,6 +4,8 @@ The result of resolving a History, the same from either engine.
 
 from __future__ import annotations
 
+from collections import Counter
+
 import attrs
 
 from conflict.history.effects import Effect
@@ -14,7 +16,7 @@ from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["ClusterResult", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
+__all__ = ["ClusterResult", "ExceptionsPlace", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
 
 
 @attrs.frozen
@@ -109,6 +111,22 @@ class Undecided:
     origin: Origin | None = None
 
 
+@attrs.frozen
+class ExceptionsPlace:
+    """
+    What a row of an exceptions table stands for.
+
+    Attributes:
+        apply: Number of the epoch apply among those of its applier, from 0.
+        own_cause: Whether the operation was rejected for a cause of its own, not with its transaction.
+        steps: Group and ordinal of the operation (see `Outcome`), and of what caused it if an applier logged it.
+    """
+
+    apply: int
+    own_cause: bool
+    steps: tuple[tuple[int, int], ...]
+
+
 @attrs.define
 class NotKnown:
     """
@@ -133,6 +151,9 @@ class ClusterResult:
     Attributes:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
+        rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
+        conflicting: By number of an epoch apply, the transactions with an operation in conflict.
+        tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
         counters: Status counters, as differences.
         refreshes: Per table, the number of rows that this cluster's applier refreshed.
         unexplained: Number of own updates and deletes that found no row. There are none in a complete History, unless
@@ -151,6 +172,9 @@ class ClusterResult:
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
+    conflicting: dict[int, frozenset[int]] = attrs.field(factory=dict, repr=False)
+    tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)
     counters: dict[str, int] = attrs.field(factory=zero_counters)
     refreshes: dict[str, int] = attrs.field(factory=dict)
     unexplained: int = 0

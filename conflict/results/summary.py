@@ -57,6 +57,7 @@ class BucketSummary:
         less: Per cluster, by how much each counter may be lower.
         more: Per cluster, by how much each counter may be higher.
         copied: Per cluster, rows that its applier copied for changes of definitions.
+        not_known: Per cluster and table, what was never known of its rows.
     """
 
     counters: dict[str, dict[str, int]] = attrs.field(factory=dict)
@@ -71,6 +72,7 @@ class BucketSummary:
     less: dict[str, dict[str, int]] = attrs.field(factory=dict)
     more: dict[str, dict[str, int]] = attrs.field(factory=dict)
     copied: dict[str, int] = attrs.field(factory=dict)
+    not_known: Counts = attrs.field(factory=dict)
 
 
 @attrs.frozen

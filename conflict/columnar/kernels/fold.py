@@ -35,6 +35,7 @@ from conflict.columnar.kernels.arrays import (
     read_only,
 )
 from conflict.columnar.kernels.arrivals import queue_up, start_arrivals
+from conflict.columnar.kernels.first_events import FirstEvents
 from conflict.columnar.kernels.open_decisions import outcome_bit, try_earlier_states
 from conflict.columnar.kernels.passes import (
     FULL,
@@ -91,8 +92,30 @@ class Folded:
         kept = np.isin(self.tracked.apply, conflicts.applies)
         if kept.all():
             return self
-        columns = (getattr(self.tracked, field.name)[kept] for field in attrs.fields(Decisions))
-        return attrs.evolve(self, tracked=Decisions(*columns), candidates=self.candidates[kept])
+        return attrs.evolve(self, tracked=_chosen(self.tracked, kept), candidates=self.candidates[kept])
+
+    def without_rows(self, left_out: Bool) -> Folded:
+        """Leave out all about some rows. Shape of `left_out` (keys,)."""
+        kept, kept_entries = ~left_out[self.decisions.key], ~left_out[self.logged.key]
+        decision_numbers, entry_numbers = np.cumsum(kept) - 1, np.cumsum(kept_entries) - 1
+        decisions, tracked = _chosen(self.decisions, kept), ~left_out[self.tracked.key]
+        source, columns = decisions.source, attrs.asdict(self.logged, recurse=False)
+        from_log = -1 - np.where(source < 0, entry_numbers[-1 - np.minimum(source, -1)] if len(entry_numbers) else 0, 0)
+        logged = Logged(**{name: column[kept_entries] for name, column in columns.items()})
+        return attrs.evolve(
+            self,
+            decisions=attrs.evolve(decisions, source=np.where(source < 0, from_log, source).astype(np.int32)),
+            tracked=_chosen(self.tracked, tracked),
+            candidates=self.candidates[tracked],
+            logged=attrs.evolve(logged, decision=decision_numbers[logged.decision]),
+            unexplained=np.where(left_out, 0, self.unexplained).astype(np.int32),
+            exists=self.exists & ~left_out,
+        )
+
+
+def _chosen(decisions: Decisions, chosen: Bool) -> Decisions:
+    """Return some decisions."""
+    return Decisions(*(getattr(decisions, field.name)[chosen] for field in attrs.fields(Decisions)))
 
 
 def fold(
@@ -104,6 +127,7 @@ def fold(
     *,
     candidates: bool,
     moments: RowMoments,
+    older: FirstEvents | None = None,
 ) -> Folded:
     """
     Decide every operation of a bucket.
@@ -116,6 +140,7 @@ def fold(
         key_table: Table number of each key in the bucket. Shape (keys,).
         candidates: Find what else pass TRACK may have decided.
         moments: Rows of the bucket that were judged some time before the commit.
+        older: What is known of the rows before the log starts; None if there were none.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
@@ -123,7 +148,10 @@ def fold(
     # Few rows are refreshed, usually; all may be reflected.
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
-        work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping)
+        own_at = None if older is None else older.own_at
+        work = Work.of(key_table, changes, applies, moments, capacity, keeping=keeping, not_known_before=own_at)
+        if older is not None:
+            work.state.rows[:] = older.states
         passes = PassDecisions.of(capacity, keeping=keeping)
         start_arrivals(schedule, changes, work.arrivals)
         made, seen, sent = _fold(schedule, changes, rules, given, work, passes, keeping)

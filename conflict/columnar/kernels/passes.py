@@ -103,6 +103,8 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
             state.unexplained[side, row["key"]] += 1
         if keeping:
             copy_version(work.earlier[number], mine)
+            if len(work.not_known_before) and work.not_known_before[row["key"], side] == number:
+                work.earlier[number]["exists"] = False  # as the reference engine tries it
         number += 1
         if operation == DELETE:
             mine["exists"] = False

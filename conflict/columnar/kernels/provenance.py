@@ -39,6 +39,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["ABSENT_IMAGE", "ColumnSets", "FinalRows", "ImageArrays", "Traced", "WatchedRows", "trace_images"]
 
 ABSENT_IMAGE = -1
+UNKNOWN_IMAGE = -2  # of a column of a row that is older than the log
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 CHANGED, EMPTIED = int(RowStep.CHANGED), int(RowStep.EMPTIED)
 APPLIED = int(Verdict.APPLIED)
@@ -119,6 +120,7 @@ class FinalRows:
             which carry the key alone. Shape (entries, widest table).
         logged_after: Image of each column in its after image. Shape (entries, widest table).
         watched: Every state of the rows of watched tables.
+        unknown: Columns of older rows that nothing told of. Shape (clusters, slots), or (0,) if there are no such rows.
     """
 
     exists: Bool
@@ -126,6 +128,7 @@ class FinalRows:
     logged_before: Int64
     logged_after: Int64
     watched: WatchedRows
+    unknown: Bool
 
 
 class Traced(NamedTuple):
@@ -224,6 +227,7 @@ def trace_images(
     masks: EventMasks,
     folded: Folded,
     watched: Bool | None = None,
+    older: Bool | None = None,
 ) -> FinalRows:
     """
     Return the image that every column of every final row comes from.
@@ -237,6 +241,7 @@ def trace_images(
         masks: Which columns a reflected event carries.
         folded: What `fold` returned.
         watched: Tables of whose rows every state is returned; None for none. Shape (tables,).
+        older: Which rows were there before the log starts; None if none were. Shape (keys, clusters).
     """
     decisions, logged, first = folded.decisions, folded.logged, len(rows[0])
     (sets, sides), (slots, key_table) = images, keys
@@ -248,11 +253,16 @@ def trace_images(
     watching = np.zeros(len(key_table), np.bool_) if watched is None else watched[key_table]
     followed = watching.copy()
     followed[logged.key] = True
+    if older is not None:
+        followed |= older.any(axis=1)
     exists, final = last_images(traced, columns, read_only(followed))
     widest, capacity = int(np.diff(slots).max(initial=0)), len(decisions) + len(changes) if watching.any() else 0
     plain = each_read_only(logged.key, logged.apply, logged.operation, logged.refresh)
     entries = Entries(*plain, *(np.full((len(logged), widest), ABSENT_IMAGE, np.int64) for _ in range(2)))
     trace = _trace_of(read_only(followed), final, columns, widest, reflecting=bool(masks.reflects.any()))
+    if older is not None:
+        trace.rows["exists"] = older.T
+        trace.rows["whole"][older.T] = UNKNOWN_IMAGE
     kinds: tuple[npt.DTypeLike, ...] = (np.int8, np.int32, np.int64, np.int64, np.bool_)
     plain_states = [np.empty(capacity, kind) for kind in kinds]
     images_of_states = np.full((capacity, widest), ABSENT_IMAGE, np.int64)
@@ -262,7 +272,12 @@ def trace_images(
         count = _trace(traced, columns, EventMasks(*each_read_only(*masks)), entries, trace, states)
         exists[:, mine] = trace.rows["exists"][:, mine]
     found = {name: column[:count] for name, column in states._asdict().items() if name != "watched"}
-    return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found))
+    unknown = np.zeros(0, np.bool_)
+    if older is not None:
+        unknown = final == UNKNOWN_IMAGE
+        for images_found in (final, entries.before, entries.after, states.images):
+            images_found[images_found == UNKNOWN_IMAGE] = ABSENT_IMAGE
+    return FinalRows(exists, final, entries.before, entries.after, WatchedRows(**found), unknown)
 
 
 def _changes(rows: Sequence[BucketRows], images: Sequence[ImageArrays]) -> npt.NDArray[np.void]:
@@ -330,6 +345,19 @@ def _write(trace, columns, side, number, change):
             mine["exists"], mine["whole"], mine["spread"] = True, ABSENT_IMAGE, False
             _put(trace, columns, side, key, change["before"], 2 * number + BEFORE)
         _put(trace, columns, side, key, change["after"], 2 * number + AFTER)
+
+
+@njit(inline="always")
+def _tell_older(trace, columns, side, key, chosen, image):
+    """Set the columns of a row that nothing told of, and that the before image of an own change carries."""
+    mine = trace.rows[side, key]
+    if chosen < 0 or not mine["exists"] or (not mine["spread"] and mine["whole"] != UNKNOWN_IMAGE):
+        return
+    _spread(trace, columns, side, key)
+    for place in range(columns.offsets[chosen], columns.offsets[chosen + 1]):
+        slot = columns.slots[key] + columns.columns[place]
+        if trace.final[side, slot] == UNKNOWN_IMAGE:
+            trace.final[side, slot] = image
 
 
 @njit(cache=True, nogil=True)
@@ -402,6 +430,8 @@ def _do_own(trace, columns, traced, states, count, side, first, last):
         change = changes[number]
         key = change["key"]
         if followed[key]:
+            if change["operation"] == UPDATE:
+                _tell_older(trace, columns, side, key, change["before"], 2 * number + BEFORE)
             _write(trace, columns, side, number, change)
             if states.watched[key]:
                 count = _keep_state(trace, columns, states, count, side, key, number - traced.begin[side], -1)

@@ -277,6 +277,8 @@ class Work(NamedTuple):
         earlier: Rows as they were before each own change. `EARLIER`, shape (changes,), or (1,) if not kept.
         moved: Rows that are set back for a trial. `EARLIER`, shape (keys,), or (1,) if not kept.
         early: Rows that are judged as they stood some time ago.
+        not_known_before: Own change before which nothing had told of a row that is older than the log; -1 for none.
+            Shape (keys, clusters), or (0, clusters) if no row is.
     """
 
     state: State
@@ -288,6 +290,7 @@ class Work(NamedTuple):
     earlier: Records
     moved: Records
     early: Early
+    not_known_before: Int32
 
     @classmethod
     def of(
@@ -299,6 +302,7 @@ class Work(NamedTuple):
         capacity: int,
         *,
         keeping: bool,
+        not_known_before: Int32 | None = None,
     ) -> Work:
         """
         Return everything empty.
@@ -311,6 +315,7 @@ class Work(NamedTuple):
             capacity: Largest number of log entries, and of decisions.
             keeping: Keep rows as they were before their cluster's own changes, to find what else pass TRACK may have
                 decided.
+            not_known_before: See the attribute; None if no row is older than the log.
         """
         keys = len(key_table)
         arrivals = np.zeros(len(applies), ARRIVAL)
@@ -324,6 +329,7 @@ class Work(NamedTuple):
             earlier=np.empty(len(changes.rows) if keeping else 1, EARLIER),
             moved=np.empty(keys if keeping else 1, EARLIER),
             early=Early.of(early, applies.applier, arrivals, np.zeros(len(early), ROW_STATE)),
+            not_known_before=np.zeros((0, 2), np.int32) if not_known_before is None else not_known_before,
         )
 
 

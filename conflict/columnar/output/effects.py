@@ -106,6 +106,9 @@ def _shown(result: BucketResult, number: int) -> list[np.ndarray]:
     names = ("epoch", "group", "key", "effect", "after_digest")
     result.bucket.consequences[number].read(names)
     shown = [result.bucket.consequences[number].array(name) for name in names]
+    if result.older is not None:
+        told = ~result.older.left_open[shown[2]]
+        shown = [column[told] for column in shown]
     if in_order(read_only(shown[0]), read_only(shown[1])):
         return shown
     order = np.lexsort((shown[1], shown[0]))

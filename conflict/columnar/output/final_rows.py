@@ -46,10 +46,14 @@ class _Keys:
 
     Attributes:
         exists: Whether the row exists. Shape (clusters, keys).
+        known: Whether it exists and all its columns are known. Shape (clusters, keys).
+        may_be_missing: Whether it may exist, though it does not for all that is known. Shape (clusters, keys).
         images: Image of each column; `ABSENT_IMAGE` too where the row does not exist. Shape (clusters, keys, columns).
     """
 
     exists: Bool
+    known: Bool
+    may_be_missing: Bool
     images: Int64
 
     @classmethod
@@ -63,27 +67,35 @@ class _Keys:
         else:
             images = result.final.images[:, slots[keys][:, None] + np.arange(width)]
         images[~exists] = ABSENT_IMAGE
-        return cls(exists, images)
+        known = exists & (result.columns_not_known[:, keys] == 0)
+        return cls(exists, known, result.may_be_missing[:, keys], images)
 
     def part(self, batch: slice) -> _Keys:
         """Return some of the keys."""
-        return _Keys(self.exists[:, batch], self.images[:, batch])
+        exists, known, may_be_missing = (each[:, batch] for each in (self.exists, self.known, self.may_be_missing))
+        return _Keys(exists, known, may_be_missing, self.images[:, batch])
 
     @property
     def unlike(self) -> Bool:
-        """Which rows exist on both clusters, and come from different images. Shape (keys,)."""
-        return np.asarray(self.exists.all(axis=0) & (self.images[0] != self.images[1]).any(axis=1))
+        """Which rows are known on both clusters, and come from different images. Shape (keys,)."""
+        return np.asarray(self.known.all(axis=0) & (self.images[0] != self.images[1]).any(axis=1))
 
     @property
     def alone(self) -> int:
-        """Number of rows that exist on one cluster alone."""
-        return int((self.exists[0] != self.exists[1]).sum())
+        """Number of rows that are known, and exist on one cluster alone."""
+        alone = (self.exists[0] != self.exists[1]) & ~self.may_be_missing.any(axis=0)
+        return int((alone & self.known.any(axis=0)).sum())
 
 
 def count_differing(result: BucketResult, table: int) -> int | None:
     """Return how many keys of a table differ between the clusters; None if only values can tell."""
     first, second = result.folded.exists & (result.bucket.key_table == table)
-    return None if (first & second).any() else int((first ^ second).sum())
+    if (first & second).any():
+        return None
+    alone = first ^ second
+    if result.older is not None:
+        alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
+    return int(alone.sum())
 
 
 def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:
@@ -107,8 +119,8 @@ def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalT
             for place, (field, column) in enumerate(zip(schema, definition.columns, strict=True))
         ]
         differing += keys.alone + int(_differing(images, keys, definition, columns).sum())
-        for side, exists in enumerate(keys.exists):
-            arrays = [column.take(column.indices[side, exists]) for column in columns]
+        for side, known in enumerate(keys.known):
+            arrays = [column.take(column.indices[side, known]) for column in columns]
             parts[side].append(pa.table(arrays, schema=schema))
     first, second = (pa.concat_tables(part) for part in parts)
     return FinalTable((first, second), differing)

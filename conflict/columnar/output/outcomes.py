@@ -51,6 +51,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
     origin = _origins(bucket.changes[1 - applier], row)
     unknown = origin["file"] == _NO_ORIGIN
     values = decisions.compared[chosen]
+    dated = compared if result.older is None else compared & (result.older.first.local_at[key, applier] != apply)
     arrays = {
         "source": labelled(np.zeros(count, np.int8), [source]),
         "source_epoch": pa.array(applies.foreign_epoch[apply]),
@@ -64,7 +65,7 @@ def outcome_table(result: BucketResult, applier: int, chosen: Int64, source: str
         "verdict": labelled(decisions.verdict[chosen], [each.name for each in Verdict]),
         "cause": labelled(cause - 1, [each.name for each in Cause if each]),
         "incoming": pa.array(values["incoming"].copy(), mask=~compared),
-        "stored": pa.array(values["stored"].copy(), mask=~compared),
+        "stored": pa.array(values["stored"].copy(), mask=~dated),
         "file": labelled(origin["file"], files),
         "position": pa.array(origin["position"], mask=unknown),
         "row": pa.array(origin["row"], mask=unknown),

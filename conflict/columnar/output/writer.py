@@ -6,8 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+import attrs
+
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
+from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.output.contradictions import contradictions_table
 from conflict.columnar.output.copied_rows import count_copied
 from conflict.columnar.output.counts import count_bucket
@@ -20,6 +23,7 @@ from conflict.columnar.output.undecided import write_undecided
 from conflict.grid.folder import Folder
 from conflict.results.contradictions import contradictions_path
 from conflict.results.layout import outcomes_path, rows_path
+from conflict.results.model import NotKnown
 from conflict.results.options import ResultOptions
 from conflict.results.summary import BucketSummary
 
@@ -88,7 +92,18 @@ def _count_rows(result: BucketResult, summary: BucketSummary) -> None:
     for table, definition in enumerate(result.bucket.numbers.tables):
         here = result.bucket.key_table == table
         summary.differing_rows[definition.full_name] = count_differing(result, table)
-        for cluster, exists in zip(result.clusters, result.folded.exists, strict=True):
+        for side, (cluster, exists) in enumerate(zip(result.clusters, result.folded.exists, strict=True)):
+            if result.older is not None:
+                columns = result.columns_not_known[side][here]
+                _count_not_known(summary, cluster.name, definition.full_name, columns)
+                exists = exists & (result.columns_not_known[side] == 0)  # noqa: PLW2901
             # The cluster does not have a table that was refused.
             count = 0 if cluster.setups[table].refusal is not None else int((exists & here).sum())
             summary.rows.setdefault(cluster.name, {})[definition.full_name] = count
+
+
+def _count_not_known(summary: BucketSummary, cluster: str, table: str, columns: Int64) -> None:
+    """Count the rows of a table that are known in part; `columns` is how many columns each lacks."""
+    if columns.any():
+        found = NotKnown(0, int((columns > 0).sum()), int(columns.sum()))
+        summary.not_known.setdefault(cluster, {})[table] = attrs.asdict(found)

@@ -33,11 +33,20 @@ from conflict.columnar.kernels.column_scans import mark_keys
 from conflict.columnar.kernels.dependencies import dependent_groups
 from conflict.columnar.kernels.fold import Folded, fold
 from conflict.columnar.kernels.search import boundaries_of
+from conflict.columnar.older_states import OlderRows
 from conflict.columnar.rounds.kept_rows import LoggedRows, RoundRows
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Changed", "Findings", "RoundResult", "changed_transactions", "fold_again", "fold_round"]
+__all__ = [
+    "Changed",
+    "Findings",
+    "RoundResult",
+    "changed_transactions",
+    "conflicting_transactions",
+    "fold_again",
+    "fold_round",
+]
 
 
 @attrs.frozen(eq=False)
@@ -108,7 +117,11 @@ def changed_transactions(applies: EpochApplies, pairs: Int64) -> Changed:
 
 
 def fold_round(
-    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+    bucket: Bucket,
+    clusters: Sequence[ClusterSetup],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    older: OlderRows | None = None,
 ) -> RoundResult:
     """
     Fold all rows of a bucket.
@@ -118,14 +131,16 @@ def fold_round(
         clusters: Both clusters.
         applies: All epoch applies in order.
         conflicts: Transactions in conflict, as far as they are known.
+        older: The rows before the log starts; None if there were none.
     """
-    moments = applies.moments.of_bucket(bucket.number)
+    moments, rules = applies.moments.of_bucket(bucket.number), rules_of(clusters)
+    first = None if older is None else older.first
     folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=True, moments=moments
+        applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments, older=first
     )
     findings = Findings(
         None,
-        _conflicting(clusters, applies, conflicts, folded, bucket.key_table),
+        conflicting_transactions(clusters, applies, conflicts, folded, bucket.key_table),
         _dependencies(folded.decisions, len(bucket.key_table)),
         stopping_decisions(bucket, clusters, applies, folded),
         sum(map(len, bucket.rows)),
@@ -162,7 +177,7 @@ def fold_again(
     folded = fold(applies, chosen.rows, rules_of(clusters), conflicts, key_table, candidates=True, moments=moments)
     if transactions_stop(clusters, applies, folded, key_table):
         return None
-    conflicting = _conflicting(clusters, applies, conflicts, folded, key_table)
+    conflicting = conflicting_transactions(clusters, applies, conflicts, folded, key_table)
     dependencies = _dependencies(folded.decisions, len(key_table))
     for columns in (conflicting, dependencies):
         columns[:, 0] = keys[columns[:, 0]]
@@ -219,7 +234,7 @@ def _row_conflicts(
     return np.asarray(rejected[found & (cause != Cause.TRANS_IN_CONFLICT)])
 
 
-def _conflicting(
+def conflicting_transactions(
     clusters: Sequence[ClusterSetup],
     applies: EpochApplies,
     conflicts: Conflicts,

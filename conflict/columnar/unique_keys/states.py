@@ -15,6 +15,7 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
+from conflict.columnar.older_states import OlderRows
 from conflict.columnar.operation_order import ORDER, operation_orders
 from conflict.columnar.row_states import MOMENT, VALUE, ComparedKey, trace_states
 from ndb_formats.schema.tables import Table
@@ -51,7 +52,11 @@ def has_unique_keys(clusters: Sequence[ClusterSetup]) -> Bool:
 
 
 def unique_states(
-    bucket: Bucket, clusters: Sequence[ClusterSetup], applies: EpochApplies, conflicts: Conflicts
+    bucket: Bucket,
+    clusters: Sequence[ClusterSetup],
+    applies: EpochApplies,
+    conflicts: Conflicts,
+    older: OlderRows | None = None,
 ) -> pa.Table:
     """
     Return every state of the rows of a bucket that have unique keys, with the columns of `states_schema`.
@@ -61,8 +66,9 @@ def unique_states(
         clusters: Both clusters.
         applies: All epoch applies in order.
         conflicts: The transactions in conflict.
+        older: The rows before the log starts; None if there were none.
     """
-    states = trace_states(bucket, clusters, applies, conflicts, has_unique_keys(clusters))
+    states = trace_states(bucket, clusters, applies, conflicts, has_unique_keys(clusters), older)
     watched, tables = states.result.final.watched, bucket.numbers.tables
     schema = states_schema(tables)
     columns = {

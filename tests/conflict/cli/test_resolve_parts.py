@@ -70,13 +70,18 @@ def test_rows_at_the_start_complete_the_rest(form: str, tmp_path: Path) -> None:
     assert "start in the middle" in output
 
 
-def test_a_part_is_resolved_by_the_reference_engine(tmp_path: Path) -> None:
-    """run.json says so."""
-    code, output = invoke(
-        "resolve", DEMO / "run.toml", "--out", tmp_path / "out", "--engine", "local", "--start-epoch", f"A={NEXT}"
-    )
-    assert code == 0, output
-    assert json.loads((tmp_path / "out/run.json").read_text())["engine"] == "reference"
+def test_a_part_is_resolved_by_the_columnar_engine(tmp_path: Path) -> None:
+    """Itself, and with the rows and counters that the reference engine finds."""
+    for engine in ("reference", "local"):
+        asked = ("--engine", engine, "--start-epoch", f"A={NEXT}")
+        code, output = invoke("resolve", DEMO / "run.toml", "--out", tmp_path / engine, *asked)
+        assert code == 0, output
+        assert json.loads((tmp_path / engine / "run.json").read_text())["engine"] == engine
+    first, second = (json.loads((tmp_path / engine / "counters.json").read_text()) for engine in ("reference", "local"))
+    assert first == second
+    for cluster in "AB":
+        for table in TABLES:
+            assert rows(tmp_path / "local", cluster, table) == rows(tmp_path / "reference", cluster, table)
 
 
 @pytest.mark.parametrize(

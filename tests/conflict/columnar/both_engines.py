@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections import Counter
+from collections.abc import Mapping
 from typing import Any
 
 import pyarrow.dataset as pads
@@ -11,12 +12,14 @@ import pyarrow.dataset as pads
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
+from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
 from conflict.history.model import History
+from conflict.jobs.log_part import LogPart
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner
 from conflict.reference.replay import resolve
-from conflict.results.contradictions import contradicted_rows
+from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.options import ResultOptions
@@ -45,15 +48,15 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
     return found
 
 
-def by_reference(history: History, run: Configuration) -> dict[str, Any]:
-    """Resolve with the reference engine."""
+def by_reference(history: History, run: Configuration, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:
+    """Resolve with the reference engine; `shown` is what the binlogs show of the appliers' work."""
     setups = run.setups()
-    resolution = resolve(history, setups, skip_missing=run.skip_missing)
+    resolution = resolve(history, setups, skip_missing=run.skip_missing, shown=shown)
     with tempfile.TemporaryDirectory() as folder:
         write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
         # A made-up History has no consequences, so all effects are contradicted.
         compared = {
-            name: contradicted_rows((result.effects, result.images), ({}, {}))
+            name: contradicted_rows((result.effects, result.images), ((shown or {}).get(name, {}), {}))
             for name, result in resolution.clusters.items()
         }
         return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
@@ -67,12 +70,18 @@ def by_kernels(
     buckets: int,
     epochs_per_segment: int,
     final_rows: bool = True,
+    shown: Mapping[str, Effects] | None = None,
 ) -> dict[str, Any]:
-    """Resolve with the kernels, by way of the grid on disk."""
+    """Resolve with the kernels, by way of the grid on disk; `shown` as for `by_reference`."""
     numbers = table_numbers(run)
     with tempfile.TemporaryDirectory() as folder:
         grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
-        write_history(history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment)
+        manifest = write_history(
+            history, numbers, grid, buckets=buckets, epochs_per_segment=epochs_per_segment, shown=shown
+        )
         options = ResultOptions(final_rows=final_rows, all_outcomes=True)
-        summary = resolve_history(runner, run, grid, out, options, use_evidence=False)
+        starts = {cluster.name: cluster.start for cluster in history.clusters if cluster.start is not None}
+        shows = frozenset(name for name, effects in (shown or {}).items() if any(effects.values()))
+        part = LogPart(None, starts, shows), grid.read_table("schedule.parquet", SCHEDULE), manifest
+        summary = resolve_history(runner, run, grid, out, options, use_evidence=False, part=part)
         return _contents(out, run, summary)

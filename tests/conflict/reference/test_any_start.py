@@ -2,27 +2,16 @@
 
 from collections import Counter
 
-import attrs
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from conflict.history.model import Cluster, EpochApply, Start, Transaction
-from conflict.history.schedule import timeline_of
-from conflict.history.start import certain_applies
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
+from tests.conflict.cut_histories import cut_history
 from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
 from tests.conflict.truthful_histories import truthful
-
-
-def from_middle(cluster: Cluster, first: int) -> Cluster:
-    """Return a cluster whose log starts at an epoch."""
-    items = [item for item in cluster.timeline if item.epoch >= first]
-    applies = certain_applies([item for item in items if isinstance(item, EpochApply)], first)
-    own = [item for item in items if isinstance(item, Transaction)]
-    return attrs.evolve(cluster, timeline=timeline_of(own, applies), start=Start(first))
 
 
 def decisions(resolution: Resolution) -> dict[tuple[object, ...], tuple[Verdict, Cause]]:
@@ -66,20 +55,8 @@ def test_the_rest_agrees_with_the_whole(
     assume(not any(function.spec.transactional for function in functions))
     history = truthful(make_history(seed, steps, complete=complete, roles=roles), setups)
     whole = resolve(history, setups)
-    clusters = []
-    for cluster, cut in zip(history.clusters, cuts, strict=True):
-        epochs = sorted({item.epoch for item in cluster.timeline} | {1})
-        clusters.append(from_middle(cluster, epochs[cut % len(epochs)]))
-    shown = {
-        cluster.name: {
-            place: effects
-            for place, effects in whole.clusters[cluster.name].effects.items()
-            if place[0] >= cluster.start.epoch
-        }
-        for cluster in clusters
-        if cluster.start is not None
-    }
-    rest = resolve(attrs.evolve(history, clusters=tuple(clusters)), setups, shown=shown)
+    cut, shown = cut_history(history, whole, cuts)
+    rest = resolve(cut, setups, shown=shown)
     expected, found = decisions(whole), decisions(rest)
     assert {
         operation: each

@@ -1,0 +1,78 @@
+"""
+What all tasks of the resolve job have in common.
+"""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+import attrs
+
+from conflict.columnar.applier_stops import can_log_stopping
+from conflict.columnar.cluster_setup import ClusterSetup, transactional_tables
+from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys
+from conflict.columnar.unique_keys.states import has_unique_keys
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest
+from conflict.grid.tables import TableNumbers
+from conflict.jobs.log_part import WHOLE, LogPart
+from conflict.results.options import ResultOptions
+
+__all__ = ["ResolveRun"]
+
+
+@attrs.frozen(slots=False)
+class ResolveRun:
+    """
+    What all tasks of a run have in common.
+
+    Attributes:
+        history: Folder of the History.
+        out: Folder of the result.
+        manifest: What the History holds.
+        numbers: The tables.
+        clusters: Both clusters.
+        options: What the result holds.
+        part: The part of the logs that is read.
+    """
+
+    history: Folder
+    out: Folder
+    manifest: Manifest
+    numbers: TableNumbers
+    clusters: tuple[ClusterSetup, ...]
+    options: ResultOptions
+    part: LogPart = WHOLE
+
+    @property
+    def shared(self) -> Folder:
+        """Where the driver and the tasks leave what later tasks read; removed at the end."""
+        return self.out.below("shared")
+
+    @cached_property
+    def checks_unique_keys(self) -> bool:
+        """Whether a table has unique keys besides the primary key."""
+        return bool(has_unique_keys(self.clusters).any())
+
+    @cached_property
+    def linked(self) -> LinkedKeys:
+        """The ends of all foreign keys."""
+        return linked_keys(self.numbers.tables)
+
+    @cached_property
+    def needs_rounds(self) -> bool:
+        """Whether transactions can be in conflict, or what one applier logs can stop the other."""
+        transactional = bool(transactional_tables(self.clusters).any())
+        if self.part.starts_in_the_middle:
+            return transactional  # a stop is left to the reference engine
+        return self.checks_unique_keys or transactional or can_log_stopping(self.clusters)
+
+    @cached_property
+    def refreshes_tell(self) -> bool:
+        """Whether a refresh of a row tells that its transaction was rejected: no function refreshes single rows."""
+        for cluster, transactional in zip(self.clusters, transactional_tables(self.clusters), strict=True):
+            functions = [setup.function for setup in cluster.setups if setup.function is not None]
+            single = any(function.spec.refreshes and not function.spec.transactional for function in functions)
+            if single and transactional.any():
+                return False
+        return True

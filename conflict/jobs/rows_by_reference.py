@@ -1,0 +1,292 @@
+"""
+Rows of a bucket that the reference engine resolves: older than the log, and the kernels cannot tell what they were.
+
+Their part of the result is written like that of another bucket.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.operation_order import LOGGED, NO_CAUSE, ORDER, OWN
+from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
+from conflict.columnar.told_transactions import ToldTransactions
+from conflict.history.effects import Effect
+from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
+from conflict.history.schedule import timeline_of
+from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
+from conflict.reference.cluster import KnownTransactions, OtherConflictsError
+from conflict.reference.replay import resolve
+from conflict.results.arrow_rows import rows_to_arrow
+from conflict.results.contradictions import contradicted_rows
+from conflict.results.files import summarize_resolution, write_contradictions, write_decided_rows
+from conflict.results.layout import staged_exceptions_path
+from conflict.results.model import ExceptionsPlace, Outcome, Resolution
+from conflict.results.summary import BucketSummary, RunSummary
+from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
+from conflict.rules.table_setup import TableSetup
+
+__all__ = ["NOWHERE", "resolve_left_open"]
+
+# Stands for the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
+NOWHERE: Position = (0, -1)
+Setups = dict[str, dict[str, TableSetup]]
+# By applier, own epoch and group, the epoch apply.
+# These count transactions, not rows; the driver does.
+_OF_TRANSACTIONS = dict.fromkeys((TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, TRANSACTION_COMMITS), 0)
+Places = Mapping[tuple[int, int, int], int]
+# By cluster and own epoch, numbers of changes.
+Ordinals = Mapping[tuple[str, int], Sequence[int]]
+
+
+def resolve_left_open(
+    run: ResolveRun, result: BucketResult, assumed: AbstractSet[tuple[int, int]], told: ToldTransactions
+) -> tuple[BucketSummary, TrackedRows] | None:
+    """
+    Resolve some rows of a bucket with the reference engine, and write their part of the result.
+
+    Args:
+        run: The run.
+        result: The rest of the bucket, decided.
+        assumed: Epoch apply and group of the transactions that the kernels found in conflict because of these rows, in
+            the states that they assumed.
+        told: What the binlogs tell of transactions.
+
+    Returns:
+        What they add to the figures, and the exceptions rows that pass TRACK made of them; None if one of them stops an
+        applier, or changes which transactions are in conflict.
+    """
+    bucket, applies, conflicts = result.bucket, result.applies, result.conflicts
+    assert result.older is not None
+    rows = rows_of_keys(bucket, result.older.left_open)
+    history, recorded = _history(run, rows, applies)
+    setups: Setups = {
+        cluster.name: {setup.table.full_name: setup for setup in cluster.setups} for cluster in run.clusters
+    }
+    skip_missing = run.clusters[0].skip_missing
+    given = _known_transactions(run, applies, conflicts, told)
+    try:
+        resolution = resolve(history, setups, skip_missing=skip_missing, shown=recorded, given=given)
+    except OtherConflictsError:
+        return None
+    stopped = any(each.stop is not None for each in resolution.clusters.values())
+    if stopped or _conflicting(run, resolution, applies) != assumed:
+        return None
+    ordinals = _ordinals(rows)
+    outcomes = [_numbered(outcome, ordinals) for outcome in resolution.outcomes]
+    resolution = attrs.evolve(resolution, outcomes=outcomes)
+    number = run.manifest.buckets + bucket.number
+    write_decided_rows(run.out, history.layouts, setups, resolution, number, all_outcomes=run.options.all_outcomes)
+    _write_exceptions(run, resolution, applies, ordinals, number)
+    compared = {}
+    tables = {table.full_name: table for table in run.numbers.tables}
+    for name, each in resolution.clusters.items():
+        count, differing = contradicted_rows((each.effects, {}), (recorded[name], {}))
+        compared[name] = count, differing
+        write_contradictions(run.out, name, differing, history.layouts, tables, number)
+    return _bucket_summary(summarize_resolution(resolution, setups, compared)), _tracked(run, resolution, applies)
+
+
+def _known_transactions(
+    run: ResolveRun, applies: EpochApplies, conflicts: Conflicts, told: ToldTransactions
+) -> dict[str, list[KnownTransactions]] | None:
+    """Return what is known of transactions per cluster and epoch apply; None if none can be in conflict."""
+    if not run.needs_rounds:
+        return None
+    groups, offsets = conflicts.groups.tolist(), conflicts.offsets.tolist()
+    passed, last, alone = (_by_apply(each) for each in (told.passed, told.told, told.alone))
+    return {
+        cluster.name: [
+            KnownTransactions(
+                frozenset(groups[offsets[apply] : offsets[apply + 1]]),
+                frozenset(passed.get(apply, ())),
+                frozenset(last.get(apply, ())),
+                frozenset(alone.get(apply, ())),
+            )
+            for apply in np.flatnonzero(applies.applier == side).tolist()
+        ]
+        for side, cluster in enumerate(run.clusters)
+    }
+
+
+def _by_apply(transactions: Iterable[tuple[int, int]]) -> dict[int, set[int]]:
+    """Return transactions by epoch apply."""
+    found: dict[int, set[int]] = {}
+    for apply, group in transactions:
+        found.setdefault(apply, set()).add(group)
+    return found
+
+
+def _conflicting(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> set[tuple[int, int]]:
+    """Return epoch apply and group of the transactions with an operation in conflict."""
+    found = set[tuple[int, int]]()
+    for side, cluster in enumerate(run.clusters):
+        mine = np.flatnonzero(applies.applier == side)
+        for apply, groups in resolution.clusters[cluster.name].conflicting.items():
+            found.update((int(mine[apply]), group) for group in groups)
+    return found
+
+
+def _tracked(run: ResolveRun, resolution: Resolution, applies: EpochApplies) -> TrackedRows:
+    """Return the exceptions rows that pass TRACK made."""
+    found = {}
+    for side, cluster in enumerate(run.clusters):
+        mine = np.flatnonzero(applies.applier == side)
+        counts: dict[str, list[tuple[int, int]]] = {}
+        for (name, apply), count in sorted(resolution.clusters[cluster.name].tracked_rows.items()):
+            counts.setdefault(name, []).append((int(mine[apply]), count))
+        for name, rows in counts.items():
+            found[cluster.name, name] = np.array([row[0] for row in rows]), np.array([row[1] for row in rows])
+    return found
+
+
+def _history(
+    run: ResolveRun, rows: TouchedRows, applies: EpochApplies
+) -> tuple[History, dict[str, dict[Position, dict[tuple[str, bytes], Effect]]]]:
+    """Return the History of some rows, and what the binlogs show of them."""
+    names = [cluster.name for cluster in run.clusters]
+    key_of = {place: row for row, place in rows.located.items()}
+    clusters, recorded = [], {}
+    for side, cluster in enumerate(run.clusters):
+        transactions, recorded[cluster.name] = touched_history([rows], cluster.name, run)
+        if cluster.name in run.part.shows:
+            recorded[cluster.name].setdefault(NOWHERE, {})
+        own = _applies_of(applies, side, names[1 - side], key_of)
+        timeline = timeline_of(transactions, own)
+        start = run.part.starts[cluster.name]
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
+    layouts = {layout.table: layout for layout in run.manifest.layouts(run.numbers) if layout is not None}
+    return History(tuple(clusters), layouts), recorded
+
+
+def _ordinals(rows: TouchedRows) -> Ordinals:
+    """Return, per cluster and own epoch, the numbers of the changes of some rows among all of the epoch, in order."""
+    found: dict[tuple[str, int], list[int]] = {}
+    for name, changes in rows.changes.items():
+        for row in changes:
+            found.setdefault((name, row["epoch"]), []).append(row["ordinal"])
+    return {place: sorted(each) for place, each in found.items()}
+
+
+def _numbered(outcome: Outcome, ordinals: Ordinals) -> Outcome:
+    """Return an outcome with its number among all changes of its epoch."""
+    if outcome.ordinal < 0:
+        return outcome
+    return attrs.evolve(outcome, ordinal=ordinals[outcome.source, outcome.source_epoch][outcome.ordinal])
+
+
+def _applies_of(
+    applies: EpochApplies, side: int, source: str, key_of: Mapping[tuple[int, int], tuple[str, bytes]]
+) -> list[EpochApply]:
+    """Return the epoch applies of one applier, with the moments of some rows."""
+    mine = np.flatnonzero(applies.applier == side)
+    names = ("epoch", "group", "foreign_epoch", "traced", "restarted", "arrived_epoch", "arrived_group")
+    columns = [getattr(applies, name)[mine].tolist() for name in names]
+    moments: dict[int, list[RowMoment]] = {}
+    seen = [getattr(applies.moments, field.name).tolist() for field in attrs.fields(type(applies.moments))]
+    for apply, bucket, key, epoch, group in zip(*seen, strict=True):
+        if (bucket, key) in key_of:
+            moments.setdefault(apply, []).append(RowMoment(*key_of[bucket, key], (epoch, group)))
+    return [
+        EpochApply(
+            epoch, group, source, foreign, traced, restarted, tuple(moments.get(number, ())), (arrived, arrived_group)
+        )
+        for number, epoch, group, foreign, traced, restarted, arrived, arrived_group in zip(
+            mine.tolist(), *columns, strict=True
+        )
+    ]
+
+
+def _write_exceptions(
+    run: ResolveRun, resolution: Resolution, applies: EpochApplies, ordinals: Ordinals, number: int
+) -> None:
+    """Write rows of exceptions tables without their numbers, each with what they are sorted by."""
+    ordinals_of = {
+        (side, epoch): each
+        for side, name in enumerate(resolution.clusters)
+        for (own, epoch), each in ordinals.items()
+        if own == name
+    }
+    places = list(zip(applies.applier.tolist(), applies.epoch.tolist(), applies.group.tolist(), strict=True))
+    place_of = {
+        place: apply for apply, place in sorted(enumerate(places), key=lambda each: bool(applies.traced[each[0]]))
+    }
+    for side, cluster in enumerate(run.clusters):
+        definitions = {
+            setup.exceptions.table.full_name: setup.exceptions.table
+            for setup in cluster.setups
+            if setup.exceptions is not None
+        }
+        mine = np.flatnonzero(applies.applier == side)
+        for name, rejected in resolution.clusters[cluster.name].rejected.items():
+            numbers = [int(mine[place.apply]) for place, _ in rejected]
+            orders = [
+                _order(place, side, apply, applies, place_of, ordinals_of)
+                for (place, _), apply in zip(rejected, numbers, strict=True)
+            ]
+            table = rows_to_arrow(definitions[name], [row for _, row in rejected])
+            columns = {
+                EPOCH_APPLY: pa.array(numbers, EPOCH_APPLY.type),
+                OWN_CAUSE: pa.array([place.own_cause for place, _ in rejected]),
+                OPERATION_ORDER: pa.array(orders, ORDER),
+            }
+            for field, column in columns.items():
+                table = table.append_column(field, column)
+            run.out.write_table(staged_exceptions_path(cluster.name, name, number), table)
+
+
+def _order(
+    place: ExceptionsPlace,
+    applier: int,
+    apply: int,
+    applies: EpochApplies,
+    place_of: Places,
+    ordinals: Mapping[tuple[int, int], Sequence[int]],
+) -> list[int]:
+    """Return the order of an operation in its epoch; see `conflict.columnar.operation_order`."""
+    order: list[int] = []
+    for group, ordinal in place.steps:
+        if ordinal >= 0:
+            number = ordinals[1 - applier, int(applies.foreign_epoch[apply])][ordinal]
+            return [*order, group, OWN, number, NO_CAUSE]
+        applier = 1 - applier
+        apply = place_of[applier, int(applies.foreign_epoch[apply]), group]
+        order += [group, LOGGED, apply, 1]
+    return order
+
+
+def _bucket_summary(figures: RunSummary) -> BucketSummary:
+    """Return figures as those of a bucket."""
+    ranges = figures.counter_ranges
+    return BucketSummary(
+        counters={name: {**counters, **_OF_TRANSACTIONS} for name, counters in figures.counters.items()},
+        tables=figures.tables,
+        rows=figures.rows,
+        differing_rows=dict(figures.differing_rows),
+        compared=figures.compared,
+        contradicted=figures.contradicted,
+        contradictions=figures.contradictions,
+        unexplained=figures.unexplained,
+        undecided=figures.undecided,
+        less=_slack(figures, {name: {each: low for each, (low, _) in own.items()} for name, own in ranges.items()}, -1),
+        more=_slack(
+            figures, {name: {each: high for each, (_, high) in own.items()} for name, own in ranges.items()}, 1
+        ),
+        not_known=figures.not_known,
+    )
+
+
+def _slack(figures: RunSummary, bounds: Mapping[str, Mapping[str, int]], sign: int) -> dict[str, dict[str, int]]:
+    """Return how far each counter is from a bound, upwards (1) or downwards (-1)."""
+    return {
+        name: {each: sign * (bound - figures.counters[name].get(each, 0)) for each, bound in own.items()}
+        for name, own in bounds.items()
+    }

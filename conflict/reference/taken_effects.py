@@ -1,0 +1,75 @@
+"""
+What the applier's own binlog tells of rows whose operations, or states, are not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from conflict.history.effects import Effect
+from conflict.history.model import EpochApply
+from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.doubtful_transactions import REFRESHES
+from conflict.reference.epoch_log import LoggedChange
+from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
+from conflict.rules.roles import Role
+
+__all__ = ["leave_untold", "replace_effect", "take_effects", "take_shown", "take_untold"]
+
+
+def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
+    """Take what an epoch did whose operations are not known from the applier's own binlog."""
+    take_effects(cluster, apply, cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {})
+
+
+def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
+    """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
+    untold = source.untold.get(apply.foreign_epoch, set())
+    if not untold:
+        return
+    shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
+    arrived = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch)}
+    for key in untold & arrived:
+        replace_effect(cluster, apply, key)
+        if key not in shown:
+            cluster.store.put(key, NOT_KNOWN)
+    take_effects(cluster, apply, {key: effect for key, effect in shown.items() if key in untold})
+
+
+def take_effects(cluster: ReplayedCluster, apply: EpochApply, effects: Mapping[RowKey, Effect]) -> None:
+    """Make effects that the binlog shows, whatever the operations were."""
+    for key, effect in effects.items():
+        row = None
+        if effect in {Effect.CHANGED, Effect.REFRESHED}:
+            row = Row({}, local=effect is Effect.REFRESHED, epoch=apply.epoch, partial=True)
+        cluster.store.put(key, row)
+        setup = cluster.setups.get(key[0])
+        function = None if setup is None else setup.function
+        reflects = function is not None and function.spec.reflects and cluster.role is Role.PRIMARY
+        if effect in REFRESHES or reflects:
+            cluster.leave_untold(apply.epoch, key)
+    cluster.store.commit()
+    if effects:
+        cluster.result.effects.setdefault((apply.epoch, apply.group), {}).update(effects)
+
+
+def leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Note that it is not known what an epoch sent on of a row; nothing is, where the binlog does not show it so."""
+    cluster.leave_untold(apply.epoch, key)
+    place = apply.epoch, apply.group
+    derived = cluster.result.effects.get(place, {}).get(key)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if cluster.shown and derived is not shown:
+        log = cluster.log.get(apply.epoch, [])
+        log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
+
+
+def replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
+    place = apply.epoch, apply.group
+    effects = cluster.result.effects.setdefault(place, {})
+    effects.pop(key, None)
+    cluster.result.images.get(place, {}).pop(key, None)
+    shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
+    if shown is not None:
+        effects[key] = shown

@@ -1,0 +1,46 @@
+"""The reference engine and the kernels give the same answer from the middle of any History."""
+
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+
+from conflict.jobs.resolve_job import LeftToReferenceError
+from conflict.jobs.runner import in_process
+from conflict.reference.replay import resolve
+from conflict.rules.roles import Role
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.cut_histories import cut_history
+from tests.conflict.random_histories import BINLOG_TYPES, ROLES, SETTINGS, USUAL_ROLES, configuration, make_history
+from tests.conflict.truthful_histories import truthful
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(0, 120),
+    setting=st.integers(0, len(SETTINGS) - 1),
+    roles=st.sampled_from([*[USUAL_ROLES] * 4, *ROLES]),
+    binlog_type=st.sampled_from(BINLOG_TYPES),
+    complete=st.booleans(),
+    cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
+    buckets=st.integers(1, 3),
+)
+@settings(max_examples=60)
+def test_kernels_agree_with_the_reference_engine(
+    seed: int,
+    steps: int,
+    setting: int,
+    roles: tuple[Role, Role],
+    binlog_type: int,
+    complete: bool,
+    cuts: tuple[int, int],
+    buckets: int,
+) -> None:
+    """Outcomes, open decisions, exceptions rows, counters, rows and what is not known are equal."""
+    run = configuration(setting, roles, binlog_type)
+    history = truthful(make_history(seed, steps, complete=complete, roles=roles), run.setups())
+    whole = resolve(history, run.setups())
+    history, shown = cut_history(history, whole, cuts)
+    try:
+        found = by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3, shown=shown)
+    except LeftToReferenceError:
+        assume(False)
+    assert by_reference(history, run, shown) == found
