@@ -116,7 +116,7 @@ def test_a_log_of_which_the_first_files_are_purged_starts_in_the_middle(engine: 
     assert code == 0, output
     run = json.loads((tmp_path / "rest/run.json").read_text())
     assert set(run["starts_in_the_middle"]) == {"A", "B"}
-    assert run["engine"] == "reference"
+    assert run["engine"] == engine
     resolve(DEMO / "run.toml", tmp_path / "whole")
     for cluster in ("A", "B"):
         for table in TABLES:
