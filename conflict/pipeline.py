@@ -155,7 +155,10 @@ def run_reference(
         write_contradictions(out, name, rows, history.layouts, tables)
     summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
     summary = with_open_rows(summary, moments.open_epochs)
-    facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
+    facts = {
+        name: facts_of_epochs(reading.epochs, replicates=bool(configuration.sources(name)))
+        for name, reading in readings.items()
+    }
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
         summary=summary,
@@ -217,6 +220,11 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         HistoryError: The folder holds a History of something else.
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    if not run_file.configuration.is_pair:
+        message = (
+            "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
+        )
+        raise ConfigurationError(message)
     check_log_files(run_file.configuration)
     return ingest_binlogs(
         _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
@@ -330,7 +338,7 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False:
+    if span.cuts or span.empty is False or not configuration.is_pair:
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -377,7 +385,7 @@ def _by_reference(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
-    """Resolve a log that starts in the middle, or a part of it, which the columnar engine cannot do yet."""
+    """Resolve what the columnar engine cannot: a log from the middle, a part of it, other than a pair of clusters."""
     run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
     return attrs.evolve(run, engine="reference")
 

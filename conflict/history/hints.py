@@ -21,16 +21,32 @@ __all__ = ["hints_of_run_file"]
 
 
 def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summary]]) -> ClusterHints:
-    """Return the hints of a run file, per applying cluster."""
+    """
+    Return the hints of a run file, per applying cluster.
+
+    Raises:
+        ConfigurationError: There are steps, and other than a pair of clusters; or an applier has other than one source.
+    """
+    configuration = run_file.configuration
+    if "steps" in run_file.schedule and not configuration.is_pair:
+        message = (
+            "[schedule] steps are those of two clusters that replicate to each other; give [[schedule.applied]] and "
+            "[[schedule.stopped]]"
+        )
+        raise ConfigurationError(message)
     if "steps" in run_file.schedule:
         return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
+    for entry in (*run_file.schedule.get("applied", ()), *run_file.schedule.get("stopped", ())):
+        if len(configuration.sources(entry["applier"])) != 1:
+            message = f"[schedule] is for appliers with one source; cluster {entry['applier']} has another number"
+            raise ConfigurationError(message)
     for apply in run_file.schedule.get("applied", ()):
         place = (apply["after_epoch"], LAST_GROUP)
         hints[apply["applier"]][apply["epoch"]] = Hint(earliest=place, latest=place)
     for stop in run_file.schedule.get("stopped", ()):
-        peer = run_file.configuration.peer(stop["applier"]).name
-        later = (each.number for each in summaries[peer] if each.number > stop["after_epoch"])
+        (source,) = configuration.sources(stop["applier"])
+        later = (each.number for each in summaries[source.name] if each.number > stop["after_epoch"])
         hints[stop["applier"]].update({number: Hint(applied=False) for number in later})
     return {name: [each] for name, each in hints.items()}
 

@@ -25,6 +25,7 @@ __all__ = [
     "DefinitionChange",
     "EpochApply",
     "History",
+    "Link",
     "Origin",
     "Position",
     "RowChange",
@@ -37,6 +38,8 @@ __all__ = [
 
 NO_FLAGS = ConflictFlag(0)
 
+# A cluster and one that it replicates from.
+Link = tuple[str, str]
 # (own epoch, group): after that group of that epoch. Nothing comes before START.
 Position = tuple[int, int]
 START: Position = (0, -1)
@@ -228,11 +231,11 @@ class History:
     What happened.
 
     Attributes:
-        clusters: Two clusters that replicate to each other, or more in a ring.
+        clusters: Two clusters that replicate to each other, or any number that replicate from one another.
         layouts: How the rows of each table are read, by ``database.table``.
         assumed: By applying cluster, how many untraced epoch applies stand at an assumed place.
-        applies: By applying cluster, its epoch applies in order, those among them that may have been; empty if all
-            places are given.
+        applies: By applying cluster, its epoch applies, those among them that may have been; those of one source in
+            order. Empty if all places are given.
         ends: By cluster, the last group of each own epoch; empty if all places are given.
     """
 
@@ -246,9 +249,19 @@ class History:
         """Return the cluster of that name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
 
-    def peer(self, name: str) -> Cluster:
-        """Return the other cluster."""
-        return next(cluster for cluster in self.clusters if cluster.name != name)
+    @property
+    def relays(self) -> bool:
+        """Whether clusters log what they applied for a third one. With two, that would only go back to its origin."""
+        return len(self.clusters) > 2
+
+    @property
+    def links(self) -> dict[Link, tuple[EpochApply, ...]]:
+        """The epoch applies by link, in order."""
+        found: dict[Link, list[EpochApply]] = {}
+        for name, applies in self.applies.items():
+            for apply in applies:
+                found.setdefault((name, apply.source), []).append(apply)
+        return {link: tuple(each) for link, each in found.items()}
 
 
 def changes_of(timeline: Timeline) -> list[RowChange]:

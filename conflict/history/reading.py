@@ -12,6 +12,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
+from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.schedule import (
     Barrier,
     Hints,
@@ -89,9 +90,11 @@ def history_of(
     Return the History of what was read.
 
     Raises:
-        ConfigurationError: It starts in the middle, and definitions change.
+        ConfigurationError: It starts in the middle, and definitions change; or one of the two, with other than a pair
+            of clusters.
     """
     summaries = usable_epochs(configuration, readings)
+    refuse_logs_of_network(configuration, summaries)
     middle = starts_in_the_middle(configuration, summaries)
     if middle:
         refuse_changes(configuration)
@@ -155,7 +158,7 @@ def _given_rows(
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
     """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
-    return consistent_cut(summaries, configuration.server_ids)
+    return consistent_cut(direct_traces(configuration, summaries), configuration.server_ids)
 
 
 def schedule_of(
@@ -167,33 +170,40 @@ def schedule_of(
     cut: bool,
     changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
 ) -> tuple[list[EpochApply], int]:
-    """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
-    peer = configuration.peer(cluster.name)
-    # Who set back one replica may have set back the other one too.
+    """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
+    # Who set back one replica may have set back the others too.
     again = any(
-        set_back(summaries[each.name], configuration.peer(each.name).server_id) for each in configuration.clusters
+        set_back(summaries[each.name], source.server_id)
+        for each in configuration.clusters
+        for source in configuration.sources(each.name)
     )
-    return place_applies(
-        summaries[cluster.name],
-        summaries[peer.name],
-        source_name=peer.name,
-        source_id=peer.server_id,
-        applier_id=cluster.server_id,
-        hints=(hints or {}).get(cluster.name, ()),
-        cut=cut,
-        again=again,
-        barriers=[
-            Barrier(each.follows, (each.epoch, LAST_GROUP))
-            for each in (changes or {}).get(cluster.name, ())
-            if each.follows >= 0
-        ],
-    )
+    applies, assumed = list[EpochApply](), 0
+    for source in configuration.sources(cluster.name):
+        placed, open_places = place_applies(
+            summaries[cluster.name],
+            summaries[source.name],
+            source_name=source.name,
+            source_id=source.server_id,
+            applier_id=cluster.server_id,
+            hints=(hints or {}).get(cluster.name, ()),
+            cut=cut,
+            again=again,
+            barriers=[
+                Barrier(each.follows, (each.epoch, LAST_GROUP))
+                for each in (changes or {}).get(cluster.name, ())
+                if each.follows >= 0
+            ],
+        )
+        applies, assumed = applies + placed, assumed + open_places
+    return applies, assumed
 
 
 def placed_changes(
     configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
 ) -> dict[str, list[DefinitionChange]]:
     """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
+    if not any(changes.values()):
+        return {name: [] for name in changes}  # always so if the run has other than a pair of clusters
     found: dict[str, list[DefinitionChange]] = {}
     for name, own in changes.items():
         peer = configuration.peer(name)

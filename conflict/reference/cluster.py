@@ -50,8 +50,7 @@ class ReplayedCluster:
         cluster: The cluster as the History has it.
         setups: How its server set up each table, by ``database.table``.
         layouts: How the rows of each table are read, by ``database.table``.
-        relays: Whether it logs what it applied for a third cluster. With two clusters that would only go back to its
-            origin.
+        relays: Whether it logs what it applied for a third cluster (see `History.relays`).
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
         store: Its rows.
         log: Per own epoch, what the next applier has to apply.
@@ -182,7 +181,8 @@ class ReplayedCluster:
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)
-        self._forget(self._applied_at[0])
+        if not self.relays:  # else it may apply the epochs of several clusters side by side
+            self._forget(self._applied_at[0])
         self._applied_at.append((apply.epoch, apply.group))
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})

@@ -44,10 +44,12 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         name = exceptions.table.full_name
         result.exceptions.setdefault(name, []).append(row)
         if exceptions.replicated:
-            log.append(ExceptionRow(name, row))
+            log.append(ExceptionRow(cluster.server_id, name, row))
     for entry in source.log.get(apply.foreign_epoch, []):
-        if isinstance(entry, ExceptionRow):
+        if isinstance(entry, ExceptionRow) and entry.server_id != cluster.server_id:
             result.exceptions.setdefault(entry.table, []).append(entry.row)
+            if cluster.relays:
+                log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
     result.undecided += [*final.undecided, *decisions_not_told(final)]

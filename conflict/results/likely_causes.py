@@ -49,9 +49,10 @@ class LogFacts:
     Attributes:
         changes: Row changes of its own.
         without_id: How many of these have no transaction id.
-        applied: Epochs of the other cluster that it shows.
+        applied: Epochs of other clusters that it shows.
         effects: Row changes of its applier.
-        effects_apart: How many of these belong to no epoch of the other cluster.
+        effects_apart: How many of these belong to no epoch of another cluster.
+        replicates: Whether the cluster replicates from another one.
     """
 
     changes: int = 0
@@ -59,6 +60,7 @@ class LogFacts:
     applied: int = 0
     effects: int = 0
     effects_apart: int = 0
+    replicates: bool = True
 
 
 @attrs.frozen
@@ -79,8 +81,8 @@ class LikelyCause:
     sentence: str
 
 
-def facts_of_epochs(epochs: list[BinlogEpoch]) -> LogFacts:
-    """Return what a binlog holds, of its epochs."""
+def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True) -> LogFacts:
+    """Return what a binlog holds, of its epochs; `replicates`: its cluster does so from another one."""
     own = [change for epoch in epochs for transaction in epoch.transactions for change in transaction.changes]
     applying = {(epoch.number, applied.group) for epoch in epochs for applied in epoch.applied}
     effects = [(epoch.number, group) for epoch in epochs for group, _ in epoch.consequences]
@@ -90,6 +92,7 @@ def facts_of_epochs(epochs: list[BinlogEpoch]) -> LogFacts:
         sum(len(epoch.applied) for epoch in epochs),
         len(effects),
         sum(place not in applying for place in effects),
+        replicates,
     )
 
 
@@ -178,7 +181,7 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             f"ndb_log_apply_status was OFF on {name}{since}: {own.effects_apart:,} row changes of its applier belong "
             "to no epoch of the other cluster, so that it is not known which epochs it applied when.",
         )
-    elif not own.effects and any(other.changes for cluster, other in facts.items() if cluster != name):
+    elif not own.effects and own.replicates and any(facts[other].changes for other in facts if other != name):
         yield LikelyCause(
             name,
             CauseKind.REPLICA_UPDATES,
