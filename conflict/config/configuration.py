@@ -37,6 +37,7 @@ class ClusterConfiguration:
         rows: Files with the rows that its tables held when its log starts.
         rows_of: The other cluster, if its rows stand for this one's as well.
         replicates_from: The clusters whose binlogs its applier applies; None for the other one of two.
+        ignored: Per such cluster, the server ids that its applier leaves out (``IGNORE_SERVER_IDS``).
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
     """
@@ -52,6 +53,7 @@ class ClusterConfiguration:
     schema: Schema | None = attrs.field(default=None, repr=False)
     conversions: frozenset[TypeConversion] = frozenset()
     replicates_from: tuple[str, ...] | None = None
+    ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
 
 
 @attrs.frozen

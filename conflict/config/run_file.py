@@ -19,6 +19,7 @@
     rows_epoch = 4294967297        # the own epoch after which they were read; by default before the first one
     rows_of = "B"                  # or: the rows of the other cluster stand for this one's
     replicates_from = ["B"]        # with more than two clusters: those whose binlogs its applier applies
+    ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
 
@@ -80,8 +81,8 @@ _ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
-_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of", "replicates_from"} | {
-    *(_TRANSACTION_IDS, _CONVERSIONS)
+_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
+    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
 }
 
 
@@ -244,7 +245,24 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
         replicates_from=_names(name, table["replicates_from"]) if "replicates_from" in table else None,
+        ignored=_ignored(name, table),
     )
+
+
+def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Return, per source, the server ids that an applier leaves out."""
+    given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
+    right = isinstance(given, dict) and all(
+        source in sources and isinstance(ids, list) and all(isinstance(each, int) for each in ids)
+        for source, ids in given.items()
+    )
+    if not right:
+        message = (
+            f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
+            "replicates_from, like { A = [3] }"
+        )
+        raise ConfigurationError(message)
+    return {source: frozenset(ids) for source, ids in given.items()}
 
 
 def _names(cluster: str, given: Any) -> tuple[str, ...]:

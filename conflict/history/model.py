@@ -216,6 +216,7 @@ class Cluster:
             never fall.
         role: Its role, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
+        ignored: Per source, servers other than its own whose changes it does not take from there.
     """
 
     name: str
@@ -223,6 +224,11 @@ class Cluster:
     timeline: Timeline = attrs.field(repr=False)
     role: Role = Role.NONE
     start: Start | None = None
+    ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+
+    def takes(self, server_id: int, source: str) -> bool:
+        """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""
+        return server_id != self.server_id and server_id not in self.ignored.get(source, ())
 
 
 @attrs.frozen

@@ -121,7 +121,7 @@ def history_of(
         last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
         changes = [each for each in made[cluster.name] if not cut or each.epoch < last]
         timeline = timeline_of(transactions, applies, changes)
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored))
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)

@@ -171,11 +171,11 @@ class ReplayedCluster:
         self.last_untold[row] = epoch
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
-        """Return the operations of a foreign epoch, except those that this cluster itself made."""
+        """Return the operations of a foreign epoch that this cluster takes, as it does not take its own."""
         return [
             entry
             for entry in source.log.get(epoch, [])
-            if isinstance(entry, LoggedChange) and entry.server_id != self.server_id
+            if isinstance(entry, LoggedChange) and self.cluster.takes(entry.server_id, source.name)
         ]
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:

@@ -46,7 +46,7 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         if exceptions.replicated:
             log.append(ExceptionRow(cluster.server_id, name, row))
     for entry in source.log.get(apply.foreign_epoch, []):
-        if isinstance(entry, ExceptionRow) and entry.server_id != cluster.server_id:
+        if isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name):
             result.exceptions.setdefault(entry.table, []).append(entry.row)
             if cluster.relays:
                 log.append(entry)

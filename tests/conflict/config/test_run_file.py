@@ -24,6 +24,7 @@ binlogs = ["b.000001"]
 role = "SECONDARY"
 """
 LAST_GROUP = 2**31 - 1
+NEEDS_SOURCES = "needs replicates_from, the clusters whose binlogs its applier applies; it is [] if it applies none"
 
 
 @pytest.fixture
@@ -172,13 +173,11 @@ class TestRefusals:
         [
             (
                 {"A": "[]", "B": '["A"]', "C": None},
-                "cluster C needs replicates_from, the clusters whose binlogs its applier applies; it is [] if it "
-                "applies none",
+                f"cluster C {NEEDS_SOURCES}",
             ),
             (
                 {"A": None, "B": '["A"]'},
-                "cluster A needs replicates_from, the clusters whose binlogs its applier applies; it is [] if it "
-                "applies none",
+                f"cluster A {NEEDS_SOURCES}",
             ),
             ({"A": '["D"]', "B": "[]"}, "replicates_from of cluster A has 'D'; it may name each of B once"),
             ({"A": '["A"]', "B": "[]"}, "replicates_from of cluster A has 'A'; it may name each of B once"),
@@ -237,8 +236,8 @@ class TestRefusals:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ignore_server_ids, "
+                    "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
                     "replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, schema, server_id"
                 ),
             ),
