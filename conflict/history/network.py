@@ -102,8 +102,9 @@ def refuse_logs_of_network(configuration: Configuration, summaries: Mapping[str,
     if starts_in_the_middle(configuration, summaries):
         raise ConfigurationError(_FROM_THE_START)
     if configuration.definitions:
+        errors = [known.error for known in configuration.definitions.values() if known.error is not None]
         message = (
             "definitions of tables change in the binlogs, or differ between the clusters; that is followed only with "
-            "two clusters that replicate to each other"
+            f"two clusters that replicate to each other{''.join(f'; {error}' for error in errors)}"
         )
         raise ConfigurationError(message)

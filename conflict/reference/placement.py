@@ -81,19 +81,16 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
     places = choose_places(slots, history.ends)
     placed = Placed(dict.fromkeys(history.applies, ()), OpenSchedule(slots=slots, ends=history.ends))
     assumed, found = placed.schedule.assumed, list[OpenPlace]()
+    assumed.update(dict.fromkeys(history.applies, 0))
     for link, applies in links.items():
         chosen = _up_to_stop(tried[link], places[link])
         mine = _open_places(link, applies, tried[link], chosen)
         found += mine
         name, _ = link
         placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
-        assumed[name] = (
-            assumed.get(name, 0)
-            + len(mine)
-            + sum(
-                apply.window is not None and apply.window.certain and not place.possible
-                for apply, place in zip(applies, chosen, strict=True)
-            )
+        assumed[name] += len(mine) + sum(
+            apply.window is not None and apply.window.certain and not place.possible
+            for apply, place in zip(applies, chosen, strict=True)
         )
     return attrs.evolve(placed, schedule=attrs.evolve(placed.schedule, places=tuple(found)))
 
