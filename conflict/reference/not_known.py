@@ -18,7 +18,7 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.decide import compared_value
+from conflict.reference.decide import compared_value, compares_unknown
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
@@ -129,7 +129,7 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     settled = Settled()
     if cluster.cluster.start is None:
         return settled
-    untold = source.untold.get(apply.foreign_epoch, set())
+    untold = _untold_rows(cluster, source, apply)
     entries = _entries_by_row(cluster, source, apply)
     passed = _passed_groups(cluster, apply, entries)
     befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
@@ -154,6 +154,12 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
+            if key in untold and number:
+                # An operation that is not known may have come right before it.
+                alone = (_try(cluster, source, apply, [entry], state) for state in states)
+                found.update(each.decisions[0] for each in alone if each.decisions)
+            if _brings_unknown(cluster, entry):
+                found.add(IN_CONFLICT)
             if entry.group in doubtful:
                 found.add(REJECTED_WITH_TRANSACTION)
             settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)
@@ -163,6 +169,20 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         cluster.store.put(key, tried[0].state)
     cluster.store.commit()
     return settled
+
+
+def _untold_rows(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> set[RowKey]:
+    """Return the rows of an epoch of which not all operations are known, or a value that is compared is not."""
+    brought = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch) if _brings_unknown(cluster, entry)}
+    return source.untold.get(apply.foreign_epoch, set()) | brought
+
+
+def _brings_unknown(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+    """Whether the function of a table compares a value that an operation brings, but that is not known."""
+    setup = cluster.setups.get(entry.change.table)
+    if setup is None or setup.function is None or not entry.change.unknown:
+        return False
+    return compares_unknown(entry.change, setup.function, setup.table)
 
 
 def _may_lack_columns(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
@@ -398,7 +418,7 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
         return {}
     derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
-    arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
+    arrived = {each.entry.row for each in final.decided} - _untold_rows(cluster, source, apply)
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     groups = {each.entry.group for each in final.decided if each.entry.row in wrong}
     for each in final.decided:
@@ -437,7 +457,7 @@ def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
 
 def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
     """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
-    untold = source.untold.get(apply.foreign_epoch, set())
+    untold = set() if cluster.cluster.start is None else _untold_rows(cluster, source, apply)
     if not untold:
         return
     shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
