@@ -119,7 +119,9 @@ class _Side:
         for name, columns in self.tables.items():
             types = b"".join(LONGLONG if "BIGINT" in each else LONG for each in columns)
             nullable = [place for place, each in enumerate(columns) if "NOT NULL" not in each]
-            body = table_map_body(types, table_id=_table_id(name), database=b"d", table=name.encode(), nullable=nullable)
+            body = table_map_body(
+                types, table_id=_table_id(name), database=b"d", table=name.encode(), nullable=nullable
+            )
             yield TABLE_MAP, self.server_id, body
 
 
@@ -163,6 +165,15 @@ class _Maker:
         else:
             statement, tables = item
             side.define(statement, dict(tables), other.server_id)
+
+    def take_all(self) -> None:
+        """Let both appliers take everything that changes rows, so that every place is given."""
+        for _ in range(3):
+            for side, other in (("A", "B"), ("B", "A")):
+                self.sides[other].close(1)
+                while self.sides[other].taken < len(self.sides[other].sent):
+                    self.take(self.sides[side], self.sides[other])
+                    self.sides[side].close(1)
 
     def define(self, side: _Side) -> None:
         """Run a statement on a side."""
@@ -217,7 +228,9 @@ class _Maker:
     def _image(self, columns: Columns, number: int) -> bytes:
         nulls, payloads = 0, b""
         for place, column in enumerate(columns):
-            value = number if place == 0 else self.chance.choice(VALUES) if place == 1 else self.chance.choice((None, 7))
+            value = (
+                number if place == 0 else self.chance.choice(VALUES) if place == 1 else self.chance.choice((None, 7))
+            )
             if value is None:
                 nulls |= 1 << place
             else:
@@ -232,6 +245,7 @@ def write_logs(
     maker = _Maker(Random(seed), {name: _Side(name) for name in "AB"}, statements)
     for _ in range(steps):
         maker.step()
+    maker.take_all()
     clusters = []
     for (name, side), role in zip(maker.sides.items(), roles, strict=True):
         side.close(1)
