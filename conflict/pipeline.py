@@ -13,6 +13,7 @@ import attrs
 
 from conflict.columnar.older_rows import applies_older_epochs
 from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
+from conflict.columnar.setups_over_time import changes_functions
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -338,7 +339,7 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False or not configuration.is_pair:
+    if span.cuts or span.empty is False or not configuration.is_pair or changes_functions(configuration):
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -385,7 +386,7 @@ def _by_reference(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
-    """Resolve what the columnar engine cannot: a log from the middle, a part of it, other than a pair of clusters."""
+    """Resolve what the columnar engine cannot do (see docs/run-file.md)."""
     run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
     return attrs.evolve(run, engine="reference")
 

@@ -211,7 +211,8 @@ def _print_engine(console: Console, run: Run) -> None:
         console.print(
             f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
             "engine does not resolve a part of a log yet, nor a log that starts in the middle, nor tables without a "
-            "primary key, nor other than two clusters that replicate to each other."
+            "primary key, nor other than two clusters that replicate to each other, nor a table that gets another "
+            "conflict function."
         )
 
 
