@@ -14,7 +14,7 @@ $(STAMP): pyproject.toml .ci/setup
 
 demo: setup              ## Resolve bundled recordings of two real clusters and show what happened
 	rm -rf build/demo
-	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --out build/demo
+	$(BIN)/ndb-conflict resolve tests/recordings/demo/run.toml --engine spark --out build/demo
 
 check: setup             ## Style and types
 	$(BIN)/ruff check .

@@ -4,8 +4,7 @@ A run from its configuration to its result, on any engine.
 
 from __future__ import annotations
 
-import contextlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +30,7 @@ from conflict.history.reading import ClusterHints, ClusterReading, cut_readings,
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
+from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
@@ -54,6 +54,7 @@ from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
 from conflict.results.run_document import Run
 from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.results.target import check_target, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -85,11 +86,13 @@ class ResolveOptions:
         final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
         all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
             stood.
+        replace: Whether a result that is in the folder already is replaced.
     """
 
     history: Folder | None = None
     final_rows: bool = True
     all_outcomes: bool = False
+    replace: bool = False
 
 
 def no_progress(stage: str, done: int, total: int) -> None:
@@ -236,7 +239,7 @@ def resolve(
     run_file: RunFile,
     out: Folder | str,
     *,
-    engine: str = "spark",
+    engine: str = "auto",
     policy: Policy = Policy.MANUAL,
     options: ResolveOptions = ResolveOptions(),
     progress: StageProgress = no_progress,
@@ -247,7 +250,8 @@ def resolve(
     Args:
         run_file: The run; `conflict.load_run_file` reads it.
         out: Where the result goes; nothing may be there.
-        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``.
+        engine: One of `ENGINES`: ``spark``, ``local`` or ``reference``; or ``auto`` (see
+            `conflict.jobs.engine_choice`).
         policy: Which conflict functions go with which binlog types.
         options: What is wanted of the result.
         progress: Called with the name of the stage, what is done, and what there is to do.
@@ -257,6 +261,9 @@ def resolve(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration, target = run_file.configuration, _folder(out)
+    engine = choose_engine(configuration).engine if engine == "auto" else engine
+    made = [] if options.history is None else [Path(options.history.uri)]
+    check_target(target, [*run_file.inputs, *made], replace=options.replace)
     if engine != "reference":
         refuse_python_rules(configuration)
     refuse_by_policy(configuration, policy)
@@ -265,9 +272,6 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    if target.exists():
-        message = f"{target.uri} exists already; give another folder, or remove it first"
-        raise ConfigurationError(message)
     with whole_or_not_at_all(target) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
@@ -428,20 +432,3 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
 
 
 ENGINES: dict[str, Callable[..., Run]] = {"reference": run_reference, "local": run_local, "spark": run_spark}
-
-
-@contextlib.contextmanager
-def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
-    """
-    Give a folder to write to, and put it in place of `target` only if nothing went wrong.
-
-    What a killed run left behind is removed by the next one.
-    """
-    work = Folder(target.uri.rstrip("/") + ".incomplete")
-    work.delete()
-    try:
-        yield work
-    except BaseException:
-        work.delete()
-        raise
-    work.move_to(target)

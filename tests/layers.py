@@ -12,7 +12,7 @@ LAYERS = {
         *("binlog_reader", "selection", "writing", "row_reader", "row_records", "columnar", "text", "__init__"),
     ),
     "conflict": (
-        *("errors", "rules", "config", "history", "compatibility", "grid", "results", "ingestion"),
+        *("errors", "rules", "config", "history", "discovery", "compatibility", "grid", "results", "ingestion"),
         *("reference", "columnar", "jobs", "pipeline", "conformance", "cli", "__init__", "__main__"),
     ),
 }

@@ -6,17 +6,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from conflict.cli.common import (
-    FunctionOption,
-    JsonOption,
-    PolicyOption,
-    RunFileArgument,
-    console,
-    load_run,
-    refuse_overwriting,
-    write_json,
-)
+from conflict.cli.common import FunctionOption, PolicyOption, RunFileArgument, console, load_run
 from conflict.cli.exit_codes import ExitCode, exit_with
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.check import checked_json, print_check
 from conflict.compatibility.check import CheckedTable, check_run
 from conflict.compatibility.deployment import Policy
@@ -30,14 +22,15 @@ def check(
     policy: PolicyOption = Policy.MANUAL,
     function: FunctionOption = None,
     json_file: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
-    Check, for every table on both clusters, whether its conflict function can judge what arrives; read no binlog.
+    Check whether the conflict function of every table can judge what arrives; read no binlog.
 
     Example: ndb-conflict check run.toml
     """
     loaded = load_run(run_file, function)
-    refuse_overwriting(json_file, loaded.inputs)
+    check_output(json_file, loaded.inputs, force=force)
     checked = check_run(loaded.configuration, policy)
     print_check(console, checked)
     write_json(json_file, {"policy": policy.value, "tables": checked_json(checked)})

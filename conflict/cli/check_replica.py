@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from conflict.cli.common import JsonOption, console, refuse_overwriting, write_json
+from conflict.cli.common import console
 from conflict.cli.exit_codes import code_of_findings, exit_with
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.findings import ReplicaReport, print_replica_report, replica_report_json
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
@@ -41,13 +42,14 @@ def check_replica(
     database: Annotated[str, typer.Option(help="Database of tables that are not qualified.")] = "",
     charset: Annotated[str, typer.Option(help="Character set of tables that declare none.")] = DEFAULT_CHARSET,
     json_file: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Check, table by table, whether changes of a source find their rows on a replica and give the same rows.
 
     Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
     """
-    refuse_overwriting(json_file, [source, replica])
+    check_output(json_file, [source, replica], force=force)
     settings = _settings(row_image, binlog_type, type_conversions)
     schemas = [_schema(file, database, charset) for file in (source, replica)]
     findings = findings_of(schemas[0], schemas[1], settings)

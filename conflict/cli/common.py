@@ -4,29 +4,23 @@ What the commands have in common: options, progress bars, and how refused input 
 
 from __future__ import annotations
 
-import functools
-import json
-import os
-import sys
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, ParamSpec
+from typing import Annotated
 
 import attrs
 import typer
 from rich.console import Console
-from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import messages
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
-from conflict.errors import ConfigurationError, ConflictError
 from conflict.jobs.runner import StageProgress
 from conflict.rules.user_policies import load_functions
-from ndb_formats.errors import FormatError
 from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.exact_keys import with_inexact_keys
 from ndb_formats.schema.tables import Schema
@@ -37,7 +31,6 @@ __all__ = [
     "ExitCode",
     "FunctionOption",
     "InexactKeysOption",
-    "JsonOption",
     "PolicyOption",
     "RunFileArgument",
     "console",
@@ -45,14 +38,9 @@ __all__ = [
     "load_run",
     "messages",
     "progress_bars",
-    "refuse_overwriting",
-    "refusing_bad_input",
-    "write_json",
 ]
 
 console = Console()
-messages = Console(stderr=True)
-Parameters = ParamSpec("Parameters")
 
 
 class Engine(StrEnum):
@@ -77,42 +65,6 @@ InexactKeysOption = Annotated[
     bool,
     typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
 ]
-JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
-
-
-def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
-    """Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`."""
-
-    @functools.wraps(command)
-    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
-        try:
-            command(*args, **kwargs)
-        except (ConflictError, FormatError) as error:
-            _report(str(error))
-            raise typer.Exit(ExitCode.REFUSED) from error
-        except BrokenPipeError as error:
-            _forget_output()
-            raise typer.Exit(ExitCode.CUT_SHORT) from error
-        except OSError as error:
-            if error.filename is None:
-                raise  # no file of the user's: a fault of this program
-            _report(f"{error.filename}: {error.strerror}")
-            raise typer.Exit(ExitCode.REFUSED) from error
-        except KeyboardInterrupt as error:
-            _report("interrupted")
-            raise typer.Exit(ExitCode.INTERRUPTED) from error
-
-    return run
-
-
-def _report(text: str) -> None:
-    messages.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
-
-
-def _forget_output() -> None:
-    """Send what is still buffered for a closed pipe nowhere, so that its flush at the end does not fail."""
-    with suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
@@ -121,9 +73,9 @@ def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
     return with_inexact_keys(definitions) if inexact_keys else definitions
 
 
-def load_run(run_file: Path, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
+def load_run(run_file: Path | RunFile, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
-    loaded = load_run_file(run_file.absolute())
+    loaded = load_run_file(run_file.absolute()) if isinstance(run_file, Path) else run_file
     configuration = attrs.evolve(
         loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)
     )
@@ -145,29 +97,3 @@ def progress_bars() -> Iterator[StageProgress]:
             progress.update(stages[stage], completed=done, total=total)
 
         yield show
-
-
-def refuse_overwriting(target: Path | None, inputs: Iterable[Path | None]) -> None:
-    """
-    Make sure that a command does not overwrite a file that it reads.
-
-    Args:
-        target: The file to write; None for standard output.
-        inputs: The files that the command reads; None for an option that was not given.
-
-    Raises:
-        ConfigurationError: The target is one of the inputs, by this or another name.
-    """
-    if target is None or not target.exists():
-        return
-    for file in inputs:
-        if file is not None and file.exists() and target.samefile(file):
-            same = "" if target == file else f" (the same file as {file})"
-            message = f"{target}{same} is an input of this command and would be overwritten; give another output file"
-            raise ConfigurationError(message)
-
-
-def write_json(target: Path | None, document: object) -> None:
-    """Write a document to the file given with ``--json``, if one was given."""
-    if target is not None:
-        target.write_text(json.dumps(document, indent=1) + "\n", "utf-8")

@@ -10,16 +10,9 @@ from typing import Annotated
 
 import typer
 
-from conflict.cli.common import (
-    Engine,
-    EngineOption,
-    JsonOption,
-    console,
-    progress_bars,
-    refuse_overwriting,
-    write_json,
-)
+from conflict.cli.common import Engine, EngineOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.conformance import print_conformance
 from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
@@ -31,6 +24,7 @@ def conformance(
     folder: Annotated[Path, typer.Argument(help="A folder with recordings.", exists=True, file_okay=False)],
     engine: EngineOption = Engine.SPARK,
     json_file: JsonOption = None,
+    force: ForceOption = False,
     without_steps: Annotated[
         bool, typer.Option("--without-steps", help="Leave out what the steps of a recording tell of the schedule.")
     ] = False,
@@ -40,7 +34,7 @@ def conformance(
 
     Example: ndb-conflict conformance tests/recordings/conflict --engine reference
     """
-    refuse_overwriting(json_file, folder.rglob("*"))
+    check_output(json_file, folder.rglob("*"), force=force)
     recordings = find_recordings(folder)
     with progress_bars() as progress:
         verdicts = list(judge_all(recordings, engine, partial(progress, "judging cases"), use_steps=not without_steps))

@@ -16,8 +16,9 @@ from typing import Annotated, BinaryIO, TextIO
 import pyarrow.parquet as pq
 import typer
 
-from conflict.cli.common import messages, refuse_overwriting
+from conflict.cli.common import messages
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.outputs import refuse_overwriting
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
 from ndb_formats.errors import CutFileError

@@ -11,8 +11,18 @@ import typer
 from rich.markup import escape
 
 import conflict.pipeline
-from conflict.cli.common import InexactKeysOption, RunFileArgument, console, load_run, messages, progress_bars
+from conflict.cli.common import InexactKeysOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.refusals import messages
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    SourcesArgument,
+    additions_of,
+    load_sources,
+)
 from conflict.errors import ConfigurationError
 from conflict.grid.manifest import MANIFEST
 from conflict.ingestion.plan import PLAN
@@ -22,9 +32,13 @@ __all__ = ["ingest"]
 
 
 def ingest(
-    run_file: RunFileArgument,
+    sources: SourcesArgument,
     out: Annotated[Path, typer.Option(help="Folder for the History; an existing History is continued.")],
     inexact_keys: InexactKeysOption = False,
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
 ) -> None:
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
@@ -33,7 +47,8 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
-    loaded = load_run(run_file, None, inexact_keys=inexact_keys)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     _refuse_other_folders(out)
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)

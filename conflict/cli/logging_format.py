@@ -10,7 +10,8 @@ from typing import Annotated
 
 import typer
 
-from conflict.cli.common import JsonOption, console, refuse_overwriting, write_json
+from conflict.cli.common import console
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.logging_format import logging_json, print_logging
 from conflict.errors import ConfigurationError
 from ndb_formats.rules.statement_logging.catalog import engine_name
@@ -34,16 +35,17 @@ def logging(
     ] = None,
     engine: Annotated[str | None, typer.Option(help="The engine of tables that the schema does not have.")] = None,
     json_file: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
-    Show how statements are logged, as statements, rows, both or not at all, with the server's warnings and errors.
+    Show how statements are logged: as statements, as rows, both or not at all, with the server's messages.
 
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
     # One word that has a dot or a slash is no statement.
     named = not any(each.isspace() for each in source) and any(each in source for each in "./")
     file = Path(source) if named or source.endswith(".sql") else None
-    refuse_overwriting(json_file, [file, schema])
+    check_output(json_file, [file, schema], force=force)
     statements = split_statements(_text(source, file))
     if not statements:
         message = f"{source}: there is no statement"

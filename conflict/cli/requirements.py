@@ -13,7 +13,8 @@ from typing import Annotated
 import attrs
 import typer
 
-from conflict.cli.common import JsonOption, PolicyOption, console, refuse_overwriting, write_json
+from conflict.cli.common import PolicyOption, console
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.requirements import answer_json, print_answer, print_table
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import requirements as requirements_of
@@ -44,13 +45,14 @@ def requirements(
         typer.Option(help="A server option for type 0, such as ndb_log_update_minimal=ON; can be repeated."),
     ] = None,
     json_file: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Show which conflict function can work with which binlog type, why not, and what would work.
 
     Example: ndb-conflict requirements --function 'NDB$MAX(x)' --binlog-type 8
     """
-    refuse_overwriting(json_file, [schema])
+    check_output(json_file, [schema], force=force)
     options = _options(option or [])
     asked = None if function is None else parse_conflict_function(function)
     definition = _definition(schema, table, asked)

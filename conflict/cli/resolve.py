@@ -15,28 +15,46 @@ import typer
 
 import conflict.pipeline
 from conflict.cli.common import (
-    Engine,
-    EngineOption,
     FunctionOption,
     InexactKeysOption,
     PolicyOption,
-    RunFileArgument,
     console,
-    load_run,
     progress_bars,
 )
+from conflict.cli.compiling import compilation_is_said
 from conflict.cli.exit_codes import ExitCode, exit_with
+from conflict.cli.outputs import ForceOption
+from conflict.cli.refusals import messages
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    SourcesArgument,
+    additions_of,
+    load_sources,
+)
 from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
+from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
 from conflict.pipeline import ResolveOptions
 from conflict.results.files import rejected_examples
 
 __all__ = ["resolve"]
 
 EXAMPLES = 2  # rejected operations that the summary explains
+
+
+class ResolveEngine(StrEnum):
+    """An engine, or the one that fits the run."""
+
+    AUTO = "auto"
+    REFERENCE = "reference"
+    LOCAL = "local"
+    SPARK = "spark"
 
 
 class OnMissing(StrEnum):
@@ -47,9 +65,12 @@ class OnMissing(StrEnum):
 
 
 def resolve(
-    run_file: RunFileArgument,
-    out: Annotated[Path, typer.Option(help="Folder for the result; must not exist.")],
-    engine: EngineOption = Engine.SPARK,
+    sources: SourcesArgument,
+    out: Annotated[Path, typer.Option(help="Folder for the result.")],
+    engine: Annotated[
+        ResolveEngine,
+        typer.Option(help=f"The engine; auto is local for binlogs of up to {LOCAL_BYTES >> 20} MiB, else spark."),
+    ] = ResolveEngine.AUTO,
     function: FunctionOption = None,
     policy: PolicyOption = Policy.MANUAL,
     on_missing: Annotated[
@@ -77,13 +98,21 @@ def resolve(
         bool, typer.Option("--all-outcomes", help="Write an outcome for every operation, those applied among them.")
     ] = False,
     inexact_keys: InexactKeysOption = False,
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.
 
     Example: ndb-conflict resolve run.toml --out result
+
+    Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out result
     """
-    loaded = load_run(run_file, function, inexact_keys=inexact_keys)
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    loaded = load_sources(sources, additions, function, inexact_keys=inexact_keys)
     span = attrs.evolve(
         loaded.configuration.span,
         first={
@@ -96,11 +125,16 @@ def resolve(
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
     made = None if history is None else Folder(str(history.absolute()))
-    options = ResolveOptions(made, final_rows, all_outcomes)
+    options = ResolveOptions(made, final_rows, all_outcomes, force)
     loaded = attrs.evolve(loaded, configuration=configuration)
-    with progress_bars() as progress:
+    chosen = engine.value
+    if engine is ResolveEngine.AUTO:
+        choice = choose_engine(configuration)
+        chosen = choice.engine
+        messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+    with compilation_is_said(), progress_bars() as progress:
         run = conflict.pipeline.resolve(
-            loaded, str(out), engine=engine.value, policy=policy, options=options, progress=progress
+            loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )
     examples = rejected_examples(Folder(str(out)), [cluster.name for cluster in configuration.clusters], EXAMPLES)
     print_run(console, configuration, run, examples, str(out))

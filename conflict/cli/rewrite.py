@@ -5,23 +5,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated
 
 import typer
 
-from conflict.cli.common import (
-    ExitCode,
-    InexactKeysOption,
-    JsonOption,
-    console,
-    load_definitions,
-    messages,
-    progress_bars,
-    refuse_overwriting,
-    write_json,
-)
+from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, whole_file, write_json
 from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
 from conflict.errors import ConfigurationError
 from conflict.jobs.runner import StageProgress
@@ -50,6 +40,7 @@ def rewrite(
     from_row_image: Annotated[str | None, typer.Option(help="Format of other tables in the log, if known.")] = None,
     inexact_keys: InexactKeysOption = False,
     json_file: JsonOption = None,
+    force: ForceOption = False,
 ) -> None:
     """
     Write the changes of binlog files in another format, and say which changes the log does not hold enough of.
@@ -59,9 +50,8 @@ def rewrite(
     if binlog_type is None and row_image is None:
         message = "give the format to write: --binlog-type for NDB tables, --row-image for others, or both"
         raise ConfigurationError(message)
-    targets = _targets(files, out, schema)
-    for written in (*targets, json_file):
-        refuse_overwriting(written, [*files, schema])
+    check_output(json_file, [*files, schema], force=force)
+    targets = _targets(files, out, schema, force=force)
     plans = Plans(
         Target(_update_format(binlog_type), _row_image(row_image)),
         load_definitions(schema, inexact_keys=inexact_keys),
@@ -85,15 +75,15 @@ def _row_image(value: str | None) -> RowImageRule | None:
     return None if value is None else parse_row_image(value)
 
 
-def _targets(files: Sequence[Path], out: Path, schema: Path | None) -> list[Path]:
+def _targets(files: Sequence[Path], out: Path, schema: Path | None, *, force: bool) -> list[Path]:
     """Return the files to write; two of the same name would overwrite each other."""
     targets = [out / file.name for file in files]
     if len(set(targets)) < len(targets):
         message = "two of the binlog files have the same name; rewrite them into different folders"
         raise ConfigurationError(message)
-    for target in targets:
-        refuse_overwriting(target, [*files, schema])
     out.mkdir(parents=True, exist_ok=True)
+    for target in targets:
+        check_output(target, [*files, schema], force=force)
     return targets
 
 
@@ -101,7 +91,7 @@ def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -
     """Rewrite each file; return the fault of the last one if it ends too early."""
     with progress_bars() as show:
         for file, target in zip(files, targets, strict=True):
-            with _whole_file(target) as out:
+            with whole_file(target) as out:
                 try:
                     Rewriter(out, plans).rewrite(_shown(read_events(file), file, show))
                 except CutFileError as fault:
@@ -118,15 +108,3 @@ def _shown(events: Iterator[Event], file: Path, show: StageProgress) -> Iterator
         if number % _SHOWN_EVERY == 0:
             show(file.name, event.position, size)
         yield event
-
-
-@contextmanager
-def _whole_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file beside `target` that takes its place when all is written, and disappears on an error."""
-    part = target.with_name(f".{target.name}.part")
-    try:
-        with part.open("wb") as out:
-            yield out
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)

@@ -10,17 +10,8 @@ from typing import Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import (
-    ExitCode,
-    InexactKeysOption,
-    JsonOption,
-    console,
-    load_definitions,
-    messages,
-    progress_bars,
-    refuse_overwriting,
-    write_json,
-)
+from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.sizes import print_sizes, sizes_json
 from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.errors import ConfigurationError
@@ -45,6 +36,7 @@ def sizes(
     ] = DEFAULT_EVENT_SIZE,
     inexact_keys: InexactKeysOption = False,
     json_file: JsonOption = None,
+    force: ForceOption = False,
     plot: Annotated[Path | None, typer.Option(help="Draw a chart: FILE.png or FILE.svg.")] = None,
 ) -> None:
     """
@@ -53,10 +45,7 @@ def sizes(
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
     for target in (json_file, plot):
-        refuse_overwriting(target, [*files, schema])
-        if target is not None and not target.parent.is_dir():
-            message = f"{target}: there is no folder {target.parent}; make it first"
-            raise ConfigurationError(message)
+        check_output(target, [*files, schema], force=force)
     check_chart_file(plot)
     definitions = load_definitions(schema, inexact_keys=inexact_keys)
     lengths = [file.stat().st_size for file in files]

@@ -73,7 +73,7 @@ from ndb_formats.rules.update_format import ServerOptions, server_options, switc
 from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["RunFile", "load_run_file"]
+__all__ = ["RunFile", "load_run_file", "parse_run_file"]
 
 _ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys", "clusters", "ndb_replication"} | {
     *("conflict_function", "schedule")
@@ -95,7 +95,7 @@ class RunFile:
         path: The file.
         configuration: The run.
         schedule: The file's `schedule` table; empty if there is none.
-        inputs: Every file that the run reads: the run file, the files that it names, and the binlogs.
+        inputs: Every file that the run reads: the run file if there is one, the files that it names, and the binlogs.
     """
 
     path: Path
@@ -112,7 +112,21 @@ def load_run_file(path: Path | str) -> RunFile:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = Path(path)
-    text = read_text(path)
+    run = parse_run_file(read_text(path), path)
+    return attrs.evolve(run, inputs=(path, *run.inputs))
+
+
+def parse_run_file(text: str, path: Path) -> RunFile:
+    """
+    Return the run that the text of a run file describes.
+
+    Args:
+        text: The text.
+        path: Where the file stands, or would stand: its paths are relative to that.
+
+    Raises:
+        ConfigurationError: Something in it, or a file that it names, is missing or wrong.
+    """
     with located(path):
         document = tomllib.loads(text)
         _no_others("the run file", document, _ENTRIES)
@@ -140,7 +154,6 @@ def load_run_file(path: Path | str) -> RunFile:
     texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
-        path,
         *(path.parent / name for name in named),
         *(file for cluster in clusters for file in (*cluster.files, *cluster.rows)),
     )
@@ -303,7 +316,8 @@ def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "b
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
-        found = sorted(base.parent.glob(base.name) if base.is_absolute() else folder.glob(pattern))
+        root = Path(base.anchor) if base.is_absolute() else folder
+        found = sorted(root.glob(str(base.relative_to(base.anchor))))
         if not found:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)

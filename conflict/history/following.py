@@ -14,6 +14,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.errors import ConfigurationError
+from conflict.history.definition_notes import DefinitionNote, NoteKind, sentences_of
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
@@ -41,12 +42,12 @@ def follow_definitions(configuration: Configuration) -> Configuration:
     if configuration.followed:
         return configuration
     logs = [_Log.read(configuration, cluster) for cluster in configuration.clusters]
-    notes = tuple(dict.fromkeys(note for log in logs for note in log.notes))
+    notes = sentences_of(note for log in logs for note in log.notes)
     added = [table for log in logs for table in log.added]
     if not configuration.schema.tables and not any(log.known for log in logs):
         message = (
-            "the definition of no table is known: the run file names no schema, and the binlogs neither create tables "
-            "nor name their columns (binlog_row_metadata=FULL does)"
+            "the definition of no table is known: no schema is given, and the binlogs neither create tables nor name "
+            "their columns (binlog_row_metadata=FULL does); give one with CREATE TABLE statements"
         )
         raise ConfigurationError(message)
     if not any(log.steps or log.error or log.own for log in logs):
@@ -87,7 +88,7 @@ class _Log:
     steps: list[_Step] = attrs.field(factory=list)
     added: list[Table] = attrs.field(factory=list)
     error: FormatError | None = None
-    notes: list[str] = attrs.field(factory=list)
+    notes: list[DefinitionNote] = attrs.field(factory=list)
 
     @property
     def known(self) -> bool:
@@ -129,20 +130,20 @@ class _Log:
         if table_map.database == "mysql":
             return current
         known = current.find(table_map.database, table_map.table)
-        place = f"{item.file}, position {item.position}: table {table_map.full_name}"
+
+        def note(what: NoteKind | str) -> None:
+            self.notes.append(DefinitionNote(table_map.full_name, f"{item.file}, position {item.position}", what))
+
         if known is not None:
             for each in check_definition(table_map, known):
-                self.notes.append(f"{place}, column {each.column}: {each}; this changes no answer")
+                note(f"column {each.column}: {each}; this changes no answer")
             return current
         told = definition_of(table_map)
         if told is None:
-            self.notes.append(
-                f"{place} is not in the schema file, and the binlog does not name its columns: its rows are not read, "
-                "and transactions that touch it are judged without them; give its definition"
-            )
+            note(NoteKind.NOT_READ)
             return current
         told = current.allowed(told)
-        self.notes.append(f"{place} is not in the schema file; its definition is taken from the binlog")
+        note(NoteKind.TAKEN)
         self.added.append(told)
         start = {**self.start.tables, (told.database, told.name): told}
         self.start = attrs.evolve(self.start, tables=start)

@@ -84,14 +84,18 @@ def load_given_rows(files: Sequence[Path], schema: Schema, layouts: Mapping[str,
 def _rows_of_file(file: Path, schema: Schema) -> Iterator[tuple[Table, Iterator[InputRow]]]:
     """Yield each table that a file holds rows of, with these."""
     if file.suffix == ".sql":
-        text = read_text(file)
+        text, found = read_text(file), False
         for table in schema.tables:
             with located(file):
                 created = created_columns(text, table.name.lower())
                 columns = created or tuple(column.name.lower() for column in table.columns)
                 values = list(inserted_values(text, table.name.lower()))
             if values or created is not None:
+                found = True
                 yield table, (each.named(each.columns or columns) for each in values)
+        if not found:
+            message = f"{file} holds no INSERT, REPLACE or CREATE TABLE statement of a table of the run"
+            raise ConfigurationError(message)
         return
     table = _table_of(file, schema)
     if file.suffix == ".parquet":

@@ -15,35 +15,43 @@ from ndb_formats.errors import FormatError
 
 __all__ = ["check_log_files"]
 
+_UNKNOWN = -1
+
 
 def check_log_files(configuration: Configuration) -> None:
     """
     Check what the names and the first events of the binlog files say. A file that cannot be read is left to its reader.
 
     Raises:
-        ConfigurationError: A file was written by the other cluster, or files are out of order, or one is missing.
+        ConfigurationError: A file was written by another server, or is a folder or a pipe, or files are out of order,
+            or one is missing.
     """
     servers = {cluster.server_id: cluster.name for cluster in configuration.clusters}
     for cluster in configuration.clusters:
         _check_numbers(cluster.name, cluster.files)
         for file in cluster.files:
-            writer = servers.get(_writer(file), cluster.name)
-            if writer != cluster.name:
-                message = (
-                    f"{file} is given as a binlog of {cluster.name}, and was written by the server of {writer}; "
-                    "are the two sides swapped?"
-                )
+            if file.exists() and not file.is_file():
+                message = f"{file} is no regular file; give copies of the binlogs"
                 raise ConfigurationError(message)
+            writer = _writer(file)
+            if writer in (_UNKNOWN, cluster.server_id):
+                continue
+            message = f"{file} is given as a binlog of {cluster.name}, and was written by "
+            if writer in servers:
+                message += f"the server of {servers[writer]}; are the two sides swapped?"
+            else:
+                message += f"server {writer}; server_id of {cluster.name} is {cluster.server_id}"
+            raise ConfigurationError(message)
 
 
 def _writer(file: Path) -> int:
-    """Return the id of the server that wrote a file, by its first event; -1 if it cannot be read."""
+    """Return the id of the server that wrote a file, by its first event; `_UNKNOWN` if it cannot be read."""
     try:
         for _, header in itertools.islice(read_headers(file), 1):
             return header.server_id
     except (FormatError, OSError):
         pass
-    return -1
+    return _UNKNOWN
 
 
 def _check_numbers(cluster: str, files: Sequence[Path]) -> None:

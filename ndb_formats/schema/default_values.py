@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+from ndb_formats.errors import SchemaError
 from ndb_formats.schema.tables import Column
 from ndb_formats.types.geometry import Geometry
 from ndb_formats.types.json_binary import JsonDocument
@@ -25,12 +26,25 @@ _ZERO_TEXTS = {
 
 
 def default_value(column: Column) -> Value:
-    """Return the declared constant default as a value of the column; NULL if none is declared."""
+    """
+    Return the declared constant default as a value of the column; NULL if none is declared.
+
+    Raises:
+        SchemaError: It is no value of the column's type.
+    """
     default = column.default
     if default is ABSENT or default is None:
         return None
     if not isinstance(default, str):
         return default
+    try:
+        return _of_text(column, default)
+    except (ValueError, ArithmeticError) as error:
+        message = f"its default {default[:40]!r} is no {column.type}"
+        raise SchemaError(message, column=column.name) from error
+
+
+def _of_text(column: Column, default: str) -> Value:
     if column.type in _INTEGERS:
         return int(default)
     if column.type == "decimal":

@@ -19,6 +19,9 @@ from ndb_formats.errors import SchemaError
 
 __all__ = ["Words", "split_token", "statements"]
 
+_NUMBERS = (TokenType.NUMBER, TokenType.BIT_STRING)
+_MOST_DIGITS = 1000  # below the limit of Python's int()
+
 
 @attrs.define
 class Words:
@@ -103,7 +106,7 @@ def statements(sql: str) -> Iterator[Words]:
     Yield the statements of a text, split at semicolons; the content of ``/*! */`` counts as code.
 
     Raises:
-        SchemaError: The text cannot be tokenized.
+        SchemaError: The text cannot be tokenized, or holds a number of more digits than any column has.
     """
     plain = re.sub(r"/\*!\d*\s?(.*?)\*/", r"\1", sql, flags=re.DOTALL)
     try:
@@ -113,6 +116,9 @@ def statements(sql: str) -> Iterator[Words]:
         raise SchemaError(message) from error
     words: list[tuple[str, TokenType]] = []
     for token in tokens:
+        if token.token_type in _NUMBERS and len(token.text) > _MOST_DIGITS:
+            message = f"{token.text[:20]}... is a number of {len(token.text):,} digits; no type has so many"
+            raise SchemaError(message)
         if token.token_type is TokenType.SEMICOLON:
             yield Words(words)
             words = []

@@ -170,7 +170,8 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         ]
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
-            console.print(f"[red]{table}: {differing:,} rows differ[/red]; {why}.")
+            what = "1 row differs" if differing == 1 else f"{differing:,} rows differ"
+            console.print(f"[red]{escape(table)}: {what}[/red]; {why}.")
 
 
 def _print_appliers(console: Console, run: Run) -> None:
@@ -273,8 +274,13 @@ def _ranges(ranges: Mapping[str, tuple[int, int]]) -> str:
 def _print_agreement(console: Console, run: Run) -> None:
     """Print how the result agrees with the appliers' changes in the binlogs, and what is left out."""
     summary = run.summary
+    if not summary.compared:
+        console.print("[yellow]Nothing is checked:[/yellow] the binlogs show no row change by an applier.")
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
-    console.print(f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}.")
+    if summary.compared:
+        console.print(
+            f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}."
+        )
     if summary.contradicted:
         console.print(_contradictions(summary))
         console.print(

@@ -50,7 +50,7 @@ def checked(case: Path, applier: str, folder: Path) -> Checked:
     conversions = recorded.scenario["globals"][applier]["replica_type_conversions"]
     code, _ = invoke(
         *("check-replica", folder / f"{other}.sql", folder / f"{applier}.sql", "--binlog-type", binlog_type),
-        *("--type-conversions", conversions, "--json", folder / "found.json"),
+        *("--type-conversions", conversions, "--json", folder / "found.json", "--force"),
     )
     side = recorded.expected[applier]
     lines = [line for line in side["error_log"] if "[ERROR]" in line] if not side["applier"]["running"] else [None]

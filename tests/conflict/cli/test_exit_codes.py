@@ -11,8 +11,8 @@ import typer
 from typer.testing import CliRunner
 
 from conflict.cli import app as cli
-from conflict.cli.common import refusing_bad_input
 from conflict.cli.exit_codes import MEANINGS, ExitCode, code_of_findings
+from conflict.cli.refusals import refusing_bad_input
 from conflict.errors import ConfigurationError
 from ndb_formats.errors import CorruptError
 from ndb_formats.findings import Effect, Finding, Rule, Severity
@@ -70,7 +70,7 @@ def test_how_a_command_ends(error: BaseException, code: ExitCode):
     assert CliRunner().invoke(app, []).exit_code == code
 
 
-@pytest.mark.parametrize("command", sorted(found.__name__.replace("_", "-") for found in cli.COMMANDS))
+@pytest.mark.parametrize("command", sorted(cli.COMMANDS))
 def test_wrong_usage_is_refused(command: str):
     """By every command: an option that does not exist, and arguments that are missing or do not exist."""
     for arguments in ([command, "--no-such-option"], [command, "no/such/file"]):

@@ -1,10 +1,14 @@
 """Files that commands write."""
 
+import json
+import shutil
 from pathlib import Path
 
-from conflict.cli.common import ExitCode
+import pytest
+
+from conflict.cli.exit_codes import ExitCode
 from tests.conflict.cli.commands import invoke
-from tests.corpora import DEMO
+from tests.corpora import DEMO, RECORDINGS
 
 
 def test_json_never_overwrites_an_input(max_run: Path) -> None:
@@ -34,3 +38,45 @@ def test_decode_never_overwrites_its_input(tmp_path: Path) -> None:
             asked = ("--format", form, "--schema", schema, "-r", target)
             assert invoke("decode", *asked, binlog)[0] == ExitCode.REFUSED
     assert before == {path: path.read_bytes() for path in tmp_path.iterdir()}
+
+
+def test_a_file_that_exists_is_replaced_with_force_alone(tmp_path: Path) -> None:
+    """`--json` leaves the file of another run as it is."""
+    target = tmp_path / "answers.json"
+    target.write_text("mine")
+    code, output = invoke("check", DEMO / "run.toml", "--json", target)
+    assert (code, "--force replaces it" in output) == (ExitCode.REFUSED, True)
+    assert target.read_text() == "mine"
+    assert invoke("check", DEMO / "run.toml", "--json", target, "--force")[0] != ExitCode.REFUSED
+    assert json.loads(target.read_text())["policy"] == "manual"
+
+
+@pytest.mark.parametrize(
+    ("target", "what"), [("missing/answers.json", "there is no folder"), ("", "is a folder; give a file")]
+)
+def test_a_file_that_cannot_be_written_is_refused_before_the_work(target: str, what: str, tmp_path: Path) -> None:
+    """A folder that is missing, and a folder in place of a file."""
+    code, output = invoke("conformance", RECORDINGS / "conflict/max", "--json", tmp_path / target)
+    assert (code, what in output) == (ExitCode.REFUSED, True)
+
+
+def test_force_replaces_a_result_and_nothing_else(tmp_path: Path) -> None:
+    """Neither another folder, nor one that holds an input; the old result stays until the new one is there."""
+    run = tmp_path / "run"
+    shutil.copytree(DEMO, run)
+    asked = ("resolve", run / "run.toml", "--engine", "reference", "--force", "--out")
+    code, output = invoke(*asked, run)
+    assert (code, "is no result, which is all that --force replaces" in output) == (ExitCode.REFUSED, True)
+    out = tmp_path / "out"
+    assert invoke(*asked, out)[0] == ExitCode.DONE
+    (out / "stale").write_text("of the old result")
+    (run / "schema.sql").write_text("CREATE TABLE t (")
+    assert invoke(*asked, out)[0] == ExitCode.REFUSED
+    assert (out / "stale").exists()
+    shutil.copy(DEMO / "schema.sql", run)
+    assert invoke(*asked, out)[0] == ExitCode.DONE
+    assert not (out / "stale").exists()
+    shutil.copytree(run, out / "run")
+    code, output = invoke("resolve", out / "run/run.toml", "--force", "--out", out)
+    assert (code, "is inside" in output) == (ExitCode.REFUSED, True)
+    assert (out / "run/run.toml").exists()

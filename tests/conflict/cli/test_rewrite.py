@@ -100,4 +100,4 @@ def test_a_log_of_a_known_format(tmp_path: Path) -> None:
     case = RECORDINGS / "ndb_formats" / "charkey_type8"
     asked = ("rewrite", case / "binlog.000001", "--binlog-type", 2, "--schema", case / "schema.sql", "--out", tmp_path)
     assert invoke(*asked)[0] == ExitCode.WARNED
-    assert invoke(*asked, "--from-binlog-type", 8)[0] == ExitCode.DONE
+    assert invoke(*asked, "--from-binlog-type", 8, "--force")[0] == ExitCode.DONE

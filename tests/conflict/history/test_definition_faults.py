@@ -146,7 +146,7 @@ def test_a_table_left_out_is_named():
     configuration = load(ADDED).configuration()
     kept = tuple(table for table in configuration.schema.tables if table.name != "t2")
     found = said(attrs.evolve(configuration, schema=Schema(kept)))
-    assert "table day.t2 is not in the schema file" in found[0]
+    assert "table day.t2 is not in the schema" in found[0]
     assert "transactions that touch it are judged without them" in found[0]
 
 
@@ -179,7 +179,7 @@ LOG_FAULTS: list[tuple[str, str, Callable[[str], str | None], str]] = [
         "CREATE removed",
         CREATED,
         lambda text: None if text.startswith("CREATE") else text,
-        "day.t7 is not in the schema file",
+        "day.t7 is not in the schema",
     ),
     (
         "DROP removed, CREATE of another table",
@@ -191,7 +191,7 @@ LOG_FAULTS: list[tuple[str, str, Callable[[str], str | None], str]] = [
         "RENAME back removed",
         RENAMED,
         lambda text: None if "t9 TO" in text else text,
-        "day.t1 is not in the schema file",
+        "day.t1 is not in the schema",
     ),
     (
         "another column added",

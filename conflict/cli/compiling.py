@@ -1,0 +1,35 @@
+"""
+Says that kernels are being compiled, which takes a minute when they run for the first time after an installation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from numba.core.event import Event, Listener, install_listener
+
+from conflict.cli.refusals import messages
+
+__all__ = ["compilation_is_said"]
+
+
+@contextmanager
+def compilation_is_said() -> Iterator[None]:
+    """Print a sentence when the first kernel is compiled in the block; one from numba's cache is not."""
+    with install_listener("numba:compile", _Sentence()):
+        yield
+
+
+class _Sentence(Listener):
+    """Prints once."""
+
+    said = False
+
+    def on_start(self, event: Event) -> None:  # noqa: ARG002
+        if not self.said:
+            self.said = True
+            messages.print("Compiling the kernels, which takes a minute or two and happens once.", highlight=False)
+
+    def on_end(self, event: Event) -> None:
+        """Nothing is said at the end."""

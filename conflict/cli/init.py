@@ -1,0 +1,48 @@
+"""
+`ndb-conflict init`: bare binlogs to a run file.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import console
+from conflict.cli.outputs import ForceOption, check_output, whole_file
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    additions_of,
+    show_logs,
+)
+from conflict.discovery.draft import draft_run
+
+__all__ = ["init"]
+
+
+def init(
+    binlogs: Annotated[
+        list[Path], typer.Argument(help="The binlogs of both clusters: folders, index files, patterns or files.")
+    ],
+    out: Annotated[Path, typer.Option(help="The run file.")] = Path("run.toml"),
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
+    force: ForceOption = False,
+) -> None:
+    """
+    Write the run file that amounts to bare binlogs, with comments on what to check.
+
+    Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
+    """
+    check_output(out, [schema, ndb_replication], force=force)
+    draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
+    with whole_file(out) as file:
+        file.write(draft.text.encode())
+    show_logs(draft.logs)
+    console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)

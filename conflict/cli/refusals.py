@@ -1,0 +1,59 @@
+"""
+How refused input, interruptions and closed pipes are reported: a sentence and an exit code, no traceback.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import ParamSpec
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+
+from conflict.cli.exit_codes import ExitCode
+from conflict.errors import ConflictError
+from ndb_formats.errors import FormatError
+
+__all__ = ["messages", "refusing_bad_input"]
+
+messages = Console(stderr=True)
+Parameters = ParamSpec("Parameters")
+
+
+def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Parameters, None]:
+    """Return the command with input errors, interruptions and closed pipes turned into the codes of `ExitCode`."""
+
+    @functools.wraps(command)
+    def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
+        try:
+            command(*args, **kwargs)
+        except (ConflictError, FormatError) as error:
+            _report(str(error))
+            raise typer.Exit(ExitCode.REFUSED) from error
+        except BrokenPipeError as error:
+            _forget_output()
+            raise typer.Exit(ExitCode.CUT_SHORT) from error
+        except OSError as error:
+            # pyarrow says in its text which file it is, and not in `filename`.
+            _report(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
+            raise typer.Exit(ExitCode.REFUSED) from error
+        except KeyboardInterrupt as error:
+            _report("interrupted")
+            raise typer.Exit(ExitCode.INTERRUPTED) from error
+
+    return run
+
+
+def _report(text: str) -> None:
+    messages.print(f"[red]{escape(text)}[/red]", soft_wrap=True)
+
+
+def _forget_output() -> None:
+    """Send what is still buffered for a closed pipe nowhere, so that its flush at the end does not fail."""
+    with suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -1,0 +1,112 @@
+"""
+What `resolve`, `ingest` and `init` are given: a run file, or bare binlogs and what they lack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import load_run
+from conflict.cli.refusals import messages
+from conflict.config.run_file import RunFile
+from conflict.discovery.draft import Additions, draft_run
+from conflict.discovery.logs import FoundLog
+from conflict.errors import ConfigurationError
+
+__all__ = [
+    "ConflictFnOption",
+    "PrimaryOption",
+    "ReplicationOption",
+    "SchemaOption",
+    "SourcesArgument",
+    "additions_of",
+    "load_sources",
+    "show_logs",
+]
+
+SourcesArgument = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="RUN_FILE | BINLOGS...",
+        help="A run file (.toml); or the binlogs of both clusters: folders, index files, patterns or files.",
+    ),
+]
+SchemaOption = Annotated[
+    Path | None,
+    typer.Option(help="CREATE TABLE statements, for bare binlogs that neither create nor describe their tables."),
+]
+ReplicationOption = Annotated[
+    Path | None,
+    typer.Option("--ndb-replication", help="Rows of mysql.ndb_replication, for bare binlogs: .sql, .csv, .tsv, .toml."),
+]
+ConflictFnOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--conflict-fn", metavar="TABLE=FUNCTION", help="For bare binlogs: shop.orders=NDB$MAX(version), or shop.*=..."
+    ),
+]
+PrimaryOption = Annotated[
+    str | None, typer.Option(metavar="CLUSTER", help="For bare binlogs and functions by epoch: the primary cluster.")
+]
+
+
+def additions_of(
+    schema: Path | None, ndb_replication: Path | None, conflict_fn: Sequence[str] | None, primary: str | None
+) -> Additions:
+    """
+    Return what a user adds to bare binlogs.
+
+    Raises:
+        ConfigurationError: A ``--conflict-fn`` has no table or no function, or there are rows of their own.
+    """
+    functions = {}
+    for text in conflict_fn or ():
+        table, equals, function = text.partition("=")
+        if not (table and equals and function):
+            message = f"--conflict-fn {text} is not understood; give TABLE=FUNCTION, as in shop.orders=NDB$MAX(version)"
+            raise ConfigurationError(message)
+        functions[table.strip()] = function.strip()
+    if functions and ndb_replication is not None:
+        message = "--ndb-replication and --conflict-fn both say which functions are in force; give one of them"
+        raise ConfigurationError(message)
+    return Additions(schema, ndb_replication, functions, primary)
+
+
+def load_sources(
+    sources: Sequence[Path],
+    additions: Additions,
+    functions: list[str] | None = None,
+    *,
+    inexact_keys: bool = False,
+) -> RunFile:
+    """
+    Read a run file, or draft one from bare binlogs; add rules in Python.
+
+    Raises:
+        ConfigurationError: What is given is missing or wrong, or something is added to a run file.
+    """
+    if len(sources) == 1 and sources[0].suffix == ".toml":
+        if additions != Additions():
+            message = f"{sources[0]} is a run file, which says itself what options say of bare binlogs; change it there"
+            raise ConfigurationError(message)
+        return load_run(sources[0], functions, inexact_keys=inexact_keys)
+    draft = draft_run(sources, additions, Path("run.toml"))
+    show_logs(draft.logs)
+    return load_run(draft.run, functions, inexact_keys=inexact_keys)
+
+
+def show_logs(logs: Sequence[FoundLog]) -> None:
+    """Print which binlogs were found."""
+    for log in logs:
+        files = f"{len(log.files):,} binlog files" if len(log.files) > 1 else "1 binlog file"
+        last = f" to {log.files[-1].name}" if len(log.files) > 1 else ""
+        messages.print(
+            f"Cluster {log.name} is server {log.server_id}: {files}, {log.files[0].name}{last}.",
+            highlight=False,
+            markup=False,
+            soft_wrap=True,
+        )

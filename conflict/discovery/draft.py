@@ -1,0 +1,210 @@
+"""
+Drafts a run file from bare binlogs, and from what a user adds to them.
+
+Server ids, the order of files, tables and binlog types come from the binlogs. They do not say which conflict functions
+are in force.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from fnmatch import fnmatchcase
+from glob import escape
+from pathlib import Path
+
+import attrs
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.config.run_file import RunFile, parse_run_file
+from conflict.discovery.logged_types import logged_types
+from conflict.discovery.logs import FoundLog, find_logs
+from conflict.errors import ConfigurationError
+from conflict.history.following import follow_definitions
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import ConflictFunction
+
+__all__ = ["Additions", "Draft", "draft_run"]
+
+_TYPE_NAMES = {2: "UPDATED_ONLY", 3: "FULL", 6: "UPDATED_ONLY_USE_UPDATE", 7: "FULL_USE_UPDATE"} | {
+    8: "UPDATED_ONLY_USE_UPDATE_MINIMAL",
+    9: "FULL_USE_UPDATE_MINIMAL",
+}
+
+
+@attrs.frozen
+class Additions:
+    """
+    What a user adds to the binlogs.
+
+    Attributes:
+        schema: File of CREATE TABLE statements.
+        ndb_replication: File with the rows of ``mysql.ndb_replication``.
+        functions: Conflict function by table, or by a pattern such as ``shop.*``; the first that matches counts.
+        primary: Name of the cluster that is the primary, for functions by epoch.
+    """
+
+    schema: Path | None = None
+    ndb_replication: Path | None = None
+    functions: Mapping[str, str] = attrs.field(factory=dict)
+    primary: str | None = None
+
+
+@attrs.frozen
+class Draft:
+    """
+    A run file that was drafted.
+
+    Attributes:
+        text: Its text.
+        logs: The binlogs that it names.
+        run: What it says.
+    """
+
+    text: str = attrs.field(repr=False)
+    logs: tuple[FoundLog, ...]
+    run: RunFile = attrs.field(repr=False)
+
+
+def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
+    """
+    Draft a run file.
+
+    Args:
+        given: Folders, index files, patterns or files with the binlogs of two servers.
+        additions: What the user adds.
+        path: Where the run file is to stand, which its paths are relative to. Nothing is written.
+
+    Raises:
+        ConfigurationError: The binlogs are not those of two servers, or what is added does not fit them.
+    """
+    logs = find_logs(given)
+    if len(logs) != 2:
+        found = ", ".join(f"{log.server_id} ({log.files[0]})" for log in logs)
+        message = f"binlogs of two servers are needed; these have the server ids {found}"
+        raise ConfigurationError(message)
+    names = [log.name for log in logs]
+    if additions.primary is not None and additions.primary not in names:
+        message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
+        raise ConfigurationError(message)
+    functions = {pattern: parse_conflict_function(text) for pattern, text in additions.functions.items()}
+    if any(function.spec.refreshes for function in functions.values()) and additions.primary is None:
+        epoch = next(str(function) for function in functions.values() if function.spec.refreshes)
+        message = f"{epoch} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
+        raise ConfigurationError(message)
+    roles = additions.ndb_replication is not None or any(function.spec.roles for function in functions.values())
+
+    def head(folder: Path | None) -> str:
+        clusters = _clusters(logs, folder, additions.primary if roles else None)
+        return "\n".join((*_head(additions, folder), *clusters)) + "\n"
+
+    absolute, rows = head(None), ""  # the folder of the run file may not be there yet
+    if additions.ndb_replication is None:
+        configuration = follow_definitions(parse_run_file(absolute, path).configuration)
+        rows = "\n".join(_replication(configuration, functions, additions.primary)) + "\n"
+    return Draft(head(path.parent) + rows, logs, parse_run_file(absolute + rows, path))
+
+
+def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
+    yield "# Drafted from the binlogs. Check the conflict functions: binlogs do not say which ones are in force."
+    if additions.schema is None:
+        yield "# No schema: the binlogs create the tables, or name their columns (binlog_row_metadata=FULL)."
+        yield '# schema = "schema.sql"'
+    else:
+        yield f"schema = {_relative(additions.schema, folder)}"
+    yield '# start = "empty"              # or "middle": whether tables held rows before the binlogs'
+    if additions.ndb_replication is not None:
+        yield f"ndb_replication = {_relative(additions.ndb_replication, folder)}"
+    yield ""
+
+
+def _clusters(logs: Sequence[FoundLog], folder: Path | None, primary: str | None) -> Iterator[str]:
+    for log in logs:
+        yield f"[clusters.{log.name}]"
+        yield f"server_id = {log.server_id}"
+        patterns = _patterns(log.files)
+        if len(patterns) == 1:
+            yield f"binlogs = [{_relative(patterns[0], folder)}]"
+        else:
+            yield "binlogs = ["
+            yield from (f"    {_relative(pattern, folder)}," for pattern in patterns)
+            yield "]"
+        if primary is None:
+            yield '# role = "PRIMARY"             # ndb_applier_conflict_role, for NDB$EPOCH2 and NDB$EPOCH2_TRANS'
+        else:
+            yield f'role = "{"PRIMARY" if log.name == primary else "SECONDARY"}"'
+        yield '# rows = "rows.sql"            # rows that its tables held before the binlogs'
+        yield ""
+
+
+def _patterns(files: Sequence[Path]) -> list[Path]:
+    """Return one pattern for files that are all of their name, or the files as patterns that match them alone."""
+    first = files[0]
+    pattern = first.parent / f"{escape(first.stem)}.[0-9]*"
+    if first.suffix[1:].isdecimal() and sorted(first.parent.glob(pattern.name)) == list(files):
+        return [Path(escape(str(first.parent))) / pattern.name]
+    return [Path(escape(str(file))) for file in files]
+
+
+def _replication(
+    configuration: Configuration, functions: Mapping[str, ConflictFunction], primary: str | None
+) -> Iterator[str]:
+    """Yield the rows of mysql.ndb_replication, one for each table, or one for each cluster where they differ."""
+    types = {cluster.name: logged_types(configuration, cluster) for cluster in configuration.clusters}
+    tables = {table.full_name: (table.database, table.name) for table in configuration.data_schema.tables}
+    for pattern in functions:
+        if not any(fnmatchcase(name, pattern) for name in tables):
+            known = ", ".join(sorted(tables)[:10]) or "none"
+            message = f"--conflict-fn {pattern} matches no table; the tables are {known}"
+            raise ConfigurationError(message)
+    for full_name, (database, name) in tables.items():
+        function = next((each for pattern, each in functions.items() if fnmatchcase(full_name, pattern)), None)
+        if function is None and all(full_name not in own for own in types.values()):
+            continue  # nothing happens to it
+        rows = {
+            cluster.name: (types[cluster.name].get(full_name), _text(function, cluster, primary))
+            for cluster in configuration.clusters
+        }
+        logged = {number for number, _ in rows.values()} - {None}
+        if len(logged) == 1:  # a cluster that changed nothing tells nothing
+            rows = {cluster: (next(iter(logged)), text) for cluster, (_, text) in rows.items()}
+        same = len(set(rows.values())) == 1
+        for cluster in configuration.clusters[:1] if same else configuration.clusters:
+            yield "[[ndb_replication]]"
+            yield f"db = {_quoted(database)}"
+            yield f"table_name = {_quoted(name)}"
+            yield f"server_id = {0 if same else cluster.server_id}"
+            yield from _row(*rows[cluster.name])
+            yield ""
+
+
+def _text(function: ConflictFunction | None, cluster: ClusterConfiguration, primary: str | None) -> str | None:
+    """Return the function of a table on one cluster: NDB$EPOCH and NDB$EPOCH_TRANS are set on the primary alone."""
+    if function is None or (function.spec.refreshes and not function.spec.roles and cluster.name != primary):
+        return None
+    return str(function)
+
+
+def _row(number: int | None, function: str | None) -> Iterator[str]:
+    if number is None:
+        yield "# binlog_type = 7             # the binlog shows no change from which to tell it"
+    else:
+        yield f"binlog_type = {number}               # {_TYPE_NAMES.get(number, '')}, as its images show"
+    if function is None:
+        yield '# conflict_fn = "NDB$MAX(column)"'
+    else:
+        yield f"conflict_fn = {_quoted(function)}"
+
+
+def _relative(path: Path, folder: Path | None) -> str:
+    """Return a path as it is written in a folder; an absolute one without a folder."""
+    if folder is None:
+        return _quoted(str(path.absolute()))
+    real = path.parent.resolve() / path.name  # ".." after a link leads elsewhere
+    return _quoted(os.path.relpath(real, folder.resolve()))
+
+
+def _quoted(text: str) -> str:
+    """Return a TOML string; its escapes are those of JSON, but for one character."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007F")

@@ -1,0 +1,83 @@
+"""
+Under which binlog types a server may have logged its tables, by the images in its binlog.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from ndb_formats.binlog_reader import Event, locate, read_events, unpacked
+from ndb_formats.constants import EventType
+from ndb_formats.errors import FormatError
+from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
+from ndb_formats.events.table_map import decode_table_map
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.logged_images import fitting_types
+from ndb_formats.schema.tables import Table
+
+__all__ = ["SAMPLE", "logged_types"]
+
+SAMPLE = 20_000  # events that are read of each binlog
+_PREFERENCE = (7, 3, 9, 6, 2, 8)  # of the types that fit, the one that tells most of a row is taken
+
+Name = tuple[str, str]
+
+
+def logged_types(configuration: Configuration, cluster: ClusterConfiguration) -> dict[str, int | None]:
+    """
+    Return the binlog type of each table that a server changed itself, by full name; None if no type fits.
+
+    Args:
+        configuration: The run, with definitions that follow the binlogs (see `conflict.history.following`).
+        cluster: The cluster of the server.
+    """
+    found: dict[str, tuple[Table, set[EventColumns]]] = {}
+    for table, columns in itertools.islice(_logged(configuration, cluster), SAMPLE):
+        found.setdefault(table.full_name, (table, set()))[1].add(columns)
+    return {name: _preferred(fitting_types(table, events)) for name, (table, events) in found.items()}
+
+
+def _preferred(types: tuple[int, ...]) -> int | None:
+    return next((number for number in (*_PREFERENCE, *types) if number in types), None)
+
+
+def _logged(configuration: Configuration, cluster: ClusterConfiguration) -> Iterator[tuple[Table, EventColumns]]:
+    """Yield the table and the columns of each rows event of a server's own; they end where its log cannot be read."""
+    tables: dict[int, Table | None] = {}
+    find = _finder(configuration, cluster)
+    try:
+        for event in _events(cluster):
+            if event.type is EventType.TABLE_MAP_EVENT:
+                with locate(event):
+                    table_map = decode_table_map(event.body)
+                tables[table_map.table_id] = find(event, (table_map.database, table_map.table))
+            elif event.type in ROWS_EVENTS and event.header.server_id == cluster.server_id:
+                with locate(event):
+                    rows = decode_rows_event(event.type, event.body)
+                table = tables.get(rows.table_id)
+                if table is not None and len(table.columns) == rows.column_count:
+                    yield table, EventColumns(rows.operation, rows.before, rows.after)
+    except FormatError:
+        return  # whoever reads the rows says why
+
+
+def _events(cluster: ClusterConfiguration) -> Iterator[Event]:
+    for file in cluster.files:
+        for event in read_events(file, verify=False):
+            yield from unpacked(event)
+
+
+def _finder(configuration: Configuration, cluster: ClusterConfiguration) -> Callable[[Event, Name], Table | None]:
+    """Return what finds the definition of a table where an event stands, if it is one of the run's."""
+    if not configuration.definitions:
+        tables = {(table.database, table.name): table for table in configuration.data_schema.tables}
+        return lambda event, name: tables.get(name)
+    definitions, files = configuration.definitions[cluster.name], tuple(str(file) for file in cluster.files)
+
+    def find(event: Event, name: Name) -> Table | None:
+        version = definitions.at(event.file, event.position, files).find(*name)
+        return None if version is None else version.table
+
+    return find

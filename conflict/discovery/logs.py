@@ -1,0 +1,146 @@
+"""
+Finds binlog files in what a user names, and groups them by the server that wrote them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from ndb_formats.binlog_reader import first_event
+from ndb_formats.constants import BINLOG_MAGIC
+from ndb_formats.errors import FormatError
+from ndb_formats.events.header import EventHeader
+
+__all__ = ["FoundLog", "find_logs"]
+
+INDEX = ".index"  # of a file that lists binlogs, as servers keep one
+_RELAY_LOG = 0x40  # LOG_EVENT_RELAY_LOG_F
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+
+
+@attrs.frozen
+class FoundLog:
+    """
+    The binlog of one server.
+
+    Attributes:
+        name: Name for its cluster.
+        server_id: Server id in its first events.
+        files: Its files, oldest first.
+    """
+
+    name: str
+    server_id: int
+    files: tuple[Path, ...]
+
+
+@attrs.frozen
+class _File:
+    """A binlog file, and the header of its first event."""
+
+    path: Path
+    header: EventHeader
+
+    @property
+    def base(self) -> Path:
+        """Its path without the number at its end."""
+        return self.path.with_suffix("") if self.path.suffix[1:].isdecimal() else self.path
+
+    @property
+    def number(self) -> int:
+        """The number at the end of its name; -1 if it has none."""
+        return int(self.path.suffix[1:]) if self.path.suffix[1:].isdecimal() else -1
+
+
+def find_logs(given: Sequence[Path]) -> tuple[FoundLog, ...]:
+    """
+    Return the binlogs below some paths, one per server, in the order in which they are met.
+
+    A folder stands for the binlogs in it, without relay logs; an index file for the files that it lists; a pattern for
+    what it matches.
+
+    Raises:
+        ConfigurationError: Something is missing, is no binlog, or holds none.
+    """
+    files = {file.path.resolve(): file for path in given for file in _files(path)}
+    logs: dict[int, list[_File]] = {}
+    for file in files.values():
+        logs.setdefault(file.header.server_id, []).append(file)
+    names = [_name(each) for each in logs.values()]
+    named = None not in names and len(set(names)) == len(names)
+    return tuple(
+        FoundLog(str(name) if named else f"server{server}", server, tuple(_in_order(each)))
+        for name, (server, each) in zip(names, logs.items(), strict=True)
+    )
+
+
+def _files(given: Path) -> Iterator[_File]:
+    """Yield the binlog files that a path stands for."""
+    if given.is_dir():
+        found = [file for path in sorted(given.iterdir()) if path.is_file() and (file := _binlog(path)) is not None]
+        if not found:
+            message = f"{given} holds no binlog; give the folder, the files or the index file of a server's binlogs"
+            raise ConfigurationError(message)
+        yield from found
+        return
+    if given.is_file() and given.suffix == INDEX:
+        paths = list(_listed(given))
+    elif given.exists():
+        paths = [given]
+    else:
+        paths = sorted(given.parent.glob(given.name)) if given.name else []
+    if not paths:
+        message = f"{given}: no such file or folder"
+        raise ConfigurationError(message)
+    for path in paths:
+        if (file := _binlog(path)) is None:
+            message = f"{path} is no binlog with events in it"
+            raise ConfigurationError(message)
+        yield file
+
+
+def _listed(index: Path) -> Iterator[Path]:
+    """Yield the files that an index file lists: where it says, or beside it if the folder was moved."""
+    for line in index.read_text("utf-8").splitlines():
+        path = Path(line.strip())
+        if line.strip():
+            there = index.parent / path
+            yield there if there.exists() else index.parent / path.name
+
+
+def _binlog(path: Path) -> _File | None:
+    """Return a file if it is a binlog with events in it, and no relay log."""
+    try:
+        with path.open("rb") as file:
+            if file.read(len(BINLOG_MAGIC)) != BINLOG_MAGIC:
+                return None
+        first = first_event(path, verify=False)
+    except OSError as error:
+        message = f"{path}: {error.strerror}"
+        raise ConfigurationError(message) from error
+    except FormatError:
+        return None
+    if first is None or first.header.flags & _RELAY_LOG:
+        return None
+    return _File(path, first.header)
+
+
+def _in_order(files: Sequence[_File]) -> list[Path]:
+    """Return files by the numbers in their names; those of the base name that was used first come first."""
+    began: dict[Path, int] = {}
+    for file in files:
+        began[file.base] = min(began.get(file.base, file.header.timestamp), file.header.timestamp)
+    ordered = sorted(files, key=lambda file: (began[file.base], file.base, file.number))
+    return [file.path for file in ordered]
+
+
+def _name(files: Sequence[_File]) -> str | None:
+    """Return the name of the folder that holds all files of a server, if it can name a cluster."""
+    folders = {file.path.resolve().parent.name for file in files}
+    name = folders.pop()
+    return name if not folders and _NAME.fullmatch(name) else None

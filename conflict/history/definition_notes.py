@@ -1,0 +1,73 @@
+"""
+What is to be said of definitions and binlogs that do not fit together, and change no answer or not all of them.
+
+A sentence that holds for several tables is said once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum
+
+import attrs
+
+__all__ = ["DefinitionNote", "NoteKind", "sentences_of"]
+
+MOST_NAMES = 10
+
+
+class NoteKind(Enum):
+    """What a note says: of one table, and of several."""
+
+    NOT_READ = (
+        (
+            "is not in the schema, and the binlogs do not name its columns: its rows are not read, and transactions "
+            "that touch it are judged without them; give its definition"
+        ),
+        (
+            "are not in the schema, and the binlogs do not name their columns: their rows are not read, and "
+            "transactions that touch them are judged without them; give their definitions"
+        ),
+    )
+    TAKEN = (
+        "is not in the schema; its definition is taken from the binlogs",
+        "are not in the schema; their definitions are taken from the binlogs",
+    )
+
+
+@attrs.frozen
+class DefinitionNote:
+    """
+    One note.
+
+    Attributes:
+        table: ``database.table``.
+        place: File and position of the event that shows it.
+        what: What it says; a text is of this table alone.
+    """
+
+    table: str
+    place: str
+    what: NoteKind | str
+
+
+def sentences_of(notes: Iterable[DefinitionNote]) -> tuple[str, ...]:
+    """Return notes as sentences without a full stop; each table once, with the first place that shows it."""
+    first: dict[tuple[NoteKind | str, str], DefinitionNote] = {}
+    for note in notes:
+        first.setdefault((note.what, note.table), note)
+    together: dict[NoteKind | str, list[DefinitionNote]] = {}
+    for (what, _), note in first.items():
+        together.setdefault(what, []).append(note)
+    return tuple(_joined(what, same) for what, same in together.items())
+
+
+def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
+    names = sorted(note.table for note in notes)
+    shown = ", ".join(names[:MOST_NAMES]) + (
+        f" and {len(names) - MOST_NAMES:,} more" if len(names) > MOST_NAMES else ""
+    )
+    one, several = what.value if isinstance(what, NoteKind) else (what, what)
+    if len(names) == 1:
+        return f"{notes[0].place}: table {shown} {one}"
+    return f"tables {shown} {several}; the first is at {notes[0].place}"

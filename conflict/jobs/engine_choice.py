@@ -1,0 +1,46 @@
+"""
+Which engine resolves a run when the user leaves it open.
+"""
+
+from __future__ import annotations
+
+import os
+
+import attrs
+
+from conflict.config.configuration import Configuration
+
+__all__ = ["LOCAL_BYTES", "EngineChoice", "choose_engine"]
+
+LOCAL_BYTES = 256 << 20  # of binlogs: what one machine resolves in less time than Spark takes to start twice
+# Both show that the user asked for Spark: spark-submit started this process, or a Spark Connect server is named.
+_SPARK_ASKED_FOR = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE")
+
+
+@attrs.frozen
+class EngineChoice:
+    """
+    An engine, and why it was chosen.
+
+    Attributes:
+        engine: One of `conflict.pipeline.ENGINES`.
+        reason: Why, as the end of a sentence.
+    """
+
+    engine: str
+    reason: str
+
+
+def choose_engine(configuration: Configuration) -> EngineChoice:
+    """Return the engine for a run: the reference engine for rules in Python, else by the size of the binlogs."""
+    if any(spec.python is not None for spec in configuration.functions):
+        return EngineChoice("reference", "it alone runs rules in Python")
+    asked = next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
+    if asked is not None:
+        return EngineChoice("spark", f"{asked} is set")
+    files = [file for cluster in configuration.clusters for file in cluster.files]
+    size = sum(file.stat().st_size for file in files if file.exists())
+    megabytes, limit = max(1, round(size / 2**20)), LOCAL_BYTES >> 20
+    if size <= LOCAL_BYTES:
+        return EngineChoice("local", f"the binlogs have {megabytes:,} MiB, and Spark pays off above {limit} MiB")
+    return EngineChoice("spark", f"the binlogs have {megabytes:,} MiB, more than {limit} MiB")

@@ -1,0 +1,67 @@
+"""
+The folder that a result goes to: nothing of the user's is lost, and the result is there whole or not at all.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+
+__all__ = ["check_target", "whole_or_not_at_all"]
+
+RESULT = "run.json"  # every result has one
+
+
+def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> None:
+    """
+    Make sure, before the work, that a result can be written.
+
+    Args:
+        target: Where it is to go.
+        inputs: Files and folders that the run reads.
+        replace: Whether a result that is there may be replaced.
+
+    Raises:
+        ConfigurationError: Something else is there, or an input is inside it, or the folder cannot be made.
+    """
+    if target.exists():
+        if not replace:
+            message = f"{target.uri} exists already; give another folder, or replace the result in it with --force"
+            raise ConfigurationError(message)
+        if not target.exists(RESULT):
+            message = f"{target.uri} exists already and is no result, which is all that --force replaces"
+            raise ConfigurationError(message)
+    if "://" in target.uri:
+        return
+    path = Path(target.uri).resolve()
+    inside = next((each for each in inputs if path in (each.resolve(), *each.resolve().parents)), None)
+    if inside is not None:
+        message = f"{inside}, which the run reads, is inside {target.uri}; give another folder for the result"
+        raise ConfigurationError(message)
+    there = next(folder for folder in path.parents if folder.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        message = f"{target.uri} cannot be made: {there} is not a folder that may be written to"
+        raise ConfigurationError(message)
+
+
+@contextlib.contextmanager
+def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
+    """
+    Give a folder to write to, and put it in place of `target` only if nothing went wrong.
+
+    What a killed run left behind is removed by the next one.
+    """
+    work = Folder(target.uri.rstrip("/") + ".incomplete")
+    work.delete()
+    try:
+        yield work
+    except BaseException:
+        work.delete()
+        raise
+    target.delete()  # a result that is replaced, see `check_target`
+    work.move_to(target)

@@ -1,0 +1,55 @@
+"""`ndb-conflict init`, and `resolve` of bare binlogs."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conflict.cli.exit_codes import ExitCode
+from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO
+
+GIVEN = (DEMO, "--schema", DEMO / "schema.sql", "--conflict-fn", "cft.t*=NDB$EPOCH()", "--primary", "server1")
+
+
+def test_bare_binlogs_and_their_run_file_give_the_same_result(tmp_path: Path) -> None:
+    """Recorded counters of the demo, by either way; the run file is not written over."""
+    run_file, results = tmp_path / "run.toml", [tmp_path / "bare", tmp_path / "written"]
+    assert invoke("init", *GIVEN, "--out", run_file)[0] == ExitCode.DONE
+    code, output = invoke("resolve", *GIVEN, "--out", results[0], "--engine", "reference")
+    assert code == ExitCode.DONE, output
+    assert "Cluster server1 is server 1: 1 binlog file, A.binlog.000001." in output
+    assert invoke("resolve", run_file, "--out", results[1], "--engine", "reference")[0] == ExitCode.DONE
+    counters = [json.loads((result / "counters.json").read_text()) for result in results]
+    assert counters[0] == counters[1]
+    assert counters[0]["server1"]["Ndb_conflict_fn_epoch"] == 25  # recorded by the real clusters
+    before = run_file.read_text()
+    code, output = invoke("init", *GIVEN, "--out", run_file)
+    assert code == ExitCode.REFUSED
+    assert "exists already" in output
+    assert run_file.read_text() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        ((DEMO / "run.toml", "--conflict-fn", "cft.t1=NDB$EPOCH()"), "is a run file"),
+        ((DEMO, "--conflict-fn", "cft.t1"), "give TABLE=FUNCTION"),
+        ((DEMO, "--conflict-fn", "a.b=NDB$EPOCH()", "--ndb-replication", DEMO / "ndb_replication.csv"), "give one"),
+        ((DEMO,), "no schema is given"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused(arguments: tuple[object, ...], what: str, tmp_path: Path) -> None:
+    """Before anything is written."""
+    code, output = invoke("resolve", *arguments, "--out", tmp_path / "result")
+    assert code == ExitCode.REFUSED
+    assert what in output
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_engine_is_chosen_by_size_and_said(tmp_path: Path) -> None:
+    """The demo is small, so the columnar engine resolves it in this process."""
+    code, output = invoke("resolve", DEMO / "run.toml", "--out", tmp_path / "result")
+    assert code == ExitCode.DONE
+    assert "The local engine resolves this: the binlogs have 1 MiB" in output
+    assert json.loads((tmp_path / "result/run.json").read_text())["engine"] == "local"

@@ -1,0 +1,79 @@
+"""Run files that are drafted from bare binlogs."""
+
+import shutil
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from conflict.config.run_file import load_run_file
+from conflict.discovery.draft import Additions, draft_run
+from conflict.errors import ConfigurationError
+from tests.corpora import DEMO
+
+SCHEMA = DEMO / "schema.sql"
+
+
+def draft(path: Path, **additions: object) -> str:
+    """Return the draft of the demo's run file."""
+    return draft_run([DEMO], Additions(schema=SCHEMA, **additions), path).text  # type: ignore[arg-type]
+
+
+def test_a_draft_says_what_the_binlogs_show(tmp_path: Path) -> None:
+    """Server ids, files, tables and binlog types of the demo, which its own run file states."""
+    document, stated = tomllib.loads(draft(tmp_path / "run.toml")), load_run_file(DEMO / "run.toml").configuration
+    assert {each["server_id"] for each in document["clusters"].values()} == set(stated.server_ids.values())
+    drafted = {(row["db"], row["table_name"], row["binlog_type"]) for row in document["ndb_replication"]}
+    assert drafted == {(row.db, row.table_name, row.binlog_type) for row in stated.replication}
+    assert not any("conflict_fn" in row for row in document["ndb_replication"])
+
+
+def test_the_primary_alone_has_a_function_by_epoch(tmp_path: Path) -> None:
+    """With NDB$EPOCH on cft.t1 and cft.t2, the rows are those of the demo's own run file."""
+    text = draft(tmp_path / "run.toml", functions={"cft.t*": "NDB$EPOCH()"}, primary="server1")
+    rows = tomllib.loads(text)["ndb_replication"]
+    stated = load_run_file(DEMO / "run.toml").configuration.replication
+    functions = {(row["table_name"], row["server_id"]): "conflict_fn" in row for row in rows}
+    assert functions == {(row.table_name, row.server_id): row.conflict_fn is not None for row in stated}
+
+
+def test_functions_with_roles_give_the_clusters_roles(tmp_path: Path) -> None:
+    """The primary is PRIMARY, and the other one SECONDARY; both have the function."""
+    document = tomllib.loads(draft(tmp_path / "run.toml", functions={"*": "NDB$EPOCH2()"}, primary="server2"))
+    roles = {name: table["role"] for name, table in document["clusters"].items()}
+    assert roles == {"server1": "SECONDARY", "server2": "PRIMARY"}
+    assert {row["server_id"] for row in document["ndb_replication"]} == {0}
+
+
+def test_names_with_wildcards_are_files_of_that_name(tmp_path: Path) -> None:
+    """A folder whose name is a pattern, and a file that stands beside others of its name."""
+    folder = tmp_path / "[a]*"
+    folder.mkdir()
+    for file in ("A.binlog.000001", "B.binlog.000001"):
+        shutil.copy(DEMO / file, folder)
+    shutil.copy(DEMO / "A.binlog.000001", folder / "A.binlog.000002")
+    given = [folder / "A.binlog.000001", folder / "B.binlog.000001"]
+    run = draft_run(given, Additions(schema=SCHEMA), tmp_path / "run.toml").run
+    assert [cluster.files for cluster in run.configuration.clusters] == [(given[0],), (given[1],)]
+
+
+@pytest.mark.parametrize(
+    ("additions", "what"),
+    [
+        ({"functions": {"cft.t9": "NDB$MAX(x)"}}, "--conflict-fn cft.t9 matches no table; the tables are cft.plain"),
+        ({"functions": {"cft.t1": "NDB$EPOCH()"}}, "say which cluster it is: --primary server1 or --primary server2"),
+        ({"functions": {"cft.t1": "NDB$MAXI(x)"}}, "Error in parsing conflict function"),
+        ({"primary": "C"}, "--primary C is no cluster; they are server1 and server2"),
+    ],
+)
+def test_additions_that_do_not_fit_are_refused(additions: dict[str, object], what: str, tmp_path: Path) -> None:
+    """Each is named, with what there is."""
+    with pytest.raises(ConfigurationError) as caught:
+        draft(tmp_path / "run.toml", **additions)
+    assert what in str(caught.value)
+
+
+def test_the_binlogs_of_one_server_are_not_enough(tmp_path: Path) -> None:
+    """The message says which server ids there are."""
+    with pytest.raises(ConfigurationError, match="binlogs of two servers are needed; these have the server ids 1 "):
+        draft_run([DEMO / "A.binlog.000001"], Additions(), tmp_path / "run.toml")
