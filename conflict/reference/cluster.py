@@ -137,7 +137,6 @@ class ReplayedCluster:
             self.result.copied += sum(key[0] in change.step.copied for key in self.store.rows)
         self.setups = change.step.after.setups
         for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
-            self.overwrite(key, (change.epoch, change.group), self.store.get(key))
             self.store.put(key, None)
         self.store.commit()
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})

@@ -95,8 +95,6 @@ def catch_up(side, epoch, group, changes, rules, work, keeping):
         mine = state.rows[row["key"], side]
         operation = row["operation"]
         if operation > LAST_OPERATION:
-            if keeping:
-                copy_version(work.earlier[number], mine)
             mine["table"] = rules.tables[side, mine["table"]]["next"]
             mine["exists"] = mine["exists"] and operation != EMPTIED
             number += 1
