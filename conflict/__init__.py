@@ -3,10 +3,12 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     import conflict
 
-    run = conflict.load_run_file("run.toml")
-    conflict.resolve(run, "result", engine="local")
-    result = conflict.read_result("result")
-    print(result.counters["A"], result.outcomes("A"))
+    result = conflict.resolve("london/", "paris/", conflict_fn={"shop.*": "NDB$MAX(version)"})
+    print(result)                               # what happened, at a glance
+    result.conflicts, result.outcomes("london"), result.rows("paris", "shop.orders")   # Arrow tables
+
+    result = conflict.resolve("run.toml", out="result")
+    result = conflict.read_result("result")     # the same, later
 
 Everything that users import is here; a name is loaded when it is first used, so that Spark and the compiled kernels
 are loaded only where they are needed.
@@ -22,18 +24,15 @@ if TYPE_CHECKING:
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.jobs.data_source import register
     from conflict.jobs.session import spark_session
-    from conflict.pipeline import ResolveOptions, ingest, resolve
-    from conflict.results.result import Result, read_result
-    from conflict.results.run_document import Run
+    from conflict.library import ingest, resolve
+    from conflict.result import Result, read_result
 
 __all__ = [
     "ConfigurationError",
     "ConflictError",
     "HistoryError",
     "NotBuiltError",
-    "ResolveOptions",
     "Result",
-    "Run",
     "RunFile",
     "ingest",
     "load_run_file",
@@ -48,9 +47,8 @@ _MODULES = {
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.jobs.data_source": ("register",),
     "conflict.jobs.session": ("spark_session",),
-    "conflict.pipeline": ("ResolveOptions", "ingest", "resolve"),
-    "conflict.results.run_document": ("Run",),
-    "conflict.results.result": ("Result", "read_result"),
+    "conflict.library": ("ingest", "resolve"),
+    "conflict.result": ("Result", "read_result"),
 }
 
 

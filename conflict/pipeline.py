@@ -10,6 +10,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import applies_older_epochs
 from conflict.columnar.older_rows import changes_older_rows as columnar_changes_older_rows
 from conflict.columnar.setups_over_time import changes_functions
@@ -19,27 +20,37 @@ from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest
 from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.epochs import BinlogEpoch
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.history.logged_images import logged_images
 from conflict.history.model import History
-from conflict.history.reading import ClusterHints, ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
+from conflict.history.reading import (
+    ClusterHints,
+    ClusterReading,
+    cut_readings,
+    history_of,
+    possible_readings,
+    read_cluster,
+    usable_epochs,
+)
 from conflict.history.schedule import Summary
 from conflict.history.start import changes_older_rows
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
-from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something
+from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
-from conflict.results.contradictions import contradicted_rows
+from conflict.results.contradictions import ContradictedRow, contradicted_rows
 from conflict.results.files import (
     Recorded,
     summarize_resolution,
@@ -49,9 +60,17 @@ from conflict.results.files import (
     write_resolution,
 )
 from conflict.results.layout import BUCKET_PARTS
-from conflict.results.likely_causes import declared_types, facts_of_epochs, likely_causes
+from conflict.results.likely_causes import (
+    CauseKind,
+    LogFacts,
+    changed_roles,
+    declared_types,
+    facts_of_epochs,
+    likely_causes,
+)
 from conflict.results.model import Resolution
 from conflict.results.options import ResultOptions
+from conflict.results.readings import is_same_result, reading_path, with_readings
 from conflict.results.run_document import Run
 from conflict.results.summary import with_open_rows, with_open_schedule
 from conflict.results.target import check_target, whole_or_not_at_all
@@ -123,59 +142,131 @@ def run_reference(
         readings[cluster.name] = read_cluster(cluster, configuration)
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
-    summaries = usable_epochs(configuration, readings)
-    setups, at_start = configuration.setups(), configuration.setups_at_start()
-    epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
-    recorded = {name: recorded_effects(own) for name, own in epochs.items()}
-
-    def run() -> tuple[History, Placed, Resolution, Moments]:
-        history = history_of(configuration, readings, hints)
-        placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
-        history = placed.history(history)
-        items = sum(len(cluster.timeline) for cluster in history.clusters)
-        history, resolution, moments = resolve_settled(
-            history,
-            at_start,
-            recorded,
-            lambda done: progress("resolving", done, items),
-            skip_missing=configuration.skip_missing,
-        )
-        return history, placed, resolution, moments
-
-    history, placed, resolution, moments = run()
-    unexplained = any(result.unexplained for result in resolution.clusters.values())
-    if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
-        configuration = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
-        history, placed, resolution, moments = run()
-    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
-    tables = {table.full_name: table for table in configuration.schema.tables}
-    write_open_places(out, placed.schedule.places, history.layouts, tables)
-    write_open_rows(out, moments.open_epochs, history.layouts, tables)
-    compared = {
-        name: contradicted_rows((result.effects, result.images), (recorded[name], recorded_images(epochs[name])))
-        for name, result in resolution.clusters.items()
-    }
-    for name, (_, rows) in compared.items():
-        write_contradictions(out, name, rows, history.layouts, tables)
-    summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
-    summary = with_open_rows(summary, moments.open_epochs)
     facts = {
         name: facts_of_epochs(reading.epochs, replicates=bool(configuration.sources(name)))
         for name, reading in readings.items()
     }
+    found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
+    runs = [
+        _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
+        for number, each in enumerate(found, start=1)
+    ]
+    others = [each.resolution for each in found[1:]]
+    return attrs.evolve(
+        runs[0], summary=with_readings(runs[0].summary, found[0].resolution, others), other_readings=tuple(runs[1:])
+    )
+
+
+@attrs.frozen
+class _ResolvedReading:
+    """A reading of the binlogs of a run, and what it comes to."""
+
+    configuration: Configuration
+    readings: Mapping[str, ClusterReading]
+    history: History
+    placed: Placed
+    resolution: Resolution
+    moments: Moments
+
+    @property
+    def epochs(self) -> dict[str, list[BinlogEpoch]]:
+        """Per cluster, the epochs that count."""
+        summaries = usable_epochs(self.configuration, self.readings)
+        return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
+
+    def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
+        """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
+        return {
+            name: contradicted_rows((result.effects, result.images), (recorded_effects(own), recorded_images(own)))
+            for (name, result), own in zip(self.resolution.clusters.items(), self.epochs.values(), strict=True)
+        }
+
+
+def _best_readings(
+    configuration: Configuration,
+    readings: Sequence[Mapping[str, ClusterReading]],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> list[_ResolvedReading]:
+    """
+    Resolve every reading; return those that the binlogs contradict the least, without those of equal results.
+
+    Raises:
+        HistoryError: No reading has an order of causes.
+    """
+    found: list[tuple[int, _ResolvedReading]] = []
+    for number, each in enumerate(readings):
+        try:
+            resolved = _resolve_reading(configuration, each, hints, progress)
+        except HistoryError:
+            if not found and number == len(readings) - 1:
+                raise
+            continue
+        count = 0 if len(readings) == 1 else sum(len(rows) for _, rows in resolved.compared().values())
+        found.append((count, resolved))
+    least = min(count for count, _ in found)
+    kept: list[_ResolvedReading] = []
+    for resolved in (resolved for count, resolved in found if count == least):
+        if not any(is_same_result(resolved.resolution, other.resolution) for other in kept):
+            kept.append(resolved)
+    return kept
+
+
+def _resolve_reading(
+    configuration: Configuration,
+    readings: Mapping[str, ClusterReading],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> _ResolvedReading:
+    """Resolve a reading; if it starts in the middle after all, as one that does."""
+    summaries = usable_epochs(configuration, readings)
+    epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
+    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, configuration.setups_at_start()
+    history = history_of(configuration, readings, hints)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
+    history = placed.history(history)
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    history, resolution, moments = resolve_settled(
+        history,
+        at_start,
+        recorded,
+        lambda done: progress("resolving", done, items),
+        skip_missing=configuration.skip_missing,
+    )
+    unexplained = any(result.unexplained for result in resolution.clusters.values())
+    if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
+        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        return _resolve_reading(middle, readings, hints, progress)
+    return _ResolvedReading(configuration, readings, history, placed, resolution, moments)
+
+
+def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions) -> Run:
+    """Write the result of a reading, and return what it came to."""
+    configuration, readings, history, epochs = found.configuration, found.readings, found.history, found.epochs
+    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, configuration.setups()
+    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
+    tables = {table.full_name: table for table in configuration.schema.tables}
+    write_open_places(out, placed.schedule.places, history.layouts, tables)
+    write_open_rows(out, moments.open_epochs, history.layouts, tables)
+    compared = found.compared()
+    for name, (_, rows) in compared.items():
+        write_contradictions(out, name, rows, history.layouts, tables)
+    summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    summary = with_open_rows(summary, moments.open_epochs)
     images = {name: logged_images(own) for name, own in epochs.items()}
     return Run(
         summary=summary,
-        changes=sum(summary.changes for own in summaries.values() for summary in own),
+        changes=sum(len(each.changes) for own in epochs.values() for epoch in own for each in epoch.transactions),
         errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
         left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
         assumed=placed.schedule.assumed,
-        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in summaries.items()},
+        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in epochs.items()},
         settled=tuple(moments.inferences),
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
             *likely_causes(summary.contradictions, facts, setups),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
         ),
         notes=configuration.notes,
     )
@@ -230,9 +321,10 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         )
         raise ConfigurationError(message)
     check_log_files(run_file.configuration)
-    return ingest_binlogs(
-        _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
-    )
+    with only_writer(folder):
+        return ingest_binlogs(
+            _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+        )
 
 
 def resolve(
@@ -272,7 +364,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
-    with whole_or_not_at_all(target) as work:
+    with only_writer(target), whole_or_not_at_all(target, replace=options.replace) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
@@ -343,7 +435,8 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     span = configuration.span
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
-    if span.cuts or span.empty is False or not configuration.is_pair or changes_functions(configuration):
+    alone = not configuration.is_pair or has_changing_links(configuration) or changes_functions(configuration)
+    if span.cuts or span.empty is False or alone:
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:
@@ -355,21 +448,29 @@ def _run_columnar(
             return by_reference()
     else:
         manifest = finished_history(history, configuration)
-    if span.empty is None and applies_older_epochs(history, manifest):
+    if roles_change(history) or (span.empty is None and applies_older_epochs(history, manifest)):
+        return by_reference()
+    facts = facts_of_history(history, manifest) if lacks_something(history, manifest) else None
+    if facts is not None and any(each.hides_epochs for each in facts.values()):
         return by_reference()
     kept = ResultOptions(options.final_rows, options.all_outcomes)
-    summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    try:
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress)
+    except NotBuiltError:  # a foreign key that refuses or changes something
+        return by_reference()
     unexplained = configuration.start_is_open and any(summary.unexplained.values())
     if unexplained and columnar_changes_older_rows(history, manifest):
-        for part in (*BUCKET_PARTS, "applied_epochs"):
-            out.delete(part)
+        clear_result(out)
         return by_reference()
     setups = configuration.setups()
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
-    if summary.contradicted or sliced or lacks_something(history, manifest):
-        facts = facts_of_history(history, manifest)
+    if summary.contradicted or sliced or facts is not None:
+        facts = facts or facts_of_history(history, manifest)
         causes += likely_causes(summary.contradictions, facts, setups)
+    if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
+        clear_result(out)
+        return by_reference()
     return Run(
         summary,
         manifest.changes,
@@ -383,6 +484,12 @@ def _run_columnar(
     )
 
 
+def clear_result(out: Folder) -> None:
+    """Remove what the columnar engine wrote of a result."""
+    for part in (*BUCKET_PARTS, "applied_epochs"):
+        out.delete(part)
+
+
 def _by_reference(
     configuration: Configuration,
     out: Folder,
@@ -390,7 +497,7 @@ def _by_reference(
     progress: StageProgress,
     options: ResolveOptions,
 ) -> Run:
-    """Resolve what the columnar engine cannot do (see docs/run-file.md)."""
+    """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
     run = run_reference(configuration, out, hints_of, progress, attrs.evolve(options, history=None))
     return attrs.evolve(run, engine="reference")
 

@@ -13,7 +13,18 @@ LAYERS = {
     ),
     "conflict": (
         *("errors", "rules", "config", "history", "discovery", "compatibility", "grid", "results", "ingestion"),
-        *("reference", "columnar", "jobs", "pipeline", "conformance", "cli", "__init__", "__main__"),
+        *(
+            "reference",
+            "columnar",
+            "jobs",
+            "pipeline",
+            "result",
+            "library",
+            "conformance",
+            "cli",
+            "__init__",
+            "__main__",
+        ),
     ),
 }
 

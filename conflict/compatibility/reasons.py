@@ -35,6 +35,7 @@ _TRANSACTION_ID_WORDS = (
 )
 _BLOB_WORDS = "Transaction conflict handling failed as table has Blobs which cannot be refreshed."
 _DUPLICATE_WORDS = "Can't write; duplicate key in table"
+_NO_PARENT_WORDS = "Cannot add or update a child row: a foreign key constraint fails"
 
 
 class ReasonKind(Enum):
@@ -63,6 +64,7 @@ class ReasonKind(Enum):
     NO_REFRESH = ("refreshes are not logged", False)
     BLOBS_IN_REACH = ("a transaction may change blobs", False, StopError.FROM_NDB, _BLOB_WORDS)
     UNIQUE_KEYS = ("further unique keys", False, StopError.DUPLICATE_VALUE, _DUPLICATE_WORDS)
+    FOREIGN_KEYS = ("foreign keys", False, StopError.PARENT_MISSING, _NO_PARENT_WORDS)
 
     def __init__(self, _about: str, refuses: bool, error: int | None = None, server: str | None = None) -> None:
         self.refuses = refuses
@@ -109,6 +111,7 @@ def reasons_of(deployment: Deployment, policy: Policy) -> tuple[Reason, ...]:
         *_refreshes(deployment),
         *_blobs(deployment),
         *_unique_keys(deployment),
+        *_foreign_keys(deployment),
     ]
     return tuple(sorted(found, key=lambda reason: not reason.kind.refuses))
 
@@ -254,3 +257,13 @@ def _unique_keys(deployment: Deployment) -> Iterator[Reason]:
             f"The unique key on {columns} is not compared: a change that would duplicate a value stops the applier"
         )
         yield Reason(ReasonKind.UNIQUE_KEYS, message, columns)
+
+
+def _foreign_keys(deployment: Deployment) -> Iterator[Reason]:
+    for key in deployment.table.foreign_keys:
+        columns = ", ".join(key.columns)
+        message = (
+            f"The foreign key {key.name} on {columns} is not compared: a row that refers to a row of {key.parent} that "
+            "does not exist stops the applier"
+        )
+        yield Reason(ReasonKind.FOREIGN_KEYS, message, columns)

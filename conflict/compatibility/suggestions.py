@@ -55,9 +55,9 @@ class _Step:
 def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSetting, ...]:
     """Return the nearest settings that work; none where nothing needs to change, or no setting helps."""
     kinds = {reason.kind for reason in reasons_of(deployment, policy)}
-    # No setting makes a unique key compared. Blobs within reach are worth a change only where nothing else is wrong.
-    # No suggestion may bring a new reason with it.
-    accepted = kinds & {ReasonKind.UNIQUE_KEYS}
+    # No setting makes a unique or foreign key compared. Blobs within reach are worth a change only where nothing else
+    # is wrong. No suggestion may bring a new reason with it.
+    accepted = kinds & {ReasonKind.UNIQUE_KEYS, ReasonKind.FOREIGN_KEYS}
     if kinds - accepted - {ReasonKind.BLOBS_IN_REACH}:
         accepted |= kinds & {ReasonKind.BLOBS_IN_REACH}
     if not kinds - accepted or ReasonKind.NO_KEY in kinds:

@@ -49,6 +49,10 @@
     [[schedule.stopped]]           # cluster A's applier applied nothing after this epoch of the other one
     applier = "A"
     after_epoch = 4294967299
+    [[schedule.role]]              # cluster A had this role after its applier had applied this epoch of the other one
+    applier = "A"
+    after_epoch = 4294967299
+    role = "SECONDARY"
 """
 
 from __future__ import annotations
@@ -83,6 +87,12 @@ _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
 _CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
     *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
+}
+# The entries of each list of a schedule, besides the applier.
+_SCHEDULE: Mapping[str, Mapping[str, type]] = {
+    "applied": {"epoch": int, "after_epoch": int},
+    "stopped": {"after_epoch": int},
+    "role": {"after_epoch": int, "role": Role},
 }
 
 
@@ -325,14 +335,22 @@ def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "b
     return tuple(files)
 
 
+def _one_of(where: str, entry: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
+    if entry.get(name) not in known:
+        message = f"{name} of {where} must be one of {', '.join(known)}"
+        raise ConfigurationError(message)
+
+
 def _schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
-    _no_others("[schedule]", table, {"steps", "applied", "stopped"})
-    for name, needed in (("applied", ("epoch", "after_epoch")), ("stopped", ("after_epoch",))):
+    _no_others("[schedule]", table, {"steps", *_SCHEDULE})
+    for name, needed in _SCHEDULE.items():
         for entry in table.get(name, ()):
-            _no_others(f"[[schedule.{name}]]", entry, {"applier", *needed})
-            if entry.get("applier") not in clusters:
-                message = f"applier of [[schedule.{name}]] must be one of {', '.join(clusters)}"
-                raise ConfigurationError(message)
-            for field in needed:
-                _required(entry, field, int)
+            where = f"[[schedule.{name}]]"
+            _no_others(where, entry, {"applier", *needed})
+            _one_of(where, entry, "applier", clusters)
+            for field, kind in needed.items():
+                if kind is Role:
+                    _one_of(where, entry, field, list(Role))
+                else:
+                    _required(entry, field, kind)
     return table

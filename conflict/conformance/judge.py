@@ -15,7 +15,7 @@ import attrs
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.corpus import Recording, RecordingKind
 from conflict.conformance.format_differences import binlog_differences, format_differences
-from conflict.conformance.judged_run import Comparison, JudgedRun
+from conflict.conformance.judged_run import Comparison, compare_readings, read_readings
 from conflict.conformance.logging_differences import judge_decisions, logging_counts, logging_differences
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
@@ -117,9 +117,9 @@ def _compare_conflict(case: ConflictCase, engine: str, *, use_steps: bool) -> Co
     with tempfile.TemporaryDirectory() as folder:
         hints_of = (lambda summaries: hints_of_steps(case.steps, summaries)) if use_steps else None
         run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
-        judged = JudgedRun.read(case, Folder(folder), run)
+        readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
-    return judged.compare(case.expected, undecided)
+    return compare_readings(readings, case.expected, undecided)
 
 
 def verdicts_json(verdicts: Sequence[CaseVerdict]) -> dict[str, Any]:

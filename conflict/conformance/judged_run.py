@@ -25,6 +25,7 @@ from conflict.results.files import count_rejected, read_applied_epochs, read_row
 from conflict.results.layout import exceptions_path
 from conflict.results.likely_causes import CauseKind
 from conflict.results.model import ClusterResult
+from conflict.results.readings import reading_path
 from conflict.results.run_document import Run
 from conflict.results.undecided import decision_of, moved_counters
 from conflict.rules.counters import COUNTED_AGAIN
@@ -32,7 +33,7 @@ from conflict.rules.decision import Decision, Verdict
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Comparison", "JudgedRun"]
+__all__ = ["Comparison", "JudgedRun", "compare_readings", "read_readings"]
 
 
 @attrs.frozen
@@ -110,8 +111,8 @@ class JudgedRun:
         return Comparison(fixed + left, undecided, by_candidates=not left)
 
     def _alarms(self) -> list[str]:
-        """Return what the self-check says; not where it names a server option that hides what the check needs."""
-        options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS}
+        """Return what the self-check says; not where it names an option that hides much, or a role that changed."""
+        options = {CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
         if not self.run.contradicted or options.intersection(cause.kind for cause in self.run.likely_causes):
             return []
         return ["the self-check says that the binlogs contradict the result"]
@@ -162,6 +163,25 @@ class JudgedRun:
             found.append(attrs.evolve(each, disturbed=disturbed))
             before = position
         return found
+
+
+def read_readings(case: ConflictCase, out: Folder, run: Run) -> list[JudgedRun]:
+    """Read the result of a case, and those of other readings of its binlogs (see `conflict.results.readings`)."""
+    others = enumerate(run.other_readings, start=2)
+    return [
+        JudgedRun.read(case, out, run),
+        *(JudgedRun.read(case, out.below(reading_path(number)), other) for number, other in others),
+    ]
+
+
+def compare_readings(readings: Sequence[JudgedRun], expected: Mapping[str, Any], undecided: int = 0) -> Comparison:
+    """Compare with a recording: it agrees with the reading that was chosen, or by candidates with another one."""
+    first = readings[0].compare(expected, undecided)
+    if not first.differences:
+        return first
+    others = (each.compare(expected, undecided) for each in readings[1:])
+    agreeing = next((each for each in others if not each.differences), None)
+    return first if agreeing is None else attrs.evolve(agreeing, by_candidates=True)
 
 
 def _all(setups: Mapping[str, Sequence[TableSetup]]) -> list[TableSetup]:

@@ -14,6 +14,7 @@ from conflict.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import START, EpochApply, Window
 from conflict.history.schedule import Summary
+from conflict.rules.roles import Role
 
 __all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table"]
 
@@ -95,6 +96,7 @@ def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
                 window.certain,
                 apply.applied,
                 apply.period,
+                apply.role,
             )
         )
     return table_of_rows(rows, SCHEDULE)
@@ -107,6 +109,8 @@ def applies_of(schedule: pa.Table) -> dict[str, list[EpochApply]]:
         applier = row.pop("applier")
         arrived, before = ((row.pop(f"{name}_epoch"), row.pop(f"{name}_group")) for name in ("arrived", "before"))
         window = Window(before, row.pop("certain"))
+        role = row.pop("role")
+        row["role"] = None if role is None else Role(role)
         apply = EpochApply(**row, arrived=arrived, window=None if window == _GIVEN else window)
         found.setdefault(applier, []).append(apply)
     return found

@@ -106,6 +106,7 @@ SCHEDULE = pa.schema(
         ("certain", pa.bool_()),
         ("applied", pa.bool_()),
         ("period", pa.int32()),
+        ("role", pa.string()),
     ]
 )
 

@@ -1,10 +1,11 @@
 """
 Events of one cluster's binlogs to its own epochs.
 
-A binlog transaction is one epoch. Inside it, row operations are grouped by the transaction id of their extra row info.
-A group with an `ndb_apply_status` row of another server is a foreign epoch that the applier applied; every other group
-is a user transaction. A cluster's own changes are those with its own server id and without a reflect or refresh flag,
-outside the foreign epochs; everything else is consequence.
+A binlog transaction is one epoch. Inside it, row operations are grouped by the transaction id of their extra row info,
+or, without ids, by their order (see `conflict.history.groups_without_ids`). A group with an `ndb_apply_status` row of
+another server is a foreign epoch that the applier applied; every other group is a user transaction. A cluster's own
+changes are those with its own server id and without a reflect or refresh flag, outside the foreign epochs; everything
+else is consequence.
 
 Source: `docs/concepts.md`, "What an NDB binlog holds".
 """
@@ -18,6 +19,7 @@ import attrs
 
 from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError, NotBuiltError
+from conflict.history.groups_without_ids import GroupsWithoutIds, Part
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
@@ -82,11 +84,13 @@ class _Open:
     number: int | None = None
     time: int = 0
     groups: dict[object, int] = attrs.field(factory=dict)
+    without_ids: GroupsWithoutIds = attrs.field(factory=GroupsWithoutIds)
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
     applied: list[AppliedEpoch] = attrs.field(factory=list)
 
-    def group_of(self, identity: object) -> int:
-        """Return the number of a group by its identity: its transaction id, or the epoch that was applied."""
+    def group_of(self, transaction_id: int | None, part: Part) -> int:
+        """Return the number of the group of the next event."""
+        identity = self.without_ids.group_of(part) if transaction_id is None else transaction_id
         return self.groups.setdefault(identity, len(self.groups))
 
 
@@ -221,8 +225,8 @@ class EpochReader:
     def _add(self, event: Event, rows: RowsEvent, opened: _Open, table: Table, pairs: Iterable[Images]) -> None:
         """Add the rows of an event."""
         transaction_id = rows.extra.transaction_id if rows.extra else None
-        group = opened.group_of(transaction_id)
         flags = (rows.extra.flags if rows.extra else None) or ConflictFlag(0)
+        group = opened.group_of(transaction_id, self._part(event, flags))
         for number, (before, after) in enumerate(pairs):
             key, moved_to = self._identities(table, before, after)
             origin = Origin(event.file, event.position, number)
@@ -230,6 +234,12 @@ class EpochReader:
                 table.full_name, key, rows.operation, before, after, transaction_id, flags, origin, moved_to=moved_to
             )
             opened.rows.append((group, event.header.server_id, change))
+
+    def _part(self, event: Event, flags: ConflictFlag) -> Part:
+        if flags & ConflictFlag.REFRESH:
+            return Part.REFRESH
+        own = event.header.server_id == self.server_id and not flags & _CONSEQUENCE
+        return Part.OWN if own else Part.ARRIVING
 
     def _identities(self, table: Table, before: RowImage | None, after: RowImage | None) -> tuple[bytes, bytes | None]:
         """Return the identity of a row, and that of the row after an update in a table without a primary key."""
@@ -249,7 +259,7 @@ class EpochReader:
             if server_id == self.server_id and not after.payloads[_LOG_NAME]:
                 opened.number = epoch
             elif server_id != self.server_id:
-                group = opened.group_of(("applied", epoch) if transaction_id is None else transaction_id)
+                group = opened.group_of(transaction_id, Part.STATUS)
                 opened.applied.append(AppliedEpoch(group, server_id, epoch))
 
     def _layout(self, table_map: TableMap, table: Table) -> RowLayout:

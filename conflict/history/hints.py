@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import attrs
+
 from conflict.config.run_file import RunFile
 from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
@@ -16,6 +18,7 @@ from conflict.history.model import LAST_GROUP
 from conflict.history.reading import ClusterHints
 from conflict.history.schedule import Hint, Summary
 from conflict.history.steps import hints_of_steps
+from conflict.rules.roles import Role
 
 __all__ = ["hints_of_run_file"]
 
@@ -37,7 +40,7 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
     if "steps" in run_file.schedule:
         return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
-    for entry in (*run_file.schedule.get("applied", ()), *run_file.schedule.get("stopped", ())):
+    for entry in (each for name in ("applied", "stopped", "role") for each in run_file.schedule.get(name, ())):
         if len(configuration.sources(entry["applier"])) != 1:
             message = f"[schedule] is for appliers with one source; cluster {entry['applier']} has another number"
             raise ConfigurationError(message)
@@ -48,6 +51,12 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
         (source,) = configuration.sources(stop["applier"])
         later = (each.number for each in summaries[source.name] if each.number > stop["after_epoch"])
         hints[stop["applier"]].update({number: Hint(applied=False) for number in later})
+    for change in sorted(run_file.schedule.get("role", ()), key=lambda each: int(each["after_epoch"])):
+        mine, (source,) = hints[change["applier"]], configuration.sources(change["applier"])
+        for number in (each.number for each in summaries[source.name] if each.number > change["after_epoch"]):
+            before = mine.get(number, Hint())
+            # The applier was stopped for it.
+            mine[number] = attrs.evolve(before, run=before.run + 1, role=Role(change["role"]))
     return {name: [each] for name, each in hints.items()}
 
 

@@ -152,6 +152,8 @@ class EpochApply:
         window: What else bounds its place, if it left no trace and its place is not given.
         applied: Whether it counts as applied; False for one that may have been.
         period: How often the replica had been set back before.
+        reported: Whether its binlog has the `ndb_apply_status` row, which goes back to the other cluster.
+        role: The role of its cluster then; None if it is the role of `Cluster`.
     """
 
     epoch: int
@@ -165,6 +167,8 @@ class EpochApply:
     window: Window | None = None
     applied: bool = True
     period: int = 0
+    reported: bool = True
+    role: Role | None = None
 
 
 @attrs.frozen(eq=False)
@@ -214,7 +218,7 @@ class Cluster:
         server_id: Server id of its logging and applying server.
         timeline: Transactions, epoch applies and changes of definitions in the order in which they happened; epochs
             never fall.
-        role: Its role, for the functions that have roles.
+        role: Its role at first, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
         ignored: Per source, servers other than its own whose changes it does not take from there.
     """

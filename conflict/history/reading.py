@@ -4,15 +4,18 @@ Binlogs to a History in memory, with the scalar reader.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import product
 
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
+from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.network import direct_traces, refuse_logs_of_network
+from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.schedule import (
     Barrier,
     Hints,
@@ -34,6 +37,7 @@ __all__ = [
     "cut_readings",
     "history_of",
     "placed_changes",
+    "possible_readings",
     "read_cluster",
     "schedule_of",
     "usable_epochs",
@@ -54,6 +58,9 @@ class ClusterReading:
         changes: The changes of definitions.
         error: Why they could not be read to the end; None if they could.
         left_out: Row operations of the epoch that the error cut off.
+        reports: Whether its binlog says which epochs its applier took (`ndb_log_apply_status`).
+        shown_roles: The changes of its role that its binlog shows, if nothing else tells of them.
+        roles: Where they are taken to have been.
     """
 
     cluster: ClusterConfiguration
@@ -62,6 +69,9 @@ class ClusterReading:
     changes: list[DefinitionChange] = attrs.field(factory=list, repr=False)
     error: FormatError | None = None
     left_out: int = 0
+    reports: bool = True
+    shown_roles: Sequence[ShownChange] = ()
+    roles: Sequence[RoleChange] = ()
 
 
 def read_cluster(cluster: ClusterConfiguration, configuration: Configuration) -> ClusterReading:
@@ -112,6 +122,7 @@ def history_of(
             given = _given_rows(configuration, cluster, readings)
             start = Start(first, given.rows, given.tables)
             applies = certain_applies(applies, start.epoch)
+        applies = [attrs.evolve(each, reported=reading.reports) for each in with_roles(applies, reading.roles)]
         applied[cluster.name] = applies
         transactions: list[Transaction] = [
             transaction
@@ -144,6 +155,44 @@ def cut_readings(configuration: Configuration, readings: Mapping[str, ClusterRea
         name: attrs.evolve(reading, epochs=[each for each in reading.epochs if each.number in bounds[name]])
         for name, reading in readings.items()
     }
+
+
+def possible_readings(
+    configuration: Configuration, readings: Mapping[str, ClusterReading], hints: ClusterHints | None = None
+) -> list[dict[str, ClusterReading]]:
+    """
+    Return the ways in which binlogs can be read that do not say all of the schedule, the likely ones first.
+
+    There is one for each way in which epochs are found by content (see `conflict.history.epochs_by_content`), and for
+    each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles. Other than a pair of
+    clusters is read in one way.
+    """
+    if not configuration.is_pair:
+        return [dict(readings)]
+    epochs = {name: reading.epochs for name, reading in readings.items()}
+    found = [
+        {
+            name: attrs.evolve(readings[name], epochs=own, reports=not hides_epochs(epochs[name]))
+            for name, own in each.items()
+        }
+        for each in readings_by_content(epochs, configuration.server_ids)
+    ]
+    told = any(hint.role for each in (hints or {}).values() for period in each for hint in period.values())
+    return found if told else [way for each in found for way in _ways_of_roles(configuration, each)][:MOST_READINGS]
+
+
+def _ways_of_roles(
+    configuration: Configuration, readings: Mapping[str, ClusterReading]
+) -> Iterator[dict[str, ClusterReading]]:
+    """Yield the readings with every place of the changes of roles that the binlogs show."""
+    setups, ways = configuration.setups(), []
+    for name, reading in readings.items():
+        peer = configuration.peer(name)
+        shown = shown_changes(reading.epochs, reading.cluster.role, setups[name], peer.server_id)
+        places = possible_changes(shown, [epoch.number for epoch in readings[peer.name].epochs])
+        ways.append([attrs.evolve(reading, shown_roles=shown, roles=each) for each in places])
+    for chosen in product(*ways):
+        yield dict(zip(readings, chosen, strict=True))
 
 
 def _given_rows(

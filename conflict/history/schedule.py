@@ -32,6 +32,7 @@ from conflict.history.model import (
     Transaction,
     Window,
 )
+from conflict.rules.roles import Role
 
 __all__ = [
     "Barrier",
@@ -90,12 +91,14 @@ class Hint:
         latest: Before the first transaction after this position; None if not known.
         applied: False if it was not applied at all.
         run: Number of the applier's run, from its start to its stop, in which it was applied.
+        role: The role of the cluster then; None if it never changed.
     """
 
     earliest: Position = START
     latest: Position | None = None
     applied: bool = True
     run: int = 0
+    role: Role | None = None
 
 
 # The hints of one applier by foreign epoch: one mapping up to the first rewind of the replica, one after each rewind.
@@ -319,7 +322,7 @@ class _Placement:
     def _add(self, apply: EpochApply, position: Position, hint: Hint) -> None:
         restarted = self._run is not None and hint.run != self._run
         arrived = max(self.causal.get(apply.foreign_epoch, START), hint.earliest)
-        self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived))
+        self.applies.append(attrs.evolve(apply, restarted=restarted, arrived=arrived, role=hint.role))
         if apply.applied:
             self._previous, self._run = position, hint.run
 

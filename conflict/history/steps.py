@@ -15,6 +15,7 @@ import attrs
 
 from conflict.history.model import START, Position
 from conflict.history.schedule import Hint, Hints, Summary
+from conflict.rules.roles import Role
 
 __all__ = ["hints_of_steps"]
 
@@ -41,12 +42,14 @@ class _Side:
         runs: From where to where (exclusive) its applier was running.
         waits: Steps after which its applier had applied everything.
         rewinds: Steps at which its applier was rewound to the start of the other cluster's binlog.
+        roles: Steps that changed its role, each with the new one.
     """
 
     commits: list[_Commit] = attrs.field(factory=list)
     runs: list[tuple[int, int]] = attrs.field(factory=lambda: [(-1, _NEVER)])
     waits: list[int] = attrs.field(factory=list)
     rewinds: list[int] = attrs.field(factory=list)
+    roles: list[tuple[int, Role]] = attrs.field(factory=list)
 
     @property
     def running(self) -> bool:
@@ -96,6 +99,8 @@ def _sides(steps: Sequence[Step], names: Sequence[str]) -> dict[str, _Side]:
             name, epoch = step["on"], step["epoch"]
             rank = ranks[name, epoch] = ranks.get((name, epoch), -1) + 1
             sides[name].commits.append(_Commit(number, epoch, rank))
+        if step.get("action") == "role":
+            sides[step["applier"]].roles.append((number, Role(step["role"])))
         for name in [step["applier"]] if "applier" in step else names:
             sides[name].act(number, step.get("action"), timed_out="result" in step)
     return sides
@@ -140,9 +145,11 @@ def _hint(side: _Side, made: int, positions: Sequence[tuple[int, Position]], per
     if applied is None:
         return Hint(applied=False)
     run, start = applied
+    # A role changes while the applier is stopped.
+    role = next((role for number, role in reversed(side.roles) if number < start), None)
     arrival = max(made, start)
     waited = next((number for number in side.waits if number > arrival), None)
-    return Hint(_last(positions, arrival), None if waited is None else _last(positions, waited), run=run)
+    return Hint(_last(positions, arrival), None if waited is None else _last(positions, waited), run=run, role=role)
 
 
 def _last(positions: Sequence[tuple[int, Position]], step: int) -> Position:

@@ -13,6 +13,7 @@ from conflict.columnar.applier_stops import StoppingOperation, can_log_stopping,
 from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of, transactional_tables
+from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys, linked_states
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.output.contested import contested_applies
@@ -34,6 +35,7 @@ __all__ = [
     "ResolveRun",
     "ResolvedBucket",
     "compare_bucket",
+    "find_linked_states",
     "find_unique_states",
     "resolve_bucket",
     "run_round",
@@ -70,6 +72,11 @@ class ResolveRun:
     def checks_unique_keys(self) -> bool:
         """Whether a table has unique keys besides the primary key."""
         return bool(has_unique_keys(self.clusters).any())
+
+    @cached_property
+    def linked(self) -> LinkedKeys:
+        """The ends of all foreign keys."""
+        return linked_keys(self.numbers.tables)
 
     @cached_property
     def needs_rounds(self) -> bool:
@@ -150,6 +157,11 @@ def run_round(task: BucketTask) -> Findings:
 def find_unique_states(task: BucketTask) -> pa.Table:
     """Return every state of the bucket's rows that have unique keys."""
     return unique_states(task.load(images=True), task.run.clusters, task.applies.load(), task.conflicts.load())
+
+
+def find_linked_states(task: BucketTask) -> pa.Table:
+    """Return every state of the bucket's rows that take part in foreign keys."""
+    return linked_states(task.load(images=True), task.run.clusters, task.applies.load(), task.conflicts.load())
 
 
 def compare_bucket(task: BucketTask) -> Differing:

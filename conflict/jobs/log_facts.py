@@ -16,7 +16,7 @@ from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.results.likely_causes import LogFacts
 
-__all__ = ["facts_of_history", "images_of_history", "lacks_something"]
+__all__ = ["facts_of_history", "images_of_history", "lacks_something", "roles_change"]
 
 
 def images_of_history(manifest: Manifest) -> dict[str, dict[str, set[str]]]:
@@ -40,6 +40,12 @@ def lacks_something(history: Folder, manifest: Manifest) -> bool:
         for name in manifest.clusters
         for path in _paths(manifest, "changes", name)
     )
+
+
+def roles_change(history: Folder) -> bool:
+    """Whether the role of a cluster is known to change."""
+    roles = history.read_table("schedule.parquet", SCHEDULE, ["role"]).column("role")
+    return bool(roles.null_count < len(roles))
 
 
 def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]:

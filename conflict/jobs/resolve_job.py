@@ -26,6 +26,7 @@ import pyarrow.compute as pc
 from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.columnar.foreign_keys.broken import breaks_a_link
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.output.exceptions_numbering import number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
@@ -34,6 +35,7 @@ from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.columnar.unique_keys.duplicates import find_duplicates
 from conflict.config.configuration import Configuration
+from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import applies_of, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
@@ -47,6 +49,7 @@ from conflict.jobs.bucket_tasks import (
     ResolvedBucket,
     ResolveRun,
     compare_bucket,
+    find_linked_states,
     find_unique_states,
     resolve_bucket,
     run_round,
@@ -96,6 +99,7 @@ def resolve_history(
 
     Raises:
         HistoryError: The schedule is circular.
+        NotBuiltError: A foreign key refuses or changes something; nothing is written then.
     """
     configuration = follow_definitions(configuration)
     manifest, numbers = read_manifest(history), table_numbers(configuration)
@@ -112,6 +116,7 @@ def resolve_history(
     moments = Moments()
     if use_evidence:
         resolved, moments = _explained(job, settling, schedule, resolved)
+    job.refuse_broken_links(resolved.found)
     found, summaries = resolved.found, resolved.summaries
     run.shared.delete()
     _write_applied_epochs(out, run.clusters, found.applies)
@@ -231,6 +236,22 @@ class _Job:
         """Remove the parts of the result that buckets wrote."""
         for part in BUCKET_PARTS:
             self.run.out.delete(part)
+
+    def refuse_broken_links(self, found: FixedPoint) -> None:
+        """
+        Make sure that no foreign key refuses or changes anything; else remove what was written.
+
+        Raises:
+            NotBuiltError: One does.
+        """
+        if not self.run.linked.tables.any():
+            return
+        states = self._stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
+        if breaks_a_link(states, self.run.linked):
+            self.clear()
+            self.run.shared.delete()
+            message = "a foreign key refuses a change or makes one of its own, which only the reference engine follows"
+            raise NotBuiltError(message)
 
     @property
     def _names(self) -> list[str]:

@@ -103,7 +103,7 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     """
     Read the rows of a bucket that the epochs touch, as far back as their state at the epochs' places hangs on.
 
-    Of a touched table with unique keys, all rows are read from the start.
+    Of tables with unique keys, or that take part in foreign keys, all rows are read from the start.
     """
     run = task.run
     layouts = run.manifest.layouts(run.numbers)
@@ -139,6 +139,7 @@ def _needed_from(bucket: Bucket, task: TouchedTask) -> list[UInt64]:
     """Return, per cluster and key, the own epoch from which on its changes are needed. Shape (keys,) each."""
     needed = [np.full(len(bucket.keys), NEVER, np.uint64) for _ in bucket.clusters]
     with_unique = np.array([bool(table.unique_keys) for table in task.run.numbers.tables], np.bool_)
+    checked = with_unique | task.run.linked.tables
     for applier, name in enumerate(bucket.clusters):
         source, wanted = 1 - applier, task.wanted[name]
         arrived = np.full(len(bucket.keys), NEVER, np.uint64)
@@ -154,8 +155,8 @@ def _needed_from(bucket: Bucket, task: TouchedTask) -> list[UInt64]:
         needed[applier] = np.minimum(needed[applier], start)
         needed[source] = np.minimum(needed[source], np.minimum(first, np.where(touched, before, NEVER)))
     tables = bucket.key_table
-    unique = with_unique[tables] & (len(bucket.keys) > 0)
-    return [np.where(unique, np.uint64(0), each) for each in needed]
+    whole = checked[tables] & (len(bucket.keys) > 0)
+    return [np.where(whole, np.uint64(0), each) for each in needed]
 
 
 def _rows_of_epochs(columns: GridColumns, epochs: UInt64) -> tuple[Int64, Int64]:

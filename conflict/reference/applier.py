@@ -21,6 +21,7 @@ import attrs
 
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.commit_checks import check_commit
 from conflict.reference.epoch_commit import commit_pass
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.not_known import (
@@ -35,7 +36,6 @@ from conflict.reference.not_known import (
 from conflict.reference.open_decisions import open_decisions
 from conflict.reference.row_store import NOT_KNOWN
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
-from conflict.rules.stop_messages import StopError, duplicate_value
 
 __all__ = ["Applier"]
 
@@ -58,6 +58,7 @@ class Applier:
         """Apply one epoch of another cluster and commit it; an epoch that stops the applier is undone."""
         if self.cluster.result.stop is not None:
             return
+        self.cluster.act_as(apply.role)
         if is_before_start(apply, source):
             take_shown(self.cluster, apply)
             self.cluster.applied(apply, source)
@@ -66,9 +67,10 @@ class Applier:
         self._settled = settle(self.cluster, source, apply)
         try:
             final = self._final_pass(apply, source)
-            self._check_unique_keys(final)
+            check_commit(final)
         except ApplierStopped as stopped:
-            self.cluster.store.roll_back()
+            undone = self.cluster.store.roll_back()
+            self.cluster.foreign_keys.update(undone, self.cluster.store)
             self._settled.forget(self.cluster, apply)
             self.cluster.result.stop = stopped.stop
             return
@@ -127,9 +129,3 @@ class Applier:
         current = EpochPass(self.cluster, source.cluster, apply, rejected, early, open=self._settled.open)
         current.run(self.cluster.arriving(source, apply.foreign_epoch))
         return current
-
-    def _check_unique_keys(self, final: EpochPass) -> None:
-        duplicate = self.cluster.unique_keys.update(final.changed, self.cluster.store)
-        if duplicate is not None:
-            change = final.changed[duplicate].change
-            raise final.stopped(StopError.DUPLICATE_VALUE, change, duplicate_value(change.table))

@@ -211,7 +211,7 @@ def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[
     for (applier, source), own in links.items():
         came_back = news.setdefault((source, applier), {})
         for apply in own:
-            if apply.traced:
+            if apply.traced and apply.reported:
                 came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
     found = {}
     for link, own in links.items():

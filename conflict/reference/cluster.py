@@ -12,8 +12,9 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, Position, RowMoment, Transaction
 from conflict.reference.epoch_log import LogEntry, LoggedChange
+from conflict.reference.foreign_keys import ForeignKeys
 from conflict.reference.row_store import Row, RowKey, RowStore
-from conflict.reference.rows_without_key import change_copies
+from conflict.reference.rows_without_key import change_copies, touched_keys
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import ClusterResult, Outcome
 from conflict.rules.roles import Role
@@ -52,6 +53,7 @@ class ReplayedCluster:
         layouts: How the rows of each table are read, by ``database.table``.
         relays: Whether it logs what it applied for a third cluster (see `History.relays`).
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
+        role: Its role, for the functions that have roles.
         store: Its rows.
         log: Per own epoch, what the next applier has to apply.
         relayed: Per own epoch and cluster, the highest foreign epoch whose `ndb_apply_status` row it logged.
@@ -59,6 +61,7 @@ class ReplayedCluster:
         earlier: Per row changed here during the applier's last epochs, its states before each change, with the own
             position (epoch, group) of the change.
         unique_keys: Which row holds which unique value.
+        foreign_keys: Which row refers to which.
         exceptions_count: Per exceptions table, the last number used in ``NDB$count``.
         shown: What its binlog shows of its applier's work: effects on rows by own epoch and group. It tells what rows
             were that are older than the log, and nothing else.
@@ -75,12 +78,14 @@ class ReplayedCluster:
     relays: bool = False
     skip_missing: bool = False
     shown: Effects = attrs.field(factory=dict)
+    role: Role = attrs.field(init=False)
     store: RowStore = attrs.field(init=False)
     log: dict[int, list[LogEntry]] = attrs.field(factory=dict)
     relayed: dict[int, dict[str, int]] = attrs.field(factory=dict)
     max_replicated_epoch: int = 0
     earlier: dict[RowKey, list[tuple[tuple[int, int], Row | None]]] = attrs.field(factory=dict)
     unique_keys: UniqueKeys = attrs.field(init=False)
+    foreign_keys: ForeignKeys = attrs.field(init=False)
     exceptions_count: Counter[str] = attrs.field(factory=Counter)
     untold: dict[int, set[RowKey]] = attrs.field(factory=dict)
     last_untold: dict[RowKey, int] = attrs.field(factory=dict)
@@ -91,8 +96,11 @@ class ReplayedCluster:
     _applied_at: deque[Position] = attrs.field(factory=lambda: deque([START] * OVERLAPPING, OVERLAPPING))
 
     def __attrs_post_init__(self) -> None:
+        self.role = self.cluster.role
         self.store = rows_at_start(self.cluster)
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
+        self.foreign_keys = ForeignKeys.of(self.setups)
+        self.foreign_keys.update(self.store.rows, self.store)
 
     @property
     def name(self) -> str:
@@ -104,10 +112,9 @@ class ReplayedCluster:
         """Server id of its logging and applying server."""
         return self.cluster.server_id
 
-    @property
-    def role(self) -> Role:
-        """Its role for the functions that have roles."""
-        return self.cluster.role
+    def act_as(self, role: Role | None) -> None:
+        """Take a role; none if its role is the one that it has."""
+        self.role = self.role if role is None else role
 
     def commit(self, transaction: Transaction) -> None:
         """Make the changes of one of its own transactions, and log them."""
@@ -125,6 +132,8 @@ class ReplayedCluster:
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)
+        if self.foreign_keys.links:
+            self.foreign_keys.update((row for each in transaction.changes for row in touched_keys(each)), self.store)
         self.store.commit()
 
     def define(self, change: DefinitionChange) -> None:
@@ -141,6 +150,8 @@ class ReplayedCluster:
         self.store.commit()
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)
+        self.foreign_keys = ForeignKeys.of(self.setups)
+        self.foreign_keys.update(self.store.rows, self.store)
 
     @property
     def last_applied(self) -> Position:
@@ -187,7 +198,7 @@ class ReplayedCluster:
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})
         self.max_replicated_epoch = max(self.max_replicated_epoch, came_back.get(self.name, 0))
-        if apply.traced:
+        if apply.traced and apply.reported:
             logged = self.relayed.setdefault(apply.epoch, {})
             logged[source.name] = max(logged.get(source.name, 0), apply.foreign_epoch)
             if self.relays:

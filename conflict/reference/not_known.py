@@ -347,8 +347,9 @@ def _agreeing(
     table, key = entries[0].row
     shown = cluster.shown.get((apply.epoch, apply.group), {}).get((table, key)) if apply.traced else None
     kept = [each for each in tried if _agrees(cluster, each, shown)]
-    if not apply.traced and cluster.setups[table].table.unique_keys:
-        # It may have stopped the applier: it is not known which older rows have which unique value.
+    checked = cluster.setups[table].table.unique_keys or table in cluster.foreign_keys.tables
+    if not apply.traced and checked:
+        # It may have stopped the applier: it is not known which older rows have which unique value, or refer to which.
         return [*kept, *(each for each in tried if each not in kept)]
     return kept or tried
 

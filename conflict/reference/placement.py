@@ -9,7 +9,7 @@ not depend on these places (see `conflict.reference.background`). So each place 
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 
@@ -20,6 +20,7 @@ from conflict.reference.background import Recorded, Setups, background_of, epoch
 from conflict.reference.row_store import RowKey
 from conflict.reference.trials import Trials
 from conflict.results.open_places import Alternative, OpenPlace, OpenSchedule
+from conflict.rules.foreign_keys import linked_tables
 
 __all__ = ["Placed", "place_untraced", "restricted", "touched_rows"]
 
@@ -162,14 +163,17 @@ def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozen
     """
     Return the rows on which the places of untraced epochs depend.
 
-    Those are the rows that these epochs touch, and all rows of the tables with unique keys, or without a primary key.
+    Those are the rows that these epochs touch, and all rows of the tables with unique keys or foreign keys, or without
+    a primary key.
     """
+    over_time = [*setups.values(), *(change.step.after.setups for change in _definition_changes(history))]
     whole = {
         name
-        for each in setups.values()
+        for each in over_time
         for name, setup in each.items()
         if setup.table.unique_keys or not setup.table.primary_key
     }
+    whole |= {name for each in over_time for name in linked_tables(each)}
     found = set[RowKey]()
     for (_, source), applies in history.links.items():
         epochs = {apply.foreign_epoch for apply in applies if apply.window is not None}
@@ -182,6 +186,11 @@ def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozen
         }
         found |= {row for (epoch, _), rows in recorded[source].items() if epoch in epochs for row in rows}
     return frozenset(found)
+
+
+def _definition_changes(history: History) -> Iterator[DefinitionChange]:
+    for cluster in history.clusters:
+        yield from (item for item in cluster.timeline if isinstance(item, DefinitionChange))
 
 
 def restricted(history: History, rows: frozenset[RowKey]) -> History:

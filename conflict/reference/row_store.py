@@ -121,8 +121,10 @@ class RowStore:
         """Keep what was put since the last commit."""
         self._undo.clear()
 
-    def roll_back(self) -> None:
-        """Undo what was put since the last commit."""
+    def roll_back(self) -> list[RowKey]:
+        """Undo what was put since the last commit, and return the rows."""
+        undone = list(self._undo)
         for key, row in self._undo.items():
             self._set(key, row)
         self._undo.clear()
+        return undone

@@ -45,6 +45,7 @@ class TrialApply:
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
         scratch = ReplayedCluster(cluster.cluster, cluster.setups, cluster.layouts, skip_missing=self.skip_missing)
+        scratch.act_as(self.apply.role)
         scratch.max_replicated_epoch = cluster.max_replicated_epoch
         for key in {entry.row for entry in self.entries}:
             scratch.store.put(key, cluster.store.get(key))

@@ -7,22 +7,25 @@ reflection. A place where it stops the applier is possible too, if nothing was a
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
+
 import attrs
 
 from conflict.history.model import END, START, EpochApply, Position, Window
 from conflict.history.placing import Choice
 from conflict.reference.background import Background
 from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.commit_checks import check_commit
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import ExceptionRow, LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
 from conflict.reference.not_known import settle
 from conflict.reference.row_store import RowKey
 from conflict.reference.rows_without_key import touched_keys
-from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import Stop
 from conflict.results.open_places import Alternative, Decided
-from conflict.rules.stop_messages import StopError, duplicate_value
+from conflict.rules.foreign_keys import linked_tables
+from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Trials"]
 
@@ -64,12 +67,11 @@ class Trials:
         return found
 
     def _watched(self, entries: list[LoggedChange], window: Window) -> set[RowKey]:
-        """Return the rows that decide on an epoch: its own; those with unique values if it may stop the applier."""
+        """Return the rows that decide on an epoch: its own; those of checked tables if it may stop the applier."""
         rows = {key for entry in entries for key in touched_keys(entry.change)}
         if window.before == END:
-            setups = self.here.cluster.setups
-            unique = {table for table, _ in rows if table in setups and setups[table].table.unique_keys}
-            rows |= {row for row in self.here.versions if row[0] in unique}
+            checked = _checked_tables({table for table, _ in rows}, self.here.cluster.setups)
+            rows |= {row for row in self.here.versions if row[0] in checked}
         return rows
 
     def _try(
@@ -79,10 +81,14 @@ class Trials:
         here = self.here.cluster
         setups, shown = self.here.setups_at(position), here.shown or {START: {}}
         scratch = ReplayedCluster(here.cluster, setups, here.layouts, skip_missing=self.skip_missing, shown=shown)
+        scratch.act_as(apply.role)
         scratch.max_replicated_epoch = known
-        for key in {key for entry in entries for key in touched_keys(entry.change)}:
+        touched = {key for entry in entries for key in touched_keys(entry.change)}
+        for key in touched:
             scratch.store.put(key, self.here.row_at(key, position))
         scratch.store.commit()
+        scratch.unique_keys.update([key for key in touched if key[0] in setups], scratch.store)
+        scratch.foreign_keys.update(touched, scratch.store)
         settle(scratch, self.source.cluster, apply)
         current = EpochPass(scratch, self.source.cluster.cluster, apply)
         last = apply.window is not None and apply.window.before == END
@@ -95,7 +101,7 @@ class Trials:
         except ApplierStopped as stopped:
             return Alternative(stop=stopped.stop) if last else None
         if effects_of(current):
-            stop = self._duplicate(current, position) if last else None
+            stop = self._refusal(current, touched, position) if last else None
             return Alternative(stop=stop) if stop is not None else None
         if any(exceptions.replicated for exceptions, _ in current.exceptions):
             return None
@@ -108,21 +114,24 @@ class Trials:
             ),
         )
 
-    def _duplicate(self, current: EpochPass, position: Position) -> Stop | None:
-        """Return the stop at a unique value that another row has, when the pass would be committed."""
-        tables = {name: setup.table for name, setup in current.cluster.setups.items()}
-        touched = {table for table, _ in current.changed if tables[table].unique_keys}
-        if not touched:
-            return None
-        store = current.cluster.store
-        unique = UniqueKeys(tables)
-        for key in self.here.versions:
-            row = self.here.row_at(key, position)
-            if key[0] in touched and row is not None and key not in current.changed:
-                store.put(key, row)
-        unique.update([key for key in store.rows if key[0] in touched and key not in current.changed], store)
-        duplicate = unique.update(current.changed, store)
-        if duplicate is None:
-            return None
-        change = current.changed[duplicate].change
-        return current.stopped(StopError.DUPLICATE_VALUE, change, duplicate_value(change.table)).stop
+    def _refusal(self, current: EpochPass, touched: Collection[RowKey], position: Position) -> Stop | None:
+        """Return why a pass could not be committed: a unique value that another row has, or a foreign key."""
+        cluster, store = current.cluster, current.cluster.store
+        checked = _checked_tables({table for table, _ in touched}, cluster.setups)
+        others = [key for key in self.here.versions if key[0] in checked and key not in touched]
+        for key in others:
+            store.put(key, self.here.row_at(key, position))
+        cluster.unique_keys.update(others, store)
+        cluster.foreign_keys.update(others, store)
+        try:
+            check_commit(current)
+        except ApplierStopped as stopped:
+            return stopped.stop
+        return None
+
+
+def _checked_tables(touched: Collection[str], setups: Mapping[str, TableSetup]) -> set[str]:
+    """Return the tables of which all rows count when changes of some tables are to be committed."""
+    unique = {table for table in touched if table in setups and setups[table].table.unique_keys}
+    linked = linked_tables(setups)
+    return unique if linked.isdisjoint(touched) else unique | linked

@@ -8,6 +8,7 @@ The files of a result. Computes docs/run-file.md, "The output folder".
     contradictions/applier=A/...parquet       one row per row that the binlog of A shows otherwise than was derived
     exceptions/<cluster>/<table>.parquet      rows of exceptions tables
     rows/<cluster>/<table>/...parquet         final rows of the tables
+    readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
     counters.json                             status counters per cluster
     run.json                                  configuration, versions, summary
 """

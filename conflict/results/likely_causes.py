@@ -15,13 +15,22 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.logged_images import columns_of_text
+from conflict.history.role_changes import ShownChange
 from conflict.results.contradictions import OTHER_VALUES, kind_text
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.logged_images import fitting_types, may_log
 from ndb_formats.schema.tables import Table
 
-__all__ = ["CauseKind", "LikelyCause", "LogFacts", "declared_types", "facts_of_epochs", "likely_causes"]
+__all__ = [
+    "CauseKind",
+    "LikelyCause",
+    "LogFacts",
+    "changed_roles",
+    "declared_types",
+    "facts_of_epochs",
+    "likely_causes",
+]
 
 _REFRESHES = (Effect.REFRESHED.name, Effect.REFRESHED_ABSENT.name)
 _CHANGES = (Effect.CHANGED.name, Effect.DELETED.name)
@@ -36,6 +45,7 @@ class CauseKind(StrEnum):
     BINLOG_TYPE = "binlog_type"
     FUNCTION = "conflict function"
     ROLE = "role"
+    ROLE_CHANGE = "role change"
     VALUES = "values"
     ROW_SLICE = "row slice"
     FILES = "files"
@@ -61,6 +71,11 @@ class LogFacts:
     effects: int = 0
     effects_apart: int = 0
     replicates: bool = True
+
+    @property
+    def hides_epochs(self) -> bool:
+        """Whether it shows changes of the other cluster, and nowhere the epochs that they came with."""
+        return bool(self.effects) and not self.applied
 
 
 @attrs.frozen
@@ -125,6 +140,17 @@ def likely_causes(
     return (*options, *found) or tuple(_files(name) for name in contradictions)
 
 
+def changed_roles(shown: Mapping[str, Sequence[ShownChange]]) -> Iterator[LikelyCause]:
+    """Yield the roles that changed while the binlogs were written, of each cluster."""
+    for name, changes in shown.items():
+        for each in changes:
+            sentence = (
+                f"The role of {name} changed: it applied epoch {each.before} of the other cluster as {each.old}, and "
+                f"epoch {each.first} as {each.new}. [[schedule.role]] of the run file can say after which epoch."
+            )
+            yield LikelyCause(name, CauseKind.ROLE_CHANGE, (), sentence)
+
+
 def declared_types(
     images: Mapping[str, Mapping[str, Collection[str]]], setups: Mapping[str, Mapping[str, Sequence[TableSetup]]]
 ) -> Iterator[LikelyCause]:
@@ -179,7 +205,7 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             CauseKind.APPLY_STATUS,
             (),
             f"ndb_log_apply_status was OFF on {name}{since}: {own.effects_apart:,} row changes of its applier belong "
-            "to no epoch of the other cluster, so that it is not known which epochs it applied when.",
+            "to no epoch of the other cluster; which epochs it applied when is taken from their contents.",
         )
     elif not own.effects and own.replicates and any(facts[other].changes for other in facts if other != name):
         yield LikelyCause(

@@ -14,10 +14,14 @@ from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
 from conflict.results.layout import outcomes_note
 from conflict.results.likely_causes import CauseKind, LikelyCause
+from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 
 __all__ = ["Run"]
+
+# These count as contradictions by themselves.
+_TELLING = {CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
 
 
 @attrs.frozen
@@ -37,6 +41,7 @@ class Run:
         notes: What is to be said about the definitions of tables.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
+        other_readings: What other readings of the same binlogs come to (see `conflict.results.readings`).
     """
 
     summary: RunSummary
@@ -50,12 +55,12 @@ class Run:
     notes: tuple[str, ...] = ()
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
+    other_readings: tuple[Run, ...] = attrs.field(default=(), repr=False)
 
     @property
     def contradicted(self) -> bool:
-        """Whether the binlogs contradict the result, or what the run file declares."""
-        declared = any(cause.kind is CauseKind.BINLOG_TYPE for cause in self.likely_causes)
-        return bool(self.summary.contradicted) or declared
+        """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
+        return bool(self.summary.contradicted) or any(cause.kind in _TELLING for cause in self.likely_causes)
 
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
@@ -74,6 +79,10 @@ class Run:
             "epochs_with_assumed_place": self.assumed,
             "epochs_left_out": self.epochs_left_out,
             "starts_in_the_middle": self.starts,
+            "other_readings": [
+                {"folder": reading_path(number), "counters": each.summary.counters}
+                for number, each in enumerate(self.other_readings, start=2)
+            ],
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             "likely_causes": [attrs.asdict(each) for each in self.likely_causes],

@@ -29,13 +29,7 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     Raises:
         ConfigurationError: Something else is there, or an input is inside it, or the folder cannot be made.
     """
-    if target.exists():
-        if not replace:
-            message = f"{target.uri} exists already; give another folder, or replace the result in it with --force"
-            raise ConfigurationError(message)
-        if not target.exists(RESULT):
-            message = f"{target.uri} exists already and is no result, which is all that --force replaces"
-            raise ConfigurationError(message)
+    _refuse_what_is_there(target, replace=replace)
     if "://" in target.uri:
         return
     path = Path(target.uri).resolve()
@@ -49,13 +43,32 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
         raise ConfigurationError(message)
 
 
+def _refuse_what_is_there(target: Folder, *, replace: bool) -> None:
+    if not target.exists():
+        return
+    if not replace:
+        message = f"{target.uri} exists already; give another folder, or replace the result in it with --force"
+        raise ConfigurationError(message)
+    if not target.exists(RESULT):
+        message = f"{target.uri} exists already and is no result, which is all that --force replaces"
+        raise ConfigurationError(message)
+
+
 @contextlib.contextmanager
-def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
+def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Folder]:
     """
     Give a folder to write to, and put it in place of `target` only if nothing went wrong.
 
-    What a killed run left behind is removed by the next one.
+    What a killed run left behind is removed by the next one. Hold the lock of `target` (see `conflict.grid.lock`).
+
+    Args:
+        target: Where the result is to be.
+        replace: Whether a result that is there is replaced.
+
+    Raises:
+        ConfigurationError: Something is there by now, see `check_target`.
     """
+    _refuse_what_is_there(target, replace=replace)
     work = Folder(target.uri.rstrip("/") + ".incomplete")
     work.delete()
     try:
@@ -63,5 +76,5 @@ def whole_or_not_at_all(target: Folder) -> Iterator[Folder]:
     except BaseException:
         work.delete()
         raise
-    target.delete()  # a result that is replaced, see `check_target`
+    target.delete()  # a result that is replaced
     work.move_to(target)

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
+from conflict.rules.foreign_keys import Link
 from conflict.rules.functions import ConflictFunction, Image
 from ndb_formats.events.rows_event import Operation
 
@@ -16,6 +17,8 @@ __all__ = [
     "missing_information",
     "no_such_table",
     "no_transaction_ids",
+    "parent_missing",
+    "parent_needed",
     "role_not_set",
     "row_not_found",
 ]
@@ -29,6 +32,8 @@ class StopError(IntEnum):
     NO_SUCH_TABLE = 1146
     # The storage engine's error for everything that conflict detection cannot handle.
     FROM_NDB = 1296
+    PARENT_NEEDED = 1451
+    PARENT_MISSING = 1452
     NO_CONVERSION = 13146
 
 
@@ -66,6 +71,22 @@ def blob_refresh(table: str) -> str:
 def duplicate_value(table: str) -> str:
     """Return the message for two rows with the same value of a unique key."""
     return f"another row of {table} has the same value of a unique key; give each cluster its own range of such values"
+
+
+def parent_missing(link: Link) -> str:
+    """Return the message for a row whose parent is not there."""
+    return (
+        f"a row of {link.child} would refer to a row of {link.parent} that does not exist here ({link.key}); "
+        "change the rows of both tables on one cluster alone"
+    )
+
+
+def parent_needed(link: Link) -> str:
+    """Return the message for a row that goes while others refer to it."""
+    return (
+        f"a row of {link.child} still refers to the row of {link.parent} that is deleted or changed ({link.key}); "
+        "change the rows of both tables on one cluster alone"
+    )
 
 
 def row_not_found(table: str) -> str:

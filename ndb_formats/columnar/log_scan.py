@@ -92,4 +92,5 @@ def _read(index: EventIndex, number: int, description: FormatDescription) -> Log
     statement = statement_of(decode_query(event.body))
     if statement is None:
         return None
+    statement = attrs.evolve(statement, inline_references=description.references_in_columns)
     return LoggedStatement(index.file, event.position, event.header.server_id, statement)

@@ -7,7 +7,7 @@ from __future__ import annotations
 import attrs
 
 from ndb_formats.errors import FormatError
-from ndb_formats.events.query_event import QueryEvent, session_collation
+from ndb_formats.events.query_event import QueryEvent, has_ansi_quotes, session_collation
 from ndb_formats.schema.definitions import Definitions, Statement, defines_tables
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
@@ -21,7 +21,7 @@ def statement_of(query: QueryEvent) -> Statement | None:
         return None
     number = session_collation(query)
     collation = None if number is None else collation_of(number)
-    statement = Statement(query.statement, query.database)
+    statement = Statement(query.statement, query.database, ansi_quotes=has_ansi_quotes(query))
     return statement if collation is None else attrs.evolve(statement, charset=(collation.charset, collation.name))
 
 

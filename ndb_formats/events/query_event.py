@@ -13,11 +13,13 @@ Query: a statement as text; in an NDB binlog BEGIN, COMMIT and DDL.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import attrs
 
 from ndb_formats.cursor import Cursor
 
-__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "session_collation"]
+__all__ = ["SESSION", "QueryEvent", "decode_query", "encode_query", "has_ansi_quotes", "session_collation"]
 
 # Session variables of a connection with the defaults of MySQL 9.x: flags, sql_mode, catalog, character sets (client,
 # connection, server), and the default collation of utf8mb4; each after its type.
@@ -81,7 +83,8 @@ def encode_query(event: QueryEvent) -> bytes:
 
 # Bytes of the session variables that come before the last collation, by type; -1 for a length byte, -2 for a NUL more.
 _SIZES = {0: 4, 1: 8, 2: -2, 3: 4, 4: 6, 5: -1, 6: -1, 7: 2, 8: 2}
-_CHARSETS, _DATABASE_COLLATION = 4, 8
+_SQL_MODE, _CHARSETS, _DATABASE_COLLATION = 1, 4, 8
+_ANSI_QUOTES = 4  # of sql_mode
 
 
 def session_collation(event: QueryEvent) -> int | None:
@@ -90,13 +93,24 @@ def session_collation(event: QueryEvent) -> int | None:
 
     That is the database's own, which is logged where it differs from the server's, else the server's; None without it.
     """
-    cursor, found = Cursor(event.status), None
+    found = None
+    for kind, value in _variables(event):
+        if kind in (_CHARSETS, _DATABASE_COLLATION):
+            found = int.from_bytes(value[-2:], "little")
+    return found
+
+
+def has_ansi_quotes(event: QueryEvent) -> bool:
+    """Whether double quotes stand around names in the statement, by the sql_mode ANSI_QUOTES."""
+    return any(kind == _SQL_MODE and value[0] & _ANSI_QUOTES for kind, value in _variables(event))
+
+
+def _variables(event: QueryEvent) -> Iterator[tuple[int, bytes]]:
+    """Yield type and bytes of the session variables, up to one whose size is not known."""
+    cursor = Cursor(event.status)
     while cursor.remaining:
         kind = cursor.uint(1)
         size = _SIZES.get(kind)
         if size is None:
-            return found
-        value = cursor.take(cursor.uint(1) + (size == -2) if size < 0 else size)
-        if kind in (_CHARSETS, _DATABASE_COLLATION):
-            found = int.from_bytes(value[-2:], "little")
-    return found
+            return
+        yield kind, cursor.take(cursor.uint(1) + (size == -2) if size < 0 else size)

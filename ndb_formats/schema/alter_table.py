@@ -14,6 +14,7 @@ from sqlglot.tokenizer_core import TokenType
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import take_column, take_default
 from ndb_formats.schema.create_table import TABLE_ITEMS, complete, options_charset, take_index, take_name
+from ndb_formats.schema.foreign_keys import split_reference, with_foreign_key, without_foreign_key
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES, Column, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
@@ -80,6 +81,7 @@ class _Work:
             self.table,
             primary_key=renamed(self.table.primary_key),
             unique_keys=tuple(renamed(key) for key in self.table.unique_keys),
+            foreign_keys=tuple(attrs.evolve(key, columns=renamed(key.columns)) for key in self.table.foreign_keys),
         )
 
 
@@ -182,13 +184,17 @@ def _add_index(work: _Work, clause: Words) -> None:
         work.rebuilds, work.added_only = True, False
     elif index.kind == "UNIQUE":
         work.table = work.table.with_unique_key(index.name, index.columns)
+    elif index.foreign is not None:
+        work.table = with_foreign_key(work.table, index.foreign)
     _to_the_end(work, clause)
 
 
 def _add_column(work: _Work, clause: Words, last: int) -> None:
     definition, after = _split_place(clause)
     place = last if after is None else work.place(after) + 1 if after else 0
+    definition, reference = split_reference(definition)
     column, keys = take_column(definition, work.text)
+    work.table = work.table if reference is None else with_foreign_key(work.table, reference)
     # What NDB can add online: at the end, NULL, without a default.
     work.rebuilds |= after is not None or not column.nullable or column.default not in (ABSENT, None)
     work.rebuilds |= bool(column.generated)
@@ -221,9 +227,14 @@ def _drop(work: _Work, clause: Words) -> None:
     if clause.accept("PRIMARY", "KEY"):
         work.table = attrs.evolve(work.table, primary_key=(), primary_key_prefixes=())
         work.rebuilds = True
-    elif clause.accept("INDEX") or clause.accept("KEY") or clause.accept("CONSTRAINT"):
+    elif clause.accept("INDEX") or clause.accept("KEY"):
         work.table = without_index(work.table, clause.step())
-    elif clause.accept("FOREIGN", "KEY") or clause.accept("CHECK"):
+    elif clause.accept("CONSTRAINT"):
+        name = clause.step()
+        work.table = without_foreign_key(without_index(work.table, name), name)
+    elif clause.accept("FOREIGN", "KEY"):
+        work.table = without_foreign_key(work.table, clause.step())
+    elif clause.accept("CHECK"):
         clause.step()
     elif clause.upper == "PARTITION":
         _to_the_end(work, clause)
@@ -265,7 +276,9 @@ def _redefine(work: _Work, old: str, clause: Words) -> None:
     definition, after = _split_place(clause)
     place = work.place(old)
     before, source = work.columns.pop(place)
+    definition, reference = split_reference(definition)
     column, keys = take_column(definition, work.text)
+    work.table = work.table if reference is None else with_foreign_key(work.table, reference)
     if after is not None:
         place = work.place(after) + 1 if after else 0
     work.put(place, column, source)

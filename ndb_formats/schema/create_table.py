@@ -13,8 +13,9 @@ from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import charset_name, take_column
+from ndb_formats.schema.foreign_keys import split_reference, take_foreign_key, with_foreign_key
 from ndb_formats.schema.sql_words import Words, statements
-from ndb_formats.schema.tables import Column, Schema, Table
+from ndb_formats.schema.tables import Column, ForeignKey, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
 
 __all__ = [
@@ -146,16 +147,18 @@ class IndexItem:
     A key in a definition.
 
     Attributes:
-        kind: ``PRIMARY``, ``UNIQUE``, or empty for what identifies no row: other indexes, foreign keys and checks.
+        kind: ``PRIMARY``, ``UNIQUE``, ``FOREIGN``, or empty for other indexes and checks.
         name: Its name; empty if it has none.
         columns: Its columns, for the first two kinds.
         prefixes: The lengths of their prefixes; empty if all are whole.
+        foreign: The foreign key that it is.
     """
 
     kind: str
     name: str = ""
     columns: tuple[str, ...] = ()
     prefixes: tuple[int, ...] = ()
+    foreign: ForeignKey | None = None
 
 
 def take_index(item: Words) -> IndexItem:
@@ -165,6 +168,8 @@ def take_index(item: Words) -> IndexItem:
         name = item.step()
     if item.accept("PRIMARY", "KEY"):
         return IndexItem("PRIMARY", "PRIMARY", *key_columns(item))
+    if item.accept("FOREIGN", "KEY"):
+        return IndexItem("FOREIGN", name, foreign=take_foreign_key(item, name))
     if not item.accept("UNIQUE"):
         return IndexItem("")
     item.accept("KEY") or item.accept("INDEX")
@@ -178,13 +183,16 @@ def _table_of_items(database: str, name: str, body: Words, engine: str | None, t
     primary_key: tuple[str, ...] = ()
     prefixes: tuple[int, ...] = ()
     unique: list[IndexItem] = []
+    foreign: list[ForeignKey] = []
     for item in body.items():
         if item.upper == "LIKE":
             message = "CREATE TABLE ... LIKE cannot be read; give what SHOW CREATE TABLE prints"
             raise SchemaError(message)
         if item.upper not in TABLE_ITEMS:
-            column, keys = take_column(item, text)
+            definition, reference = split_reference(item)
+            column, keys = take_column(definition, text)
             columns.append(column)
+            foreign += [reference] if reference is not None else []
             primary_key = (column.name,) if "primary" in keys else primary_key
             unique += [IndexItem("UNIQUE", "", (column.name,))] if "unique" in keys else []
             continue
@@ -193,9 +201,13 @@ def _table_of_items(database: str, name: str, body: Words, engine: str | None, t
             primary_key, prefixes = index.columns, index.prefixes
         elif index.kind == "UNIQUE":
             unique.append(index)
+        elif index.foreign is not None:
+            foreign.append(index.foreign)
     table = Table(database, name, tuple(columns), primary_key, (), engine, prefixes, text[1])
     for index in unique:
         table = table.with_unique_key(index.name, index.columns)
+    for key in foreign:
+        table = with_foreign_key(table, key)
     return complete(table)
 
 
@@ -203,6 +215,8 @@ def complete(table: Table) -> Table:
     """Return a table with what follows from its keys and expressions: names as declared, key columns NOT NULL."""
     primary_key = _as_declared(table.primary_key, table.columns)
     unique_keys = tuple(_as_declared(names, table.columns) for names in table.unique_keys)
+    foreign = [attrs.evolve(each, columns=_as_declared(each.columns, table.columns)) for each in table.foreign_keys]
+    table = attrs.evolve(table, foreign_keys=tuple(foreign))
     key = set(primary_key)
     columns = [attrs.evolve(column, nullable=column.nullable and column.name not in key) for column in table.columns]
     columns = [attrs.evolve(column, depends_on=_mentioned(column.depends_on, columns)) for column in columns]

@@ -16,11 +16,12 @@ from ndb_formats.schema.alter_table import alter_table, without_index
 from ndb_formats.schema.create_table import key_columns, options_charset, take_name, take_table
 from ndb_formats.schema.exact_keys import with_inexact_columns
 from ndb_formats.schema.sql_words import Words, statements
-from ndb_formats.schema.tables import Schema, Table
+from ndb_formats.schema.tables import ForeignKey, Schema, Table
 
 __all__ = ["Definitions", "Statement", "TableStep", "defines_tables"]
 
 Text = tuple[str, str]  # character set and collation
+Name = tuple[str, str]  # database and table
 
 
 @attrs.frozen
@@ -32,11 +33,15 @@ class Statement:
         text: The statement.
         database: The database that it ran in.
         charset: Character set and collation of tables and databases that declare none.
+        ansi_quotes: Whether double quotes stand around names, not around text.
+        inline_references: Whether REFERENCES in the definition of a column is a foreign key, as since MySQL 9.0.
     """
 
     text: str
     database: str
     charset: Text = ("utf8mb4", "utf8mb4_0900_ai_ci")
+    ansi_quotes: bool = False
+    inline_references: bool = True
 
 
 @attrs.frozen
@@ -98,6 +103,11 @@ class Definitions:
         """Return a table with its columns allowed in keys, if all are."""
         return with_inexact_columns(table) if self.inexact_keys else table
 
+    def taken(self, table: Table, statement: Statement) -> Table:
+        """Return a table as the server takes it that carries out a statement."""
+        kept = tuple(key for key in table.foreign_keys if statement.inline_references or not key.inline)
+        return self.allowed(attrs.evolve(table, foreign_keys=kept))
+
     def after(self, statement: Statement) -> tuple[Definitions, tuple[TableStep, ...]]:
         """
         Return the definitions after a statement, and what it did to tables.
@@ -108,11 +118,11 @@ class Definitions:
             SchemaError: The statement cannot be followed.
         """
         current, steps = self, list[TableStep]()
-        for words in statements(statement.text):
+        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
             for phrase, follow in _STATEMENTS:
                 if words.accept(*phrase):
                     made = [
-                        step if step.after is None else attrs.evolve(step, after=current.allowed(step.after))
+                        step if step.after is None else attrs.evolve(step, after=current.taken(step.after, statement))
                         for step in follow(current, words, statement)
                     ]
                     current, steps = current.with_steps(made), steps + made
@@ -129,7 +139,42 @@ class Definitions:
         for step in steps:
             if step.after is not None:
                 tables[step.after.database, step.after.name] = step.after
-        return attrs.evolve(self, tables=tables)
+        return attrs.evolve(self, tables=_with_references(tables, steps))
+
+
+def _with_references(tables: dict[Name, Table], steps: Sequence[TableStep]) -> dict[Name, Table]:
+    """Return tables whose foreign keys follow what steps renamed: tables and columns."""
+    changed = [(step.before, step.after, step.sources) for step in steps if step.before and step.after]
+    parents, homes = dict[Name, tuple[Table, dict[str, str]]](), dict[Name, Table]()
+    for before, after, sources in changed:
+        columns = {
+            before.columns[source].name.lower(): column.name
+            for column, source in zip(after.columns, sources, strict=False)
+            if source is not None
+        }
+        parents[before.database, before.name] = after, columns
+        homes[after.database, after.name] = before
+    for name, table in tables.items():
+        if table.foreign_keys:
+            home = homes.get(name, table)
+            keys = tuple(_following(key, home, table, parents) for key in table.foreign_keys)
+            tables[name] = attrs.evolve(table, foreign_keys=keys)
+    return tables
+
+
+def _following(
+    key: ForeignKey, home: Table, table: Table, parents: Mapping[Name, tuple[Table, Mapping[str, str]]]
+) -> ForeignKey:
+    """Return a foreign key after steps; its table was `home` before and is `table` now."""
+    generated = f"{home.name}_fk_"
+    if home.name != table.name and key.name.startswith(generated):
+        key = attrs.evolve(key, name=f"{table.name}_fk_{key.name.removeprefix(generated)}")
+    if home.parent_of(key) in parents:
+        parent, columns = parents[home.parent_of(key)]
+        references = tuple(columns.get(column.lower(), column) for column in key.references)
+        database = "" if parent.database == table.database else parent.database
+        return attrs.evolve(key, parent_database=database, parent=parent.name, references=references)
+    return attrs.evolve(key, parent_database=home.database) if home.parent_of(key) != table.parent_of(key) else key
 
 
 def defines_tables(text: str) -> bool:
@@ -166,7 +211,10 @@ def _create(known: Definitions, words: Words, statement: Statement) -> list[Tabl
         return []
     text = known.charsets.get(name[0], statement.charset)
     like = _model(known, words, statement)
-    after = attrs.evolve(like, database=name[0], name=name[1]) if like else take_table(words, statement.database, text)
+    if like:  # without its foreign keys
+        after = attrs.evolve(like, database=name[0], name=name[1], foreign_keys=())
+    else:
+        after = take_table(words, statement.database, text)
     after = known.allowed(after)
     # A schema file may hold what the log creates; then both say the same.
     if before is not None and attrs.evolve(before, engine=after.engine) != after:
@@ -225,11 +273,18 @@ def _rename(known: Definitions, words: Words, statement: Statement) -> list[Tabl
         found = current.find(*old)
         if found is None:
             continue
-        origin = first.pop(old, found)
+        origin = first.pop(old, None) or known.find(*old) or found
         renamed = attrs.evolve(found, database=new[0], name=new[1])
         first[new] = origin
         current = current.with_steps([TableStep(found, renamed)])
-    return [TableStep(origin, current.tables[new], tuple(range(len(origin.columns)))) for new, origin in first.items()]
+    return [
+        TableStep(
+            origin,
+            attrs.evolve(current.tables[new], foreign_keys=origin.foreign_keys),
+            tuple(range(len(origin.columns))),
+        )
+        for new, origin in first.items()
+    ]
 
 
 def _alter(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:

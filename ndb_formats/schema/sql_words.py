@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import ClassVar
 
 import attrs
 from sqlglot.dialects.mysql import MySQL
@@ -101,16 +102,31 @@ class Words:
         yield Words(self.words[start:])
 
 
-def statements(sql: str) -> Iterator[Words]:
+class _AnsiQuotes(MySQL):
+    """MySQL with the sql_mode ANSI_QUOTES."""
+
+    class Tokenizer(MySQL.Tokenizer):
+        """With names in double quotes."""
+
+        QUOTES: ClassVar = ["'"]
+        IDENTIFIERS: ClassVar = ["`", '"']
+
+
+def statements(sql: str, *, ansi_quotes: bool = False) -> Iterator[Words]:
     """
     Yield the statements of a text, split at semicolons; the content of ``/*! */`` counts as code.
+
+    Args:
+        sql: The text.
+        ansi_quotes: Whether double quotes stand around names, not around text.
 
     Raises:
         SchemaError: The text cannot be tokenized, or holds a number of more digits than any column has.
     """
+    dialect = _AnsiQuotes() if ansi_quotes else MySQL()
     plain = re.sub(r"/\*!\d*\s?(.*?)\*/", r"\1", sql, flags=re.DOTALL)
     try:
-        tokens = MySQL().tokenize(plain)
+        tokens = dialect.tokenize(plain)
     except SqlglotError as error:
         message = f"cannot be read as SQL: {error}"
         raise SchemaError(message) from error
@@ -124,7 +140,7 @@ def statements(sql: str) -> Iterator[Words]:
             words = []
         elif len(words) == 1 and words[0][1] is TokenType.RENAME:
             # sqlglot leaves the rest of a RENAME statement as one text.
-            words.extend(word for part in MySQL().tokenize(token.text) for word in split_token(part))
+            words.extend(word for part in dialect.tokenize(token.text) for word in split_token(part))
         else:
             words.extend(split_token(token))
     yield Words(words)

@@ -6,12 +6,14 @@ Definitions of tables: their columns and keys.
 
 from __future__ import annotations
 
+from enum import Enum
+
 import attrs
 
 from ndb_formats.errors import SchemaError
 from ndb_formats.types.values import ABSENT, MaybeValue
 
-__all__ = ["Column", "Schema", "Table"]
+__all__ = ["Column", "ForeignKey", "ReferenceAction", "Schema", "Table"]
 
 TEXT_TYPES = frozenset({"char", "varchar", "tinytext", "text", "mediumtext", "longtext"})
 BLOB_TYPES = frozenset(
@@ -95,6 +97,65 @@ class Column:
         return f"{self.type}{arguments}{' unsigned' if self.unsigned else ''}"
 
 
+class ReferenceAction(Enum):
+    """What becomes of the rows that refer to a row that is deleted, or to a value that is updated."""
+
+    NO_ACTION = "NO ACTION"
+    RESTRICT = "RESTRICT"
+    CASCADE = "CASCADE"
+    SET_NULL = "SET NULL"
+
+    @property
+    def refuses(self) -> bool:
+        """Whether the change is refused; NDB checks that at the latest when the transaction commits."""
+        return self in (ReferenceAction.NO_ACTION, ReferenceAction.RESTRICT)
+
+
+@attrs.frozen
+class ForeignKey:
+    """
+    A foreign key of a table: its columns hold a key of a row of the parent table, or a NULL.
+
+    Attributes:
+        name: Name of the constraint.
+        columns: Names of its columns.
+        parent_database: Database of the parent; empty for that of the table itself.
+        parent: Name of the parent table.
+        references: Names of the parent's columns, in any letter case; empty for its primary key.
+        on_delete: What ON DELETE says.
+        on_update: What ON UPDATE says.
+        inline: Whether REFERENCES stands in the definition of its column, which servers before MySQL 9.0 ignore.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    parent_database: str
+    parent: str
+    references: tuple[str, ...] = ()
+    on_delete: ReferenceAction = ReferenceAction.NO_ACTION
+    on_update: ReferenceAction = ReferenceAction.NO_ACTION
+    inline: bool = False
+
+    def __str__(self) -> str:
+        """Return it as SHOW CREATE TABLE has it, without its database."""
+        columns, references = (", ".join(f"`{name}`" for name in names) for names in (self.columns, self.references))
+        parent = f"`{self.parent_database}`.`{self.parent}`" if self.parent_database else f"`{self.parent}`"
+        actions = f"ON DELETE {self.on_delete.value} ON UPDATE {self.on_update.value}"
+        return f"CONSTRAINT `{self.name}` FOREIGN KEY ({columns}) REFERENCES {parent} ({references}) {actions}"
+
+    def referenced(self, parent: Table) -> tuple[int, ...]:
+        """
+        Return the ordinals of the columns of the parent that it refers to; empty if they are not all there.
+
+        Args:
+            parent: The parent table.
+        """
+        ordinals = {column.name.lower(): ordinal for ordinal, column in enumerate(parent.columns)}
+        wanted = [name.lower() for name in self.references or parent.primary_key]
+        found = tuple(ordinals[name] for name in wanted if name in ordinals)
+        return found if len(found) == len(wanted) == len(self.columns) else ()
+
+
 @attrs.frozen
 class Table:
     """
@@ -111,6 +172,7 @@ class Table:
             column; empty if all are whole.
         collation: Collation of text columns that declare none; None if it is not known.
         unique_names: Name of each of the other unique keys.
+        foreign_keys: Its foreign keys.
     """
 
     database: str
@@ -122,6 +184,7 @@ class Table:
     primary_key_prefixes: tuple[int, ...] = ()
     collation: str | None = attrs.field(default=None, eq=False, repr=False)
     unique_names: tuple[str, ...] = attrs.field(default=(), eq=False, repr=False)
+    foreign_keys: tuple[ForeignKey, ...] = attrs.field(default=(), eq=False, repr=False)
 
     def with_unique_key(self, name: str, columns: tuple[str, ...]) -> Table:
         """Return the table with one more unique key; without a name, the server names it after its first column."""
@@ -132,6 +195,10 @@ class Table:
             given = f"{columns[0]}_{number}"
         names = (*self.unique_names, given)
         return attrs.evolve(self, unique_keys=(*self.unique_keys, columns), unique_names=names)
+
+    def parent_of(self, key: ForeignKey) -> tuple[str, str]:
+        """Return database and name of the table that a foreign key refers to."""
+        return key.parent_database or self.database, key.parent
 
     @property
     def full_name(self) -> str:

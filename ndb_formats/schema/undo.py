@@ -12,10 +12,10 @@ from collections.abc import Sequence
 import attrs
 
 from ndb_formats.errors import SchemaError
-from ndb_formats.schema.create_table import take_name
-from ndb_formats.schema.definitions import Definitions, Statement
+from ndb_formats.schema.create_table import TABLE_ITEMS, take_index, take_name
+from ndb_formats.schema.definitions import Definitions, Statement, TableStep
 from ndb_formats.schema.sql_words import Words, statements
-from ndb_formats.schema.tables import Table
+from ndb_formats.schema.tables import ForeignKey, Table
 
 __all__ = ["definitions_before"]
 
@@ -31,7 +31,7 @@ def definitions_before(end: Definitions, made: Sequence[Statement]) -> Definitio
     """
     tables = dict(end.tables)
     for statement in reversed(made):
-        for words in statements(statement.text):
+        for words in statements(statement.text, ansi_quotes=statement.ansi_quotes):
             _undo(tables, words, statement)
     return attrs.evolve(end, tables=tables)
 
@@ -47,9 +47,12 @@ def _undo(tables: dict[tuple[str, str], Table], words: Words, statement: Stateme
             item.accept("TO")
             pairs.append((old, take_name(item, statement.database)))
         for old, new in reversed(pairs):
-            table = tables.pop(new, None)
+            table = tables.get(new)
             if table is not None:
-                tables[old] = attrs.evolve(table, database=old[0], name=old[1])
+                before = attrs.evolve(table, database=old[0], name=old[1])
+                renamed = Definitions(tables).with_steps([TableStep(table, before)])
+                tables.clear()
+                tables.update(renamed.tables)
     elif words.accept("ALTER", "TABLE"):
         name = take_name(words, statement.database)
         if name in tables:
@@ -58,11 +61,13 @@ def _undo(tables: dict[tuple[str, str], Table], words: Words, statement: Stateme
 
 def _unaltered(table: Table, clauses: Words, statement: Statement) -> Table:
     """Return a table without what a statement added."""
-    kept = list(table.columns)
+    kept, foreign = list(table.columns), list(table.foreign_keys)
     for clause in clauses.items():
         if clause.accept("ADD"):
             clause.accept("COLUMN")
-            if clause.upper in ("INDEX", "KEY", "UNIQUE", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"):
+            if clause.upper in TABLE_ITEMS - {"PRIMARY"}:
+                added_key = take_index(clause).foreign
+                foreign = [key for key in foreign if added_key is None or not _is(key, added_key)]
                 continue
             added = clause.word.lower()
             kept = [column for column in kept if column.name.lower() != added]
@@ -72,4 +77,13 @@ def _unaltered(table: Table, clauses: Words, statement: Statement) -> Table:
                 f"of the binlogs. The statement: {statement.text[:200]}"
             )
             raise SchemaError(message, table=table.full_name)
-    return attrs.evolve(table, columns=tuple(kept))
+    foreign = [key for key in foreign if {name.lower() for name in key.columns} <= {each.name.lower() for each in kept}]
+    return attrs.evolve(table, columns=tuple(kept), foreign_keys=tuple(foreign))
+
+
+def _is(key: ForeignKey, added: ForeignKey) -> bool:
+    """Whether a statement that adds a foreign key added this one; one without a name is known by columns and parent."""
+    if added.name:
+        return key.name.lower() == added.name.lower()
+    columns = [name.lower() for name in added.columns]
+    return ([name.lower() for name in key.columns], key.parent) == (columns, added.parent)

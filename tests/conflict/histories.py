@@ -20,7 +20,7 @@ where C or D are named too, they stand in a ring, and each applies the epochs of
     <7^1:3.1    applied it, but judged row 1 of table t after group 1 of the own epoch 3;  <7^1:3.1,2:4.0 two rows
 
 The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
-unique in q. n and z have none, and z has a TEXT column besides.
+unique in q. n, z and c have none; z has a TEXT column besides, and c is there for foreign keys.
 
 An epoch is a number, or `high.low` for its two words. Words of a cluster with the same epoch are groups 0, 1, 2 of it.
 Every transaction has an id: its cluster's server id times 100, plus its number from 1.
@@ -58,6 +58,7 @@ MORE_TABLES = """
 CREATE TABLE m (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT NOT NULL);
 CREATE TABLE q (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, UNIQUE KEY (v));
 CREATE TABLE z (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT, w TEXT);
+CREATE TABLE c (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, v INT);
 """
 JUDGED = "tmq"
 BASIC_EXCEPTIONS = """
@@ -72,7 +73,7 @@ CLUSTERS = "ABCD"
 SERVER_IDS = {"A": 1, "B": 2}
 
 _WORD = re.compile(r"([A-D]):(?:<(!?)([A-D]?)([\d.]+)(\??)(?:\^([\d.:,]+))?|([^@<]+))@([\d.]+)")
-_CHANGE = re.compile(r"([iudr])([tnmqz]?)(\d+)(?:=(.*))?")
+_CHANGE = re.compile(r"([iudr])([tnmqzc]?)(\d+)(?:=(.*))?")
 
 Setups = dict[str, dict[str, TableSetup]]
 NO_ROLES: Mapping[str, Role] = {}
@@ -250,6 +251,7 @@ def resolved(
     with_ids: bool = True,
     skip_missing: bool = False,
     ignored: Ignored = NONE_IGNORED,
+    tables: str = TABLES + MORE_TABLES,
 ) -> Resolution:
     """
     Resolve a text with the reference engine; arguments as in `history` and `setups`.
@@ -261,7 +263,6 @@ def resolved(
     clusters = tuple(attrs.evolve(each, ignored=ignored.get(each.name, {})) for each in made.clusters)
     made = attrs.evolve(made, clusters=clusters)
     others = "".join(cluster.name for cluster in made.clusters[2:])
-    tables = TABLES + MORE_TABLES
     found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type, others=others)
     return resolve(made, found, skip_missing=skip_missing)
 

@@ -35,9 +35,11 @@ MAPS: list[Raw] = [(TABLE_MAP, OWN, STATUS_MAP), (TABLE_MAP, OWN, T_MAP)]
 
 def extra(transaction: int | None, flags: int = 0) -> bytes:
     """Return the block of extra row info: type, length, format, what follows, then that."""
-    if transaction is None:
+    if transaction is None and not flags:
         return b""
-    payload = struct.pack("<HQ", 3 if flags else 1, transaction) + (struct.pack("<H", flags) if flags else b"")
+    known = 2 * bool(flags) + (transaction is not None)
+    payload = struct.pack("<H", known) + (b"" if transaction is None else struct.pack("<Q", transaction))
+    payload += struct.pack("<H", flags) if flags else b""
     return bytes([0, len(payload) + 2, 0]) + payload
 
 

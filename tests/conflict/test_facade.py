@@ -5,23 +5,70 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pyarrow.compute as pc
 import pytest
 
 import conflict
+from conflict.results.glance import summary_of
 from tests.corpora import DEMO
 
 
-def test_a_run_is_loaded_resolved_and_read(tmp_path: Path):
-    """In three calls, with the recorded counters and rows of the demo."""
-    out = str(tmp_path / "result")
-    run = conflict.resolve(conflict.load_run_file(DEMO / "run.toml"), out, engine="local")
-    assert (run.changes, run.summary.converged) == (90, False)
-    result = conflict.read_result(out)
+def test_a_run_is_resolved_and_read(tmp_path: Path):
+    """With the recorded counters and rows of the demo, and figures at a glance."""
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="local")
     assert result.counters["A"]["Ndb_conflict_fn_epoch"] == 25  # recorded
     assert result.run["differing_rows"] == {"cft.t1": 0, "cft.t2": 0, "cft.plain": 1}
     assert (result.outcomes("A").num_rows, result.applied_epochs("B").num_rows) == (25, 16)
-    assert (result.rows("B", "cft.t1").num_rows, result.exceptions("A", "cft.t1$EX").num_rows) == (2, 10)
+    assert result.rows("B", "cft.t1").num_rows == 2
     assert result.rows("B", "cft.none").num_rows == 0
+    summary = result.summary
+    assert (summary.changes, summary.converged, summary.conflicts, summary.contradicted) == (90, False, 25, 0)
+    assert conflict.read_result(str(tmp_path / "result")).summary == summary
+    assert "90 row changes, 25 conflicts; the clusters did not converge." in repr(result)
+    assert "A        cft.t1           13        3         10          6               0" in repr(result)
+    assert result._repr_html_().count("<tr>") == 7
+
+
+def test_parts_of_a_result_for_all_clusters():
+    """Outcomes and exceptions with a column that says whose they are; an exceptions table by its table's name."""
+    result = conflict.resolve(
+        *(DEMO / f"{name}.binlog.000001" for name in "AB"),
+        schema=DEMO / "schema.sql",
+        conflict_fn={"cft.t*": "NDB$EPOCH()"},
+        primary="server1",
+    )
+    assert set(result.conflicts["applier"].to_pylist()) == {"server1"}
+    assert result.conflicts.num_rows == 25
+    refreshes = result.outcomes().filter(pc.field("refresh"))
+    assert refreshes.num_rows == 18  # Ndb_conflict_refresh_op_count of the other cluster, recorded
+    assert set(refreshes["applier"].to_pylist()) == {"server2"}
+    found = result.exceptions("cft.t1")
+    assert (found.num_rows, set(found["cluster"].to_pylist())) == (10, {"server1"})  # recorded
+    assert result.exceptions("cft.t1$EX", "server1").num_rows == 10
+    assert result.exceptions("cft.t1", "server2").num_rows == 0
+
+
+def test_names_in_a_result_are_no_markup():
+    """A table can have any name."""
+    run = {
+        "changes": 1,
+        "converged": None,
+        "compared_with_binlogs": 0,
+        "contradicted_by_binlogs": 0,
+        "stops": {},
+        "differing_rows": {},
+        "tables": {"A": {"d.<b>": {"applied": 1}}},
+    }
+    shown = summary_of(run)._repr_html_()
+    assert "<td>d.&lt;b&gt;</td>" in shown
+    assert "Nothing is checked" in shown
+
+
+@pytest.mark.parametrize("sources", [(), (conflict.load_run_file(DEMO / "run.toml"), DEMO)])
+def test_a_run_file_is_given_alone(sources: tuple[object, ...]):
+    """Beside it, binlogs would say the same twice."""
+    with pytest.raises(conflict.ConfigurationError, match="run file"):
+        conflict.resolve(*sources)
 
 
 def test_a_folder_without_a_result_is_refused(tmp_path: Path):

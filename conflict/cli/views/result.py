@@ -211,9 +211,10 @@ def _print_engine(console: Console, run: Run) -> None:
     if run.engine:
         console.print(
             f"The {run.engine} engine resolved these {run.changes:,} row changes: the columnar "
-            "engine does not resolve a part of a log yet, nor a log that starts in the middle, nor tables without a "
-            "primary key, nor other than two clusters that replicate to each other, nor a table that gets another "
-            "conflict function."
+            "engine does not resolve a part of a log yet, nor a log that starts in the middle or does not name the "
+            "epochs that were applied, nor roles that change, nor tables without a primary key, nor foreign keys that "
+            "refuse or change something, nor other than two clusters that replicate to each other, nor a table that "
+            "gets another conflict function."
         )
 
 
@@ -238,6 +239,11 @@ def _print_start(console: Console, run: Run) -> None:
 
 def _print_open_questions(console: Console, run: Run) -> None:
     """Print the questions that the binlogs leave open."""
+    if run.other_readings:
+        console.print(
+            f"[yellow]The binlogs can be read in {len(run.other_readings) + 1} ways[/yellow] that agree with them "
+            "equally well; readings/ holds the results of the others."
+        )
     for each in run.settled:
         console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
     for name, undecided in run.summary.undecided.items():

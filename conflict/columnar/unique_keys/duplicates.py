@@ -17,7 +17,8 @@ from conflict.columnar.applier_stops import Phase, StoppingOperation
 from conflict.columnar.kernels.arrays import Int64
 from conflict.columnar.kernels.unique_values import NO_VALUE, first_duplicate
 from conflict.columnar.operation_order import sorted_by_order
-from conflict.columnar.unique_keys.states import MOMENT, STATES
+from conflict.columnar.row_states import MOMENT
+from conflict.columnar.unique_keys.states import STATES
 
 __all__ = ["find_duplicates"]
 
@@ -32,7 +33,7 @@ def find_duplicates(parts: Sequence[pa.Table]) -> dict[int, StoppingOperation]:
     states = pa.concat_tables(parts).unify_dictionaries().combine_chunks()
     values, count = _values(states)
     rows = _rows(parts)
-    columns = [states.column(name).to_numpy() for name in MOMENT]
+    columns = [states.column(name).to_numpy() for name in MOMENT.names]
     cluster, own = states.column("cluster").to_numpy(), pc.is_null(states.column("order")).to_numpy()
     found = {}
     for number in (0, 1):

@@ -137,14 +137,12 @@ class _GroupTable(NamedTuple):
     A hash table of the groups of one transaction. All arrays have the same length, a power of two.
 
     Attributes:
-        identity: Transaction id or foreign epoch. uint64.
-        kind: Which of them: `BY_ID`, `WITHOUT_ID` or `BY_EPOCH`. int8.
+        identity: Transaction id. uint64.
         transaction: Number of the transaction that used the slot last. int64.
         group: Its group. int32.
     """
 
     identity: UInt64
-    kind: npt.NDArray[np.int8]
     transaction: Int64
     group: Int32
 
@@ -157,7 +155,9 @@ PARTIAL = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
 BEGIN_TEXT, COMMIT_TEXT = (np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT"))
 QUERY_HEAD = 13
 CONSEQUENCE = 3  # reflected or refresh
-BY_ID, WITHOUT_ID, BY_EPOCH = 0, 1, 2
+REFRESH = 2
+# What came last of the groups without ids.
+NOTHING, OWN, ARRIVING, STATED = 0, 1, 2, 3
 LEAST_SLOTS = 16
 
 
@@ -239,23 +239,31 @@ def _group_table(roles, status_bounds):
     slots = LEAST_SLOTS
     while slots < 2 * most:
         slots *= 2
-    return _GroupTable(
-        np.empty(slots, np.uint64), np.empty(slots, np.int8), np.zeros(slots, np.int64), np.empty(slots, np.int32)
-    )
+    return _GroupTable(np.empty(slots, np.uint64), np.zeros(slots, np.int64), np.empty(slots, np.int32))
 
 
 @njit(cache=True)
-def _group_of(table, identity, kind, transaction, groups):
+def _group_of(table, identity, transaction, groups):
     """Return the group of an identity; it is number `groups` if the identity is new in this transaction."""
     mask = len(table.identity) - 1
-    slot = np.int64((identity * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) + kind & mask
+    slot = np.int64((identity * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(20)) & mask
     while table.transaction[slot] == transaction:
-        if table.identity[slot] == identity and table.kind[slot] == kind:
+        if table.identity[slot] == identity:
             return np.int64(table.group[slot])
         slot = (slot + 1) & mask
-    table.identity[slot], table.kind[slot], table.transaction[slot] = identity, kind, transaction
+    table.identity[slot], table.transaction[slot] = identity, transaction
     table.group[slot] = groups
     return groups
+
+
+@njit(cache=True, inline="always")
+def _after(last, own, flags):
+    """Return what came last after rows without id, and whether they go on with the group that was last."""
+    if flags & REFRESH:
+        goes_on = last >= ARRIVING
+        return last if goes_on else ARRIVING, goes_on
+    part = OWN if own and not flags & CONSEQUENCE else ARRIVING
+    return part, last == part
 
 
 @njit(cache=True)
@@ -280,7 +288,8 @@ def group_events(events, status, status_bounds, server_id):
     applied = AppliedArrays(np.empty(rows, np.int32), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
     applied_by = np.zeros(len(table.group), np.int64)  # by group, the last transaction in which it was a foreign epoch
     # `found` epochs with `done` foreign epochs are complete; the open transaction has `here - done` more.
-    found = done = here = first = pending = groups = transaction = np.int64(0)
+    found = done = here = first = pending = groups = transaction = without_id = np.int64(0)
+    order = NOTHING
     settled = np.int64(-1)
     number, last = np.uint64(0), np.uint64(0)
     known, open_, valid = False, False, True
@@ -289,6 +298,7 @@ def group_events(events, status, status_bounds, server_id):
         if role == BEGIN:
             open_, known, first = True, False, np.int64(event)
             pending = groups = np.int64(0)
+            order = NOTHING  # see `conflict.history.groups_without_ids`
             here = done
             transaction += 1
         elif role >= OTHER_ROWS:
@@ -296,18 +306,22 @@ def group_events(events, status, status_bounds, server_id):
                 valid = False
                 break
             if role == ROWS:
-                no_id = events.no_id[event]
-                identity = np.uint64(0) if no_id else events.transaction_id[event]
-                group = _group_of(table, identity, WITHOUT_ID if no_id else BY_ID, transaction, groups)
+                if events.no_id[event]:
+                    order, goes_on = _after(order, events.server_id[event] == server_id, events.flags[event])
+                    without_id = group = without_id if goes_on else groups
+                else:
+                    group = _group_of(table, events.transaction_id[event], transaction, groups)
                 groups = max(groups, group + 1)
                 of.group[event] = group
                 pending += events.rows[event]
             elif role == STATUS:
                 for row in range(status_bounds[event], status_bounds[event + 1]):
                     if status.server_id[row] != server_id:
-                        no_id = events.no_id[event]
-                        identity = status.epoch[row] if no_id else events.transaction_id[event]
-                        group = _group_of(table, identity, BY_EPOCH if no_id else BY_ID, transaction, groups)
+                        if events.no_id[event]:
+                            without_id = group = without_id if order == ARRIVING else groups
+                            order = STATED
+                        else:
+                            group = _group_of(table, events.transaction_id[event], transaction, groups)
                         groups = max(groups, group + 1)
                         applied.group[here], applied.server_id[here] = group, status.server_id[row]
                         applied.epoch[here] = status.epoch[row]

@@ -124,7 +124,7 @@ def create_error(each: CheckedTable) -> int | None:
 
 def possible_stops(checked: list[CheckedTable]) -> set[int | None]:
     """Return the errors that depend on the rows that meet, and that the answers warn of."""
-    may_stop = (ReasonKind.UNIQUE_KEYS, ReasonKind.BLOBS_IN_REACH)
+    may_stop = (ReasonKind.UNIQUE_KEYS, ReasonKind.FOREIGN_KEYS, ReasonKind.BLOBS_IN_REACH)
     return {
         reason.error
         for each in checked

@@ -331,6 +331,14 @@ class TestLimits:
         assert (reason.kind, reason.error, reason.at) == (ReasonKind.UNIQUE_KEYS, 1022, "v")
         assert (answer.status, answer.nearest) == (Status.USABLE_BUT, ())
 
+    @pytest.mark.parametrize("spec", FUNCTIONS, ids=lambda spec: spec.name)
+    def test_foreign_keys_limit_every_function(self, spec: Any):
+        """No setting helps."""
+        answer = ask(str(example_function(spec, "x")), 7, T + ", FOREIGN KEY (v) REFERENCES p (k)")
+        (reason,) = answer.reasons
+        assert (reason.kind, reason.error, reason.at) == (ReasonKind.FOREIGN_KEYS, 1452, "v")
+        assert (answer.status, answer.nearest) == (Status.USABLE_BUT, ())
+
     def test_the_other_cluster_s_logging_decides_what_can_be_judged(self):
         """Not the logging of the own cluster."""
         assert mark(ask("NDB$MAX(x)", 7, own=2)) == "ok"

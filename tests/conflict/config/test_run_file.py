@@ -10,6 +10,7 @@ from conflict.errors import ConfigurationError
 from conflict.history.hints import hints_of_run_file
 from conflict.history.schedule import Hint, Summary
 from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
 from tests.corpora import DEMO
 
 SCHEMA = "CREATE TABLE t (k INT PRIMARY KEY, s VARCHAR(9)); CREATE TABLE other.u (k INT PRIMARY KEY);"
@@ -286,7 +287,7 @@ class TestRefusals:
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
         [
-            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, steps, stopped"),
+            ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, role, steps, stopped"),
             (
                 '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
                 "applier of [[schedule.applied]] must be one of A, B",
@@ -302,6 +303,10 @@ class TestRefusals:
             (
                 '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
                 "[[schedule.stopped]] has unknown entries epoch; known are after_epoch, applier",
+            ),
+            (
+                '[[schedule.role]]\napplier = "A"\nafter_epoch = 1\nrole = "MAIN"',
+                "role of [[schedule.role]] must be one of NONE, PRIMARY, SECONDARY, PASS",
             ),
         ],
     )
@@ -338,6 +343,15 @@ class TestHints:
         not_applied = Hint(applied=False)
         assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
             "A": [{101: not_applied, 102: not_applied}],
+            "B": [{}],
+        }
+
+    def test_a_role_holds_for_later_epochs(self, folder: Path):
+        """The applier was stopped for each change, so it began another run."""
+        entry = '[[schedule.role]]\napplier = "A"\nafter_epoch = {}\nrole = "{}"\n'
+        schedule = entry.format(101, "PRIMARY") + entry.format(100, "NONE")
+        assert hints_of_run_file(load(folder, HEAD + CLUSTERS + schedule), SUMMARIES) == {
+            "A": [{101: Hint(run=1, role=Role.NONE), 102: Hint(run=2, role=Role.PRIMARY)}],
             "B": [{}],
         }
 

@@ -4,6 +4,7 @@ from typing import Any
 
 from conflict.history.schedule import Hint, Summary
 from conflict.history.steps import hints_of_steps
+from conflict.rules.roles import Role
 
 Steps = list[dict[str, Any]]
 
@@ -190,3 +191,19 @@ def test_a_rewind_without_a_start():
         {100: Hint((0, -1)), 101: Hint(applied=False)},
         {100: Hint(applied=False), 101: Hint(applied=False)},
     ]
+
+
+def test_a_role_holds_from_the_next_start():
+    """Roles change while the applier is stopped; the last one before it starts again counts."""
+    steps = [
+        commit("B", 100),
+        action("wait", "A"),
+        action("stop", "A"),
+        action("role", "A", role="NONE"),
+        action("role", "A", role="SECONDARY"),
+        action("role", "B", role="PRIMARY"),
+        commit("B", 101),
+        action("start", "A"),
+    ]
+    found = hints(steps, b=(100, 101))
+    assert [found[epoch].role for epoch in (100, 101)] == [None, Role.SECONDARY]

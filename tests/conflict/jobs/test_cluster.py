@@ -254,7 +254,17 @@ def test_a_killed_worker_changes_nothing(cluster: Cluster, expected: dict[str, A
     """
     script = ROOT / "tests/conflict/interrupted.py"
     out, log, attempt = tmp_path / "out", tmp_path / "log", tmp_path / "attempt-0"
-    arguments = [sys.executable, str(script), str(tmp_path), "resolve", str(RUN_FILE), "--out", str(out)]
+    arguments = [
+        sys.executable,
+        str(script),
+        str(tmp_path),
+        "resolve",
+        str(RUN_FILE),
+        "--engine",
+        "spark",
+        "--out",
+        str(out),
+    ]
     with running(arguments, log, cluster.configured("killed", f"spark.master {cluster.master}")) as process:
         ran_in = wait_for(lambda: attempt.read_text() if attempt.exists() else None, process, log)
         (worker,) = [each for each in cluster.workers if Path(ran_in).is_relative_to(each.folder)]

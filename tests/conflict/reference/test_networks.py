@@ -15,7 +15,7 @@ from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
 from conflict.reference.replay import resolve
-from conflict.results.result import read_result
+from conflict.result import read_result
 from conflict.rules.decision import Verdict
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ndb_formats.errors import TruncatedError
-from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query
+from ndb_formats.events.query_event import QueryEvent, decode_query, encode_query, has_ansi_quotes
 from tests.ndb_formats.building import query_body
 
 
@@ -48,3 +48,11 @@ def test_only_the_statement_may_be_cut(database: bytes, statement: bytes, status
         else:
             cut = decode_query(body[:length]).statement.encode("utf-8", "surrogateescape")
             assert cut == statement[: length - start]
+
+
+@pytest.mark.parametrize(("sql_mode", "expected"), [(0x45A00020, False), (0x45A00024, True)])
+def test_ansi_quotes(sql_mode: int, expected: bool):
+    """One bit of the sql_mode, which follows the flags."""
+    status = b"\x00" + bytes(4) + b"\x01" + sql_mode.to_bytes(8, "little") + b"\x06\x03std"
+    assert has_ansi_quotes(QueryEvent("d", "BEGIN", status=status)) is expected
+    assert not has_ansi_quotes(QueryEvent("d", "BEGIN"))

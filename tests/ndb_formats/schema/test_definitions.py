@@ -10,6 +10,7 @@ from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.definitions import Definitions, Statement, TableStep, defines_tables
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 from ndb_formats.schema.undo import definitions_before
+from ndb_formats.types.values import ABSENT
 
 TABLE = "CREATE TABLE t (a INT PRIMARY KEY, b VARCHAR(3), c INT UNIQUE) DEFAULT CHARSET latin1 ENGINE=NDB"
 
@@ -249,3 +250,15 @@ def test_inexact_keys_are_allowed_in_what_statements_make(text: str):
     refuse_inexact_keys(allowed.schema.tables)
     if text.startswith("CREATE"):
         assert allowed.after(statement)[0] == allowed
+
+
+def test_names_in_double_quotes():
+    """Under ANSI_QUOTES they are names, whatever they say; without it they are text."""
+    text = """CREATE TABLE "d"."from" ("primary" INT PRIMARY KEY, "x y" CHAR(1) DEFAULT 'z', g INT AS ("x y" + 1))"""
+    known, _ = Definitions().after(Statement(text, "d", ansi_quotes=True))
+    table = known.tables["d", "from"]
+    assert [(column.name, column.default) for column in table.columns[:2]] == [("primary", ABSENT), ("x y", "z")]
+    assert (table.primary_key, table.columns[2].depends_on) == (("primary",), ("x y",))
+    known, _ = known.after(Statement('RENAME TABLE "from" TO "to"', "d", ansi_quotes=True))
+    assert list(known.tables) == [("d", "to")]
+    assert step('ALTER TABLE t ADD x CHAR(1) NOT NULL DEFAULT "z"').after.columns[-1].default == "z"  # type: ignore[union-attr]

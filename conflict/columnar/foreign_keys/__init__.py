@@ -1,0 +1,3 @@
+"""
+Foreign keys: whether one of them refuses or changes anything, over all buckets.
+"""

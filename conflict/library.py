@@ -1,0 +1,108 @@
+"""
+What Python users call: bare binlogs or a run file to a result, in one call.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from conflict.compatibility.deployment import Policy
+from conflict.config.run_file import RunFile, load_run_file
+from conflict.discovery.draft import Additions, draft_run
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+from conflict.jobs.ingest_job import Ingested
+from conflict.jobs.runner import StageProgress
+from conflict.pipeline import ResolveOptions, no_progress
+from conflict.pipeline import ingest as ingest_into
+from conflict.pipeline import resolve as resolve_into
+from conflict.result import Result, read_result
+
+__all__ = ["ingest", "resolve"]
+
+Source = RunFile | Path | str
+
+
+def resolve(
+    *sources: Source,
+    out: Path | str | None = None,
+    engine: str = "auto",
+    policy: str = Policy.MANUAL.value,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Mapping[str, str] | None = None,
+    primary: str | None = None,
+    history: Path | str | None = None,
+    final_rows: bool = True,
+    all_outcomes: bool = False,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> Result:
+    """
+    Resolve the binlogs of a run; as the command ``resolve``.
+
+    Args:
+        sources: A run file, or one that `load_run_file` has read; or the bare binlogs of both clusters: folders, index
+            files, patterns or files.
+        out: Folder for the result; a new temporary one if there is none.
+        engine: ``auto``, ``spark``, ``local`` or ``reference``.
+        policy: ``manual`` or ``needs``: which functions go with which binlog types.
+        schema: File of CREATE TABLE statements, for bare binlogs.
+        ndb_replication: File with the rows of ``mysql.ndb_replication``, for bare binlogs.
+        conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``.
+        primary: The primary cluster, for bare binlogs and functions by epoch.
+        history: A History of these binlogs that `ingest` made; the binlogs are not read again.
+        final_rows: Whether the rows of the tables at the end are wanted.
+        all_outcomes: Write an outcome for every operation, not only for those that were not simply applied.
+        force: Replace a result that is in the folder already.
+        progress: Called with the name of a stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be resolved as it is, or `out` cannot be written; nothing was written.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
+    run = _run_of(sources, additions)
+    target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
+    made = None if history is None else Folder(str(history))
+    options = ResolveOptions(made, final_rows, all_outcomes, force)
+    resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
+    return read_result(str(target))
+
+
+def ingest(*sources: Source, out: Path | str, progress: StageProgress = no_progress) -> Ingested:
+    """
+    Read the binlogs of a run into a History on disk, on Spark; as the command ``ingest``.
+
+    Args:
+        sources: As for `resolve`.
+        out: Folder for the History; one that is there is continued.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: Spark cannot be started, or `out` is not the same folder for its tasks.
+        HistoryError: The folder holds a History of something else.
+    """
+    return ingest_into(_run_of(sources, Additions()), str(out), progress)
+
+
+def _run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:
+    if not sources:
+        message = "give a run file, or the binlogs of both clusters"
+        raise ConfigurationError(message)
+    runs = [source for source in sources if isinstance(source, RunFile)]
+    paths = [Path(source) for source in sources if not isinstance(source, RunFile)]
+    if not runs and len(paths) == 1 and paths[0].suffix == ".toml":
+        runs = [load_run_file(paths.pop())]
+    if not runs:
+        return draft_run(paths, additions, Path("run.toml")).run
+    if len(runs) > 1 or paths or additions != Additions():
+        message = "a run file says itself what is said of bare binlogs; give it alone"
+        raise ConfigurationError(message)
+    return runs[0]
+
+
+def _path(given: Path | str | None) -> Path | None:
+    return None if given is None else Path(given)

@@ -1,0 +1,143 @@
+"""
+A result on disk, read again: what `conflict.read_result` returns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from conflict.errors import HistoryError
+from conflict.grid.folder import Folder
+from conflict.results.glance import ResultSummary, summary_of
+from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, exceptions_path
+from conflict.rules.decision import Verdict
+
+__all__ = ["Result", "read_result"]
+
+_SUFFIXES = ("$EX", "$ex")  # of exceptions tables
+
+
+@attrs.frozen(repr=False)
+class Result:
+    """
+    The folder that `resolve` wrote. Printed, it answers at a glance; a notebook shows that as a table.
+
+    Attributes:
+        folder: The folder.
+        run: The document `run.json`: configuration, versions, all figures of the summary.
+        counters: The document `counters.json`: every `Ndb_conflict_*` counter, by cluster.
+    """
+
+    folder: Folder
+    run: dict[str, Any]
+    counters: dict[str, dict[str, int]]
+
+    @property
+    def clusters(self) -> tuple[str, ...]:
+        """Names of the clusters."""
+        return tuple(self.run["configuration"]["clusters"])
+
+    @property
+    def summary(self) -> ResultSummary:
+        """The result in a few figures."""
+        return summary_of(self.run)
+
+    @property
+    def conflicts(self) -> pa.Table:
+        """The operations that were rejected, on all clusters; columns as of `outcomes`."""
+        found = self.outcomes()
+        return found.filter(pc.equal(found["verdict"], Verdict.REJECTED.name))
+
+    def applied_epochs(self, applier: str) -> pa.Table:
+        """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""
+        return self.folder.read_table(applied_epochs_path(applier), APPLIED_EPOCHS)
+
+    def outcomes(self, applier: str | None = None) -> pa.Table:
+        """
+        Return what became of the operations that appliers received.
+
+        Args:
+            applier: One of the clusters; None for all.
+
+        Returns:
+            Columns as `OUTCOMES`; for all clusters, with a column `applier` before them.
+        """
+        if applier is not None:
+            return self._all_parts(f"outcomes/applier={applier}", OUTCOMES)
+        return self._of_all("applier", self.outcomes, OUTCOMES)
+
+    def exceptions(self, table: str, cluster: str | None = None) -> pa.Table:
+        """
+        Return the rows of an exceptions table.
+
+        Args:
+            table: ``database.table`` of the table, or of the exceptions table itself.
+            cluster: One of the clusters; None for all.
+
+        Returns:
+            The columns of the exceptions table; for all clusters, with a column `cluster` before them. Empty, without
+            columns, if there are no rows.
+        """
+        if cluster is None:
+            return self._of_all("cluster", partial(self.exceptions, table))
+        names = [table] if table.endswith(_SUFFIXES) else [table + suffix for suffix in _SUFFIXES]
+        there = next((name for name in names if self.folder.exists(exceptions_path(cluster, name))), names[0])
+        return self._all_parts(exceptions_path(cluster, there))
+
+    def rows(self, cluster: str, table: str) -> pa.Table:
+        """Return the rows that a table holds on a cluster at the end; empty if it has none."""
+        return self._all_parts(f"rows/{cluster}/{table}")
+
+    def spark(self, part: str) -> Any:
+        """
+        Return a part of the result as a DataFrame of Spark.
+
+        Args:
+            part: A folder of the result: ``outcomes``, ``applied_epochs``, ``rows/A/shop.orders`` and so on.
+        """
+        from conflict.jobs.session import spark_session  # noqa: PLC0415  # Spark only if it is asked for
+
+        return spark_session().read.parquet(f"{self.folder.uri}/{part}")
+
+    def __repr__(self) -> str:
+        return f"Result of {self.folder.uri}\n{self.summary}"
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()  # the protocol of notebooks
+
+    def _of_all(self, label: str, part_of: Callable[[str], pa.Table], schema: pa.Schema | None = None) -> pa.Table:
+        parts = [
+            table.add_column(0, label, pa.array([name] * table.num_rows, pa.string()))
+            for name in self.clusters
+            if (table := part_of(name)).num_columns
+        ]
+        return pa.concat_tables(parts) if parts else (schema or pa.schema([])).empty_table()
+
+    def _all_parts(self, path: str, schema: pa.Schema | None = None) -> pa.Table:
+        if not self.folder.exists(path):
+            return (schema or pa.schema([])).empty_table()
+        return pads.dataset(f"{self.folder.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
+
+
+def read_result(folder: str) -> Result:
+    """
+    Read a result.
+
+    Args:
+        folder: A path, or a URI that pyarrow knows.
+
+    Raises:
+        HistoryError: There is no result in it.
+    """
+    found = Folder(str(folder))
+    if not (found.exists("run.json") and found.exists("counters.json")):
+        message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
+        raise HistoryError(message)
+    return Result(found, found.read_json("run.json"), found.read_json("counters.json"))

@@ -1,0 +1,138 @@
+"""
+A result at a glance: the figures of `run.json` that answer what happened, as text and for notebooks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import Any
+
+import attrs
+
+from conflict.rules.decision import Verdict
+
+__all__ = ["ResultSummary", "TableSummary", "summary_of"]
+
+_VERDICTS = [verdict.name.lower() for verdict in Verdict]
+_HEADINGS = ("applier", "table", "received", "applied", "conflicts", "refreshed", "rows differing")
+
+
+@attrs.frozen
+class TableSummary:
+    """
+    What one cluster's applier did to one table.
+
+    Attributes:
+        applier: The cluster.
+        table: ``database.table``.
+        received: Operations that it received.
+        applied: How many it applied as they stood.
+        conflicts: How many it rejected.
+        refreshed: Rows that it refreshed.
+        differing: Rows of the table that end different on the two clusters; None if not known.
+    """
+
+    applier: str
+    table: str
+    received: int
+    applied: int
+    conflicts: int
+    refreshed: int
+    differing: int | None
+
+
+@attrs.frozen(repr=False)
+class ResultSummary:
+    """
+    A result in a few figures.
+
+    Attributes:
+        changes: Row changes that the clusters made themselves.
+        converged: Whether all tables end equal; None if not known.
+        compared: Row changes of appliers in the binlogs that the result was compared with.
+        contradicted: How many of them the binlogs show otherwise; if any, the result is not what happened.
+        stops: Appliers that stopped.
+        tables: What happened to each table on each cluster.
+    """
+
+    changes: int
+    converged: bool | None
+    compared: int
+    contradicted: int
+    stops: tuple[str, ...]
+    tables: tuple[TableSummary, ...]
+
+    @property
+    def conflicts(self) -> int:
+        """Operations that were rejected, on all clusters."""
+        return sum(table.conflicts for table in self.tables)
+
+    def __repr__(self) -> str:
+        rows = [_HEADINGS, *(tuple(map(_cell, attrs.astuple(table))) for table in self.tables)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
+        lines = (
+            "  ".join(
+                cell.ljust(width) if place < 2 else cell.rjust(width)
+                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+            ).rstrip()
+            for row in rows
+        )
+        return "\n".join((*self._sentences(), *lines))
+
+    def _repr_html_(self) -> str:
+        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
+        head = "".join(f"<th>{escape(heading)}</th>" for heading in _HEADINGS)
+        body = "".join(
+            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in attrs.astuple(table)) + "</tr>"
+            for table in self.tables
+        )
+        return f"{sentences}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+
+    def _sentences(self) -> Iterator[str]:
+        answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
+        yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
+        if self.contradicted:
+            yield f"The binlogs contradict this: {self.contradicted:,} of {self.compared:,} applied row changes differ."
+        elif self.compared:
+            yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
+        else:
+            yield "Nothing is checked: the binlogs show no row change by an applier."
+        for name in self.stops:
+            yield f"The applier of {name} stopped."
+
+
+def _cell(value: object) -> str:
+    if isinstance(value, int):
+        return f"{value:,}"
+    return "?" if value is None else str(value)
+
+
+def summary_of(run: Mapping[str, Any]) -> ResultSummary:
+    """
+    Return a document `run.json` in a few figures.
+
+    Args:
+        run: The document.
+    """
+    tables = tuple(
+        TableSummary(
+            applier,
+            table,
+            sum(tally.get(name, 0) for name in _VERDICTS),
+            tally.get("applied", 0),
+            tally.get("rejected", 0),
+            tally.get("refreshes", 0),
+            run["differing_rows"].get(table),
+        )
+        for applier, tallies in run["tables"].items()
+        for table, tally in tallies.items()
+    )
+    return ResultSummary(
+        run["changes"],
+        run["converged"],
+        run["compared_with_binlogs"],
+        run["contradicted_by_binlogs"],
+        tuple(run["stops"]),
+        tables,
+    )

@@ -1,0 +1,136 @@
+"""Foreign keys over several buckets: the kernels notice every one that counts, and agree where none does."""
+
+from pathlib import Path
+from typing import Any
+
+import attrs
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.conformance.case import ConflictCase
+from conflict.errors import NotBuiltError
+from conflict.grid.folder import Folder
+from conflict.history.model import Cluster, History
+from conflict.jobs.runner import in_process
+from conflict.pipeline import run_local
+from conflict.rules.replication_table import ReplicationRow
+from ndb_formats.constants import ColumnCode
+from ndb_formats.events.row_image import RowLayout, layout_of_types
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+from ndb_formats.types.column_types import WireType
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.random_histories import USUAL_ROLES, _Maker
+from tests.corpora import RECORDINGS
+
+SCHEMA = """
+CREATE TABLE parent (
+    k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED NOT NULL, s VARCHAR(20) CHARACTER SET latin1, UNIQUE KEY (s, k)
+);
+CREATE TABLE child (
+    k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED, s VARCHAR(20) CHARACTER SET latin1, p INT, q INT, r INT,
+    FOREIGN KEY (p) REFERENCES parent (k) ON DELETE CASCADE,
+    FOREIGN KEY (s, q) REFERENCES parent (s, k) ON UPDATE SET NULL ON DELETE RESTRICT,
+    FOREIGN KEY (r) REFERENCES child (k)
+);
+CREATE TABLE apart (k INT NOT NULL PRIMARY KEY, x BIGINT UNSIGNED);
+"""
+INT, BIGINT, TEXT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG), WireType(ColumnCode.VARCHAR, 20)
+TYPES = {"db.parent": (INT, BIGINT, TEXT), "db.child": (INT, BIGINT, TEXT, INT, INT, INT), "db.apart": (INT, BIGINT)}
+FUNCTIONS = ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()", "NDB$EPOCH_TRANS()"]
+
+
+class _LinkedMaker(_Maker):
+    """Makes Histories of parents and children; few of the children refer to a row."""
+
+    def __init__(self, seed: int, run: Configuration) -> None:
+        super().__init__(seed, 200, complete=True)
+        self.tables = {table.full_name: table for table in run.data_schema.tables}
+        self.layouts = {name: layout_of_types(self.tables[name], types) for name, types in TYPES.items()}
+        self.names = [*TYPES, "db.parent"]
+        self.linked = self.chance.choice([0.05, 0.3])
+
+    def row(self, layout: RowLayout, number: int) -> dict[int, bytes | None]:
+        """Return a row's bytes."""
+        values: list[Any] = [number, self.chance.randint(0, 2)]
+        if layout.table == "db.parent":
+            values.append(self.chance.choice(["a", "A", "b "]))
+        elif layout.table == "db.child":
+            linked = [self.chance.random() < self.linked for _ in range(3)]
+            numbers = [self.chance.randint(1, self.keys) if on else None for on in linked]
+            values += [self.chance.choice(["a", "b"]), *numbers]
+        return {
+            place: None if value is None else codec.encode(value)
+            for place, (value, codec) in enumerate(zip(values, layout.codecs, strict=True))
+        }
+
+
+def _make(seed: int, steps: int, function: str) -> tuple[History, Configuration]:
+    first, second = USUAL_ROLES
+    clusters = (ClusterConfiguration("A", 1, (), first), ClusterConfiguration("B", 2, (), second))
+    rules = tuple(ReplicationRow("db", name, 0, 7, function) for name in ("parent", "child"))
+    run = Configuration(clusters, parse_schema(SCHEMA, database="db"), rules)
+    maker = _LinkedMaker(seed, run)
+    for _ in range(steps):
+        maker.step()
+    sides = tuple(
+        Cluster(side, server_id, tuple(maker.timeline[side]), role)
+        for server_id, (side, role) in enumerate(zip("AB", USUAL_ROLES, strict=True), start=1)
+    )
+    return History(sides, maker.layouts), run
+
+
+def _kernels(history: History, run: Configuration, buckets: int) -> dict[str, Any] | None:
+    """Return what the kernels find; None if they leave the run to the reference engine."""
+    try:
+        return by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=3)
+    except NotBuiltError:
+        return None
+
+
+def _without_keys(run: Configuration) -> Configuration:
+    tables = tuple(attrs.evolve(table, foreign_keys=()) for table in run.schema.tables)
+    return attrs.evolve(run, schema=Schema(tables))
+
+
+@given(
+    seed=st.integers(0, 2**32 - 1),
+    steps=st.integers(0, 60),
+    function=st.sampled_from(FUNCTIONS),
+    buckets=st.integers(1, 4),
+)
+@settings(max_examples=60)
+def test_what_the_kernels_resolve_is_what_the_reference_engine_finds(
+    seed: int, steps: int, function: str, buckets: int
+) -> None:
+    """A foreign key that refuses a change or makes one never goes unnoticed, in whichever buckets the rows are."""
+    history, run = _make(seed, steps, function)
+    found = _kernels(history, run, buckets)
+    assert found is None or found == by_reference(history, run)
+
+
+def test_some_are_left_to_the_reference_engine() -> None:
+    """Those of a fixed range of seeds in which a foreign key counts, and hardly another."""
+    counts, left = [], []
+    for seed in range(40):
+        history, run = _make(seed, 30, "NDB$MAX(x)")
+        counts.append(by_reference(history, run) != by_reference(history, _without_keys(run)))
+        left.append(_kernels(history, run, 2) is None)
+    assert all(one or not other for one, other in zip(left, counts, strict=True))
+    assert 5 <= sum(counts) <= sum(left) <= 30
+
+
+def test_stops_of_all_kinds() -> None:
+    """The random Histories violate foreign keys in both ways."""
+    found = [by_reference(*_make(seed, 40, FUNCTIONS[seed % 4]))["summary"]["stops"] for seed in range(60)]
+    assert {1451, 1452} <= {stop["error"] for stops in found for stop in stops.values()}
+
+
+def test_a_run_that_is_left_to_the_reference_engine(tmp_path: Path) -> None:
+    """It says so, and its result is that of the reference engine alone."""
+    case = ConflictCase.load(RECORDINGS / "everyday" / "max" / "foreign_key_cascade_type7")
+    out = Folder(str(tmp_path / "out"))
+    run = run_local(case.configuration(), out)
+    assert (run.engine, run.summary.stops["A"].error) == ("reference", 1452)
+    assert not out.exists("shared")

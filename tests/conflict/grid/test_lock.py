@@ -1,0 +1,70 @@
+"""One writer at a time."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from conflict.errors import ConfigurationError
+from conflict.grid import lock
+from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
+
+HOLD = """
+import sys, time
+from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
+with only_writer(Folder(sys.argv[1])):
+    print("held", flush=True)
+    time.sleep(60)
+"""
+
+
+def held_elsewhere(folder: Path) -> subprocess.Popen[str]:
+    """Start a process that holds the lock of a folder."""
+    holder = subprocess.Popen([sys.executable, "-c", HOLD, str(folder)], stdout=subprocess.PIPE, text=True)
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    return holder
+
+
+def test_a_second_process_is_refused_by_name(tmp_path: Path) -> None:
+    """Until the first one is gone, even if it was killed."""
+    folder = tmp_path / "result"
+    holder = held_elsewhere(folder)
+    try:
+        with pytest.raises(ConfigurationError, match=f"is being written by process {holder.pid} on "):
+            only_writer(Folder(str(folder))).__enter__()
+    finally:
+        os.kill(holder.pid, signal.SIGKILL)
+        holder.wait()
+    with only_writer(Folder(str(folder))):
+        assert [path.name for path in tmp_path.iterdir()] == [".result.lock"]
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_lock_is_no_link_to_another_file(tmp_path: Path) -> None:
+    """A link that stands there is not followed."""
+    victim = tmp_path / "victim"
+    victim.write_text("mine")
+    (tmp_path / ".result.lock").symlink_to(victim)
+    with pytest.raises(OSError, match="symbolic links"):
+        only_writer(Folder(str(tmp_path / "result"))).__enter__()
+    assert victim.read_text() == "mine"
+
+
+def test_a_lease_counts_until_it_is_too_old(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """On storage without locks: a second writer is refused, and one that stopped renewing is passed over."""
+    folder = Folder(f"file://{tmp_path}/result")
+    with only_writer(folder):
+        with pytest.raises(ConfigurationError, match=f"is being written by process {os.getpid()} on "):
+            only_writer(folder).__enter__()
+        later = time.time() + lock.LEASE + 1
+        monkeypatch.setattr(lock.time, "time", lambda: later)
+        with only_writer(folder):
+            pass
+    assert list(tmp_path.iterdir()) == []
