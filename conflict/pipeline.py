@@ -12,6 +12,7 @@ import attrs
 
 from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import changes_older_rows as changes_older_rows_on_disk
+from conflict.columnar.setups_over_time import changes_functions
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -141,7 +142,10 @@ def run_reference(
         readings[cluster.name] = read_cluster(cluster, configuration)
     hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
     readings = cut_readings(configuration, readings)
-    facts = {name: facts_of_epochs(reading.epochs) for name, reading in readings.items()}
+    facts = {
+        name: facts_of_epochs(reading.epochs, replicates=bool(configuration.sources(name)))
+        for name, reading in readings.items()
+    }
     found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
     runs = [
         _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
@@ -311,6 +315,11 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
         HistoryError: The folder holds a History of something else.
     """
     folder, hints_of = _folder(out), partial(hints_of_run_file, run_file)
+    if not run_file.configuration.is_pair:
+        message = (
+            "a History on disk is one of two clusters that replicate to each other; resolve these binlogs as they are"
+        )
+        raise ConfigurationError(message)
     check_log_files(run_file.configuration)
     with only_writer(folder):
         return ingest_binlogs(
@@ -426,8 +435,8 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
     span = configuration.span
-    by_time = span.first_time is not None or span.stop_time is not None
-    if by_time or _gives_rows(configuration) or has_changing_links(configuration):
+    alone = not configuration.is_pair or has_changing_links(configuration) or changes_functions(configuration)
+    if span.first_time is not None or span.stop_time is not None or _gives_rows(configuration) or alone:
         return by_reference()
     history, runner = options.history, runner_of()
     if history is None:

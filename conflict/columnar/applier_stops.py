@@ -7,15 +7,17 @@ and so can a rejected transaction that touches blobs; finding these takes a fold
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import IntEnum
+from typing import Any
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 import pyarrow.compute as pc
 
 from conflict.columnar.bucket import Bucket
-from conflict.columnar.cluster_setup import ClusterSetup, judging_function
+from conflict.columnar.cluster_setup import ClusterSetup, judging_function, steps_before
 from conflict.columnar.kernels.arrays import (
     Bool,
     EpochApplies,
@@ -47,6 +49,7 @@ __all__ = [
     "transactions_stop",
 ]
 
+Numbers = npt.NDArray[np.integer[Any]]
 BEFORE, AFTER = 0, 1
 OPERATIONS = max(RowStep) + 1
 NO_FILE = -1
@@ -75,6 +78,7 @@ class StoppingOperation:
         file: Number of its binlog file; `NO_FILE` for an operation that an applier logged, or that is in no binlog.
         position: Position of its event.
         row: Number of the row in the event.
+        version: Number of the setup of its table that was in force (see `ClusterSetup.over_time`).
     """
 
     apply: int
@@ -86,28 +90,40 @@ class StoppingOperation:
     file: int
     position: int
     row: int
+    version: int = 0
 
 
 @attrs.frozen
 class _Rules:
     """
-    What stops one applier, by table. Shape (tables,), but for `needs`.
+    What stops one applier, by rule: one for each setup that a table had. Shape (rules,), but for `needs` and `first`.
 
     Attributes:
+        first: The first rule of each table. Shape (tables,).
         refused: The cluster does not have the table.
         no_role: The function needs a role, and the cluster has none.
         identified: The function needs transaction ids.
-        needs: The image must carry the resolve column. Shape (tables, operations, images).
+        needs: The image must carry the resolve column. Shape (rules, operations, images).
         column_in_key: The resolve column is part of the primary key, which every image carries.
         blobs: The table has blobs.
+        steps: By table number, how many changes of its definition come before each epoch apply. Shape (applies,).
     """
 
+    first: Int64
     refused: Bool
     no_role: Bool
     identified: Bool
     needs: Bool
     column_in_key: Bool
     blobs: Bool
+    steps: Mapping[int, Int64] = attrs.field(factory=dict)
+
+    def at(self, table: Numbers, apply: Numbers) -> Int64:
+        """Return the rules of some tables at some epoch applies. Shape of each (rows,)."""
+        found: Int64 = self.first[table]
+        for number, steps in self.steps.items():
+            found += np.where(table == number, steps[apply], 0)
+        return found
 
     @property
     def any_row(self) -> bool:
@@ -118,7 +134,7 @@ class _Rules:
         """
         Return which kinds of rows stop the applier: `NEVER_STOPS`, `NEEDS_TRANSACTION_ID` or `STOPS`.
 
-        Shape (tables, operations, presences, presences); the presences are those of the resolve column in the before
+        Shape (rules, operations, presences, presences); the presences are those of the resolve column in the before
         and the after image.
         """
         absent = np.array([each is not Presence.PRESENT for each in Presence])
@@ -132,12 +148,17 @@ class _Rules:
         return kinds
 
 
-def _rules(cluster: ClusterSetup) -> _Rules:
-    count = len(cluster.setups)
-    flags = np.zeros((5, count), np.bool_)
-    rules = _Rules(flags[0], flags[1], flags[2], np.zeros((count, OPERATIONS, 2), np.bool_), flags[3], flags[4])
-    for number, setup in enumerate(cluster.setups):
-        rules.refused[number] = setup.refusal is not None or number in cluster.misfits
+def _rules(cluster: ClusterSetup, applies: EpochApplies | None = None) -> _Rules:
+    """Return what stops an applier; without epoch applies, it is not known which setup of a table is in force."""
+    over_time = [cluster.over_time(table) for table in range(len(cluster.setups))]
+    setups = [(table, setup) for table, each in enumerate(over_time) for setup in each]
+    first = np.cumsum([0, *map(len, over_time)])[:-1]
+    flags = np.zeros((5, len(setups)), np.bool_)
+    needs = np.zeros((len(setups), OPERATIONS, 2), np.bool_)
+    steps = {} if applies is None else {table: steps_before(each, applies) for table, each in cluster.steps.items()}
+    rules = _Rules(first, flags[0], flags[1], flags[2], needs, flags[3], flags[4], steps)
+    for number, (table, setup) in enumerate(setups):
+        rules.refused[number] = setup.refusal is not None or table in cluster.misfits
         rules.blobs[number] = any(column.is_blob for column in setup.table.columns)
         function = judging_function(setup, cluster.role)
         if function is None:
@@ -157,7 +178,8 @@ def can_log_stopping(clusters: Sequence[ClusterSetup]) -> bool:
         rules = _rules(applying)
         all_tables = any(setup.function is not None and setup.function.spec.transactional for setup in logging.setups)
         logs = np.array([all_tables or _logs(setup, logging.role) for setup in logging.setups], np.bool_)
-        if np.any(logs & (rules.refused | rules.no_role | rules.needs.any(axis=(1, 2)))):
+        stopping = rules.refused | rules.no_role | rules.needs.any(axis=(1, 2))
+        if np.any(logs & np.logical_or.reduceat(stopping, rules.first)):
             return True
     return False
 
@@ -167,25 +189,41 @@ def _logs(setup: TableSetup, role: Role) -> bool:
 
 
 def _stopping_rows(bucket: Bucket, applier: int, rules: _Rules) -> Int64:
-    """Return the numbers of the source's rows that stop an applier. Shape (stopping,)."""
+    """Return the numbers of the source's rows that stop an applier under a setup of their table. Shape (stopping,)."""
     if not rules.any_row:
         return np.zeros(0, np.int64)
-    rows, changes = bucket.rows[1 - applier], bucket.changes[1 - applier]
-    if rules.identified.any() and changes.may_be_null("transaction_id"):
-        unidentified = np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
-    else:
-        unidentified = np.zeros(len(rows), np.bool_)
+    rows = bucket.rows[1 - applier]
+    unidentified = _unidentified(bucket, applier, rules)
     columns = (bucket.key_table, rows.key, rows.operation, rows.before_presence, rows.after_presence, unidentified)
-    checked, kinds = CheckedRows(*each_read_only(*columns)), read_only(rules.stopping_kinds())
-    return np.asarray(stopping_rows(checked, kinds))
+    kinds = np.maximum.reduceat(rules.stopping_kinds(), rules.first)
+    return np.asarray(stopping_rows(CheckedRows(*each_read_only(*columns)), read_only(kinds)))
 
 
-def _stopping_entries(logged: Logged, table: np.ndarray, rules: _Rules) -> Bool:
-    """Return which operations that appliers logged would stop an applier. Shape (entries,)."""
-    needs = rules.needs[table, logged.operation]
-    lacks_before = needs[:, BEFORE] & ~rules.column_in_key[table]
-    lacking = lacks_before | (needs[:, AFTER] & ~logged.given)
-    return np.asarray(rules.refused[table] | rules.no_role[table] | lacking)
+def _unidentified(bucket: Bucket, applier: int, rules: _Rules) -> Bool:
+    """Return which of the source's rows lack a transaction id, if that matters. Shape (rows,)."""
+    changes = bucket.changes[1 - applier]
+    if rules.identified.any() and changes.may_be_null("transaction_id"):
+        return np.asarray(pc.is_null(changes.column("transaction_id")).to_numpy())
+    return np.zeros(len(bucket.rows[1 - applier]), np.bool_)
+
+
+def _stop_then(bucket: Bucket, applier: int, rules: _Rules, rows: Numbers, apply: Numbers) -> Bool:
+    """Return which of some rows of the source stop the applier at their epoch applies. Shape (rows,)."""
+    if not rules.steps or not len(rows):
+        return np.ones(len(rows), np.bool_)
+    source = bucket.rows[1 - applier]
+    rule = rules.at(bucket.key_table[source.key[rows]], apply)
+    presences = source.before_presence[rows], source.after_presence[rows]
+    kind = rules.stopping_kinds()[rule, source.operation[rows], *presences]
+    return np.asarray(kind + _unidentified(bucket, applier, rules)[rows] >= STOPS)
+
+
+def _stopping_entries(logged: Logged, entries: Numbers, rule: Int64, rules: _Rules) -> Bool:
+    """Return which of some operations that appliers logged would stop an applier. Shape (entries,)."""
+    needs = rules.needs[rule, logged.operation[entries]]
+    lacks_before = needs[:, BEFORE] & ~rules.column_in_key[rule]
+    lacking = lacks_before | (needs[:, AFTER] & ~logged.given[entries])
+    return np.asarray(rules.refused[rule] | rules.no_role[rule] | lacking)
 
 
 def first_stopping(
@@ -201,24 +239,41 @@ def first_stopping(
     """
     found = {}
     for number, cluster in enumerate(clusters):
-        rows = bucket.rows[1 - number]
-        stopping = _stopping_rows(bucket, number, _rules(cluster))
+        rows, rules = bucket.rows[1 - number], _rules(cluster, applies)
+        stopping = _stopping_rows(bucket, number, rules)
+        mine = np.flatnonzero(applies.applier == number)
         if len(stopping):
-            epochs, first = np.unique(applies.foreign_epoch[applies.applier == number], return_index=True)
+            epochs, first = np.unique(applies.foreign_epoch[mine], return_index=True)
             stopping = stopping[np.isin(rows.epoch[stopping], epochs)]
         if len(stopping):
             apply = first[np.searchsorted(epochs, rows.epoch[stopping])]
+            then = _stop_then(bucket, number, rules, stopping, mine[apply])
+            stopping, apply = stopping[then], apply[then]
+        if len(stopping):
             earliest = apply == apply.min()
+            at = int(mine[apply.min()])
             found[cluster.name] = min(
-                _stopping_row(bucket, number, int(row), int(apply.min())) for row in stopping[earliest].tolist()
+                _stopping_row(bucket, number, rules, int(row), int(apply.min()), at)
+                for row in stopping[earliest].tolist()
             )
     return found
 
 
-def _stopping_row(bucket: Bucket, applier: int, row: int, apply: int) -> StoppingOperation:
+def _stopping_row(bucket: Bucket, applier: int, rules: _Rules, row: int, number: int, apply: int) -> StoppingOperation:
+    """
+    Return an own change of the source as an operation that stops the applier.
+
+    Args:
+        bucket: A bucket.
+        applier: Number of the applying cluster.
+        rules: What stops it.
+        row: Number of the change.
+        number: Number of the epoch apply among those of the applier.
+        apply: Its number among all epoch applies.
+    """
     change = bucket.changes[1 - applier].row(row)
     return StoppingOperation(
-        apply,
+        number,
         phase=Phase.JUDGE,
         order=(change["group"], OWN, change["ordinal"], NO_CAUSE),
         table=change["table"],
@@ -227,7 +282,14 @@ def _stopping_row(bucket: Bucket, applier: int, row: int, apply: int) -> Stoppin
         file=change["file"],
         position=change["position"],
         row=change["row"],
+        version=_version(rules, change["table"], apply),
     )
+
+
+def _version(rules: _Rules, table: int, apply: int) -> int:
+    """Return which setup of a table is in force at an epoch apply."""
+    steps = rules.steps.get(table)
+    return 0 if steps is None else int(steps[apply])
 
 
 def stopping_decisions(
@@ -236,7 +298,7 @@ def stopping_decisions(
     """Return, per cluster, the first operation that stops its applier, given the transactions in conflict."""
     found = {}
     for number, cluster in enumerate(clusters):
-        rules = _rules(cluster)
+        rules = _rules(cluster, applies)
         judged = np.concatenate(
             [
                 _on_rows(bucket, number, rules, applies, folded),
@@ -251,7 +313,7 @@ def stopping_decisions(
         ]
         if candidates:
             _, phase, decision = min(candidates)
-            found[cluster.name] = _stopping_decision(bucket, applies, folded, decision, phase)
+            found[cluster.name] = _stopping_decision(bucket, rules, applies, folded, decision, phase)
     return found
 
 
@@ -264,7 +326,7 @@ def transactions_stop(
     Own changes that stop an applier do so whatever the transactions in conflict are; these are not considered.
     """
     for number, cluster in enumerate(clusters):
-        rules = _rules(cluster)
+        rules = _rules(cluster, applies)
         if len(_on_entries(number, rules, applies, folded, key_table)):
             return True
         if len(_on_blobs(number, rules, applies, folded, key_table)):
@@ -277,17 +339,21 @@ def _on_rows(bucket: Bucket, number: int, rules: _Rules, applies: EpochApplies, 
     rows = _stopping_rows(bucket, number, rules)
     if not len(rows):
         return rows
-    applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source >= 0))
-    return applied[np.isin(folded.decisions.source[applied], rows)]
+    decisions = folded.decisions
+    applied = np.flatnonzero((applies.applier[decisions.apply] == number) & (decisions.source >= 0))
+    applied = applied[np.isin(decisions.source[applied], rows)]
+    return applied[_stop_then(bucket, number, rules, decisions.source[applied], decisions.apply[applied])]
 
 
 def _on_entries(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
     """Return the decisions on operations that the other applier logged and that stop an applier."""
-    stopping = _stopping_entries(folded.logged, key_table[folded.logged.key], rules)
-    if not stopping.any():
+    if not (rules.refused.any() or rules.no_role.any() or rules.needs.any()):
         return np.zeros(0, np.int64)
-    applied = np.flatnonzero((applies.applier[folded.decisions.apply] == number) & (folded.decisions.source < 0))
-    return applied[stopping[-1 - folded.decisions.source[applied]]]
+    decisions, logged = folded.decisions, folded.logged
+    applied = np.flatnonzero((applies.applier[decisions.apply] == number) & (decisions.source < 0))
+    entries = -1 - decisions.source[applied]
+    rule = rules.at(key_table[logged.key[entries]], decisions.apply[applied])
+    return applied[_stopping_entries(logged, entries, rule, rules)]
 
 
 def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded, key_table: Int16) -> Int64:
@@ -297,27 +363,29 @@ def _on_blobs(number: int, rules: _Rules, applies: EpochApplies, folded: Folded,
     decisions = folded.decisions
     rejected = np.flatnonzero(decisions.cause == Cause.TRANS_IN_CONFLICT)
     mine = rejected[applies.applier[decisions.apply[rejected]] == number]
-    return np.asarray(mine[rules.blobs[key_table[decisions.key[mine]]]])
+    return np.asarray(mine[rules.blobs[rules.at(key_table[decisions.key[mine]], decisions.apply[mine])]])
 
 
 def _stopping_decision(
-    bucket: Bucket, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
+    bucket: Bucket, rules: _Rules, applies: EpochApplies, folded: Folded, decision: int, phase: Phase
 ) -> StoppingOperation:
     """Return the operation of a decision as the one that stops its applier."""
     decisions = folded.decisions
     apply, source = int(decisions.apply[decision]), int(decisions.source[decision])
     number = int(applies.number[apply])
     if source >= 0:
-        found = _stopping_row(bucket, int(applies.applier[apply]), source, number)
+        found = _stopping_row(bucket, int(applies.applier[apply]), rules, source, number, apply)
         return attrs.evolve(found, phase=phase)
+    table = int(bucket.key_table[decisions.key[decision]])
     return StoppingOperation(
         number,
         phase=phase,
         order=tuple(operation_orders(np.array([decision]), decisions, folded.logged, applies, bucket.rows)[0].as_py()),
-        table=int(bucket.key_table[decisions.key[decision]]),
+        table=table,
         operation=int(decisions.operation[decision]),
         foreign_epoch=int(applies.foreign_epoch[apply]),
         file=NO_FILE,
         position=0,
         row=0,
+        version=_version(rules, table, apply),
     )

@@ -15,9 +15,18 @@ from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.fitting import misfit
 from conflict.history.model import DefinitionChange, Position
-from conflict.rules.table_setup import RefusalKind, TableSetup
+from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 
-__all__ = ["cluster_setups"]
+__all__ = ["changes_functions", "cluster_setups"]
+
+
+def changes_functions(configuration: Configuration) -> bool:
+    """Whether a table has different functions at different times, as a new name can give it; the kernels know one."""
+    return any(
+        len({setup.function for setup in setups if setup.function is not None}) > 1
+        for tables in configuration.setups_over_time().values()
+        for setups in tables.values()
+    )
 
 
 def cluster_setups(
@@ -88,7 +97,8 @@ def _over_time(
         for name in change.step.touched:
             number, place = numbers.number(name), left.pop(0)
             last = versions.get(number, (before.setups.get(name),))[-1]
-            versions[number] = (*versions.get(number, ()), after.setups.get(name) or last or _none(numbers, number))
+            now = after.setups.get(name) or _missing(last or _none(numbers, number))
+            versions[number] = (*versions.get(number, ()), now)
             if name in change.step.copied and change.step.server_id != cluster.server_id:
                 copied[number] = (*copied.get(number, ()), len(positions.get(number, ())))
             positions[number] = (*positions.get(number, ()), (place.epoch, place.group))
@@ -97,7 +107,8 @@ def _over_time(
                     table = setup.exceptions.table.full_name
                     renewed[table] = (*renewed.get(table, ()), (place.epoch, place.group))
         before = after
-    first = {numbers.number(name): setup for name, setup in known.start.setups.items()}
+    first = {number: _missing(setups[0]) for number, setups in versions.items()}
+    first |= {numbers.number(name): setup for name, setup in known.start.setups.items()}
     misfits = _misfits(configuration, cluster.name, numbers)
     return {
         "versions": versions,
@@ -108,6 +119,11 @@ def _over_time(
         "wholes": numbers.tables,
         "misfits": misfits,
     }
+
+
+def _missing(setup: TableSetup) -> TableSetup:
+    """Return the setup of a table for the time when the cluster does not have it."""
+    return attrs.evolve(setup, refusal=Refusal(RefusalKind.DROPPED, 0, None, "the table does not exist"))
 
 
 def _none(numbers: TableNumbers, number: int) -> TableSetup:

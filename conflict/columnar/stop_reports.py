@@ -37,16 +37,21 @@ def stop_of(stopping: StoppingOperation, cluster: ClusterSetup, files: Sequence[
     operation = Operation(stopping.operation)
     origin = Origin(files[stopping.file], stopping.position, stopping.row) if stopping.file >= 0 else None
     error, column, message = _reason(stopping, cluster, operation)
-    table = cluster.setups[stopping.table].table.full_name
-    return Stop(error, stopping.foreign_epoch, table, column, operation, origin, message)
+    return Stop(error, stopping.foreign_epoch, _table_name(stopping, cluster), column, operation, origin, message)
+
+
+def _table_name(stopping: StoppingOperation, cluster: ClusterSetup) -> str:
+    """Return the name of the table, as results have it: that of its History table."""
+    tables = cluster.wholes or tuple(setup.table for setup in cluster.setups)
+    return tables[stopping.table].full_name
 
 
 def _reason(
     stopping: StoppingOperation, cluster: ClusterSetup, operation: Operation
 ) -> tuple[StopError, str | None, str]:
     """Return the server error, the column whose value is missing if one is, and the message."""
-    setup = cluster.setups[stopping.table]
-    name, function = setup.table.full_name, setup.function
+    setup = cluster.over_time(stopping.table)[stopping.version]
+    name, function = _table_name(stopping, cluster), setup.function
     if stopping.phase is Phase.COMMIT:
         return StopError.DUPLICATE_VALUE, None, duplicate_value(name)
     if stopping.phase is Phase.REJECT:

@@ -1,5 +1,5 @@
 """
-The requirements of every table of a run, on both clusters, from its configuration alone.
+The requirements of every table of a run, on all clusters, from its configuration alone.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import Answer, Status, requirements
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError
+from conflict.history.network import refuse_network
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
 from conflict.rules.replication_table import ReplicationRow, best_match
@@ -28,7 +29,7 @@ class CheckedTable:
         cluster: The cluster.
         setup: How its server sets the table up.
         logging: How its server logs the table.
-        answer: Whether its function can judge what the other cluster logs; None if it has no function.
+        answer: Whether its function can judge what a source of the cluster logs; None if it has no function.
     """
 
     cluster: str
@@ -45,11 +46,20 @@ class CheckedTable:
 
 
 def check_run(configuration: Configuration, policy: Policy) -> tuple[CheckedTable, ...]:
-    """Check, for every table on both clusters, whether its conflict function can work; no binlog is read."""
+    """
+    Check, for every table on all clusters, whether its conflict function can work; no binlog is read.
+
+    A cluster with several sources is checked with each.
+
+    Raises:
+        ConfigurationError: A function cannot work with so many clusters.
+    """
+    refuse_network(configuration)
     setups = configuration.setups()
     return tuple(
-        _checked(configuration, cluster, setup, policy)
+        _checked(configuration, cluster, source, setup, policy)
         for cluster in configuration.clusters
+        for source in configuration.sources(cluster.name)
         for setup in setups[cluster.name].values()
     )
 
@@ -80,9 +90,13 @@ def _sentences(answer: Answer) -> str:
 
 
 def _checked(
-    configuration: Configuration, cluster: ClusterConfiguration, setup: TableSetup, policy: Policy
+    configuration: Configuration,
+    cluster: ClusterConfiguration,
+    peer: ClusterConfiguration,
+    setup: TableSetup,
+    policy: Policy,
 ) -> CheckedTable:
-    peer, table = configuration.peer(cluster.name), setup.table
+    table = setup.table
     function, own = _as_configured(configuration, cluster, table)
     if function is None:
         return CheckedTable(cluster.name, setup, own)

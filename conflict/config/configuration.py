@@ -1,5 +1,5 @@
 """
-The model of a run: two clusters, their binlogs and tables, and the rows of mysql.ndb_replication.
+The model of a run: its clusters, their binlogs and tables, and the rows of mysql.ndb_replication.
 """
 
 from __future__ import annotations
@@ -36,6 +36,8 @@ class ClusterConfiguration:
         transaction_ids: Whether it logs transaction ids (``ndb_log_transaction_id``); None if unknown.
         rows: Files with the rows that its tables held when its log starts.
         rows_of: The other cluster, if its rows stand for this one's as well.
+        replicates_from: The clusters whose binlogs its applier applies; None for the other one of two.
+        ignored: Per such cluster, the server ids that its applier leaves out (``IGNORE_SERVER_IDS``).
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
     """
@@ -50,6 +52,8 @@ class ClusterConfiguration:
     rows_of: str | None = None
     schema: Schema | None = attrs.field(default=None, repr=False)
     conversions: frozenset[TypeConversion] = frozenset()
+    replicates_from: tuple[str, ...] | None = None
+    ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
 
 
 @attrs.frozen
@@ -80,10 +84,10 @@ class Span:
 @attrs.frozen
 class Configuration:
     """
-    A run: one use of the program on the binlogs of two clusters.
+    A run: one use of the program on the binlogs of some clusters.
 
     Attributes:
-        clusters: The two clusters.
+        clusters: Two clusters that replicate to each other, or any number that replicate from one another.
         schema: All tables, including exceptions tables.
         replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
         functions: The known conflict functions: the server's, and the user's own.
@@ -135,8 +139,8 @@ class Configuration:
 
     @property
     def start_is_open(self) -> bool:
-        """Whether the logs have to show if tables held rows before; with definitions that change they held none."""
-        return self.span.empty is None and not self.definitions
+        """Whether the logs have to show if tables held rows before; else they held none, or the run says so."""
+        return self.span.empty is None and not self.definitions and self.is_pair
 
     def with_inexact_keys(self) -> Configuration:
         """Return the run with all columns allowed in keys, also those of tables that the binlogs create."""
@@ -152,5 +156,16 @@ class Configuration:
         return {cluster.name: cluster.server_id for cluster in self.clusters}
 
     def peer(self, name: str) -> ClusterConfiguration:
-        """Return the other cluster."""
+        """Return the other cluster of a pair."""
         return next(cluster for cluster in self.clusters if cluster.name != name)
+
+    def sources(self, name: str) -> tuple[ClusterConfiguration, ...]:
+        """Return the clusters from which a cluster replicates."""
+        clusters = {cluster.name: cluster for cluster in self.clusters}
+        given = clusters[name].replicates_from
+        return (self.peer(name),) if given is None else tuple(clusters[source] for source in given)
+
+    @property
+    def is_pair(self) -> bool:
+        """Whether it has two clusters that replicate to each other."""
+        return len(self.clusters) == 2 and all(self.sources(cluster.name) for cluster in self.clusters)

@@ -18,6 +18,8 @@
     rows = ["a/rows.sql"]          # rows that its tables held before the binlogs: a dump, or .csv, .parquet per table
     rows_epoch = 4294967297        # the own epoch after which they were read; by default before the first one
     rows_of = "B"                  # or: the rows of the other cluster stand for this one's
+    replicates_from = ["B"]        # with more than two clusters: those whose binlogs its applier applies
+    ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
 
@@ -55,6 +57,7 @@
 
 from __future__ import annotations
 
+import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -83,7 +86,7 @@ _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
 _CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
-    *(_TRANSACTION_IDS, _CONVERSIONS)
+    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
 }
 # The entries of each list of a schedule, besides the applier.
 _SCHEDULE: Mapping[str, Mapping[str, type]] = {
@@ -203,14 +206,44 @@ def _no_others(where: str, table: Mapping[str, Any], known: set[str]) -> None:
 
 
 def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
-    if not isinstance(tables, dict) or len(tables) != 2:
-        message = "exactly two tables [clusters.NAME] are needed"
+    if not isinstance(tables, dict) or len(tables) < 2:
+        message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
-    first, second = (_cluster(folder, name, table) for name, table in tables.items())
-    if first.server_id == second.server_id:
-        message = f"both clusters have server_id {first.server_id}; it tells them apart in their binlogs"
+    clusters = tuple(_cluster(folder, name, table) for name, table in tables.items())
+    for first, second in itertools.combinations(clusters, 2):
+        if first.server_id == second.server_id:
+            message = (
+                f"clusters {first.name} and {second.name} have server_id {first.server_id}; it tells them apart in "
+                "their binlogs"
+            )
+            raise ConfigurationError(message)
+    _check_sources(clusters)
+    return clusters
+
+
+def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
+    """Make sure that every cluster says from which others it replicates, if any does or there are more than two."""
+    names = [cluster.name for cluster in clusters]
+    needed = len(clusters) > 2 or any(cluster.replicates_from is not None for cluster in clusters)
+    for cluster in clusters:
+        given = cluster.replicates_from
+        others = [name for name in names if name != cluster.name]
+        if given is None and needed:
+            message = (
+                f"cluster {cluster.name} needs replicates_from, the clusters whose binlogs its applier applies; it is "
+                "[] if it applies none"
+            )
+            raise ConfigurationError(message)
+        wrong = [name for name in given or () if name not in others or list(given or ()).count(name) > 1]
+        if wrong:
+            message = (
+                f"replicates_from of cluster {cluster.name} has {wrong[0]!r}; it may name each of {', '.join(others)} "
+                "once"
+            )
+            raise ConfigurationError(message)
+    if all(cluster.replicates_from == () for cluster in clusters):
+        message = "no cluster replicates from another one; give replicates_from"
         raise ConfigurationError(message)
-    return first, second
 
 
 def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
@@ -234,7 +267,32 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
         rows,
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
+        replicates_from=_names(name, table["replicates_from"]) if "replicates_from" in table else None,
+        ignored=_ignored(name, table),
     )
+
+
+def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
+    """Return, per source, the server ids that an applier leaves out."""
+    given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
+    right = isinstance(given, dict) and all(
+        source in sources and isinstance(ids, list) and all(isinstance(each, int) for each in ids)
+        for source, ids in given.items()
+    )
+    if not right:
+        message = (
+            f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
+            "replicates_from, like { A = [3] }"
+        )
+        raise ConfigurationError(message)
+    return {source: frozenset(ids) for source, ids in given.items()}
+
+
+def _names(cluster: str, given: Any) -> tuple[str, ...]:
+    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
+        message = f'replicates_from of cluster {cluster} is {given!r}; give a list of clusters, like ["A"]'
+        raise ConfigurationError(message)
+    return tuple(given)
 
 
 def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:

@@ -25,6 +25,7 @@ __all__ = [
     "DefinitionChange",
     "EpochApply",
     "History",
+    "Link",
     "Origin",
     "Position",
     "RowChange",
@@ -37,6 +38,8 @@ __all__ = [
 
 NO_FLAGS = ConflictFlag(0)
 
+# A cluster and one that it replicates from.
+Link = tuple[str, str]
 # (own epoch, group): after that group of that epoch. Nothing comes before START.
 Position = tuple[int, int]
 START: Position = (0, -1)
@@ -217,6 +220,7 @@ class Cluster:
             never fall.
         role: Its role at first, for the functions that have roles.
         start: Where its log starts in the middle; None if its tables were empty before.
+        ignored: Per source, servers other than its own whose changes it does not take from there.
     """
 
     name: str
@@ -224,6 +228,11 @@ class Cluster:
     timeline: Timeline = attrs.field(repr=False)
     role: Role = Role.NONE
     start: Start | None = None
+    ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+
+    def takes(self, server_id: int, source: str) -> bool:
+        """Whether its applier takes changes of a server from a source: not its own, nor those that are ignored."""
+        return server_id != self.server_id and server_id not in self.ignored.get(source, ())
 
 
 @attrs.frozen
@@ -232,11 +241,11 @@ class History:
     What happened.
 
     Attributes:
-        clusters: Two clusters that replicate to each other, or more in a ring.
+        clusters: Two clusters that replicate to each other, or any number that replicate from one another.
         layouts: How the rows of each table are read, by ``database.table``.
         assumed: By applying cluster, how many untraced epoch applies stand at an assumed place.
-        applies: By applying cluster, its epoch applies in order, those among them that may have been; empty if all
-            places are given.
+        applies: By applying cluster, its epoch applies, those among them that may have been; those of one source in
+            order. Empty if all places are given.
         ends: By cluster, the last group of each own epoch; empty if all places are given.
     """
 
@@ -250,9 +259,19 @@ class History:
         """Return the cluster of that name."""
         return next(cluster for cluster in self.clusters if cluster.name == name)
 
-    def peer(self, name: str) -> Cluster:
-        """Return the other cluster."""
-        return next(cluster for cluster in self.clusters if cluster.name != name)
+    @property
+    def relays(self) -> bool:
+        """Whether clusters log what they applied for a third one. With two, that would only go back to its origin."""
+        return len(self.clusters) > 2
+
+    @property
+    def links(self) -> dict[Link, tuple[EpochApply, ...]]:
+        """The epoch applies by link, in order."""
+        found: dict[Link, list[EpochApply]] = {}
+        for name, applies in self.applies.items():
+            for apply in applies:
+                found.setdefault((name, apply.source), []).append(apply)
+        return {link: tuple(each) for link, each in found.items()}
 
 
 def changes_of(timeline: Timeline) -> list[RowChange]:

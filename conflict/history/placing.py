@@ -1,15 +1,15 @@
 """
-Where epochs without a trace were applied, on both clusters together.
+Where epochs without a trace were applied, on all clusters together.
 
 Each untraced epoch apply has *choices*: stretches of its cluster's timeline where nothing that it does shows. What one
-cluster chooses bounds the other. An epoch is applied only when it is complete. So an applier that applied an epoch of
-the other cluster before its own epoch *e* was complete did so before *e* can have reached the other cluster:
+cluster chooses bounds the others. An epoch is applied only when it is complete. So an applier that applied an epoch of
+another cluster before its own epoch *e* was complete did so before *e* can have reached that cluster:
 
     A applies f before its epoch e is complete  =>  B applies e after its epoch f is complete
 
-Two timelines that keep this for every pair of epochs can be brought into one order of causes. So the latest place of
-every epoch apply bounds the places of the other cluster's; each place that these bounds leave is possible together with
-some place of every other one.
+In a chain or a ring *e* reaches B by way of the clusters between them. Timelines that keep this for every pair of
+epochs can be brought into one order of causes. So the latest place of every epoch apply bounds the places of the
+others; each place that these bounds leave is possible together with some place of every other one.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from itertools import accumulate
 
 import attrs
 
-from conflict.history.model import END, START, Position
+from conflict.history.model import END, START, Link, Position
 
 __all__ = ["Choice", "Place", "Slot", "choose_places"]
 
@@ -71,35 +71,35 @@ class Place:
     position: Position | None = None
 
 
-Slots = Mapping[str, Sequence[Slot]]
+Slots = Mapping[Link, Sequence[Slot]]
 Ends = Mapping[str, Sequence[Position]]
+# Own epochs of a cluster, or foreign epochs that it applied, each with the own position before which it did.
+Deadlines = list[tuple[int, Position]]
 
 
-def choose_places(slots: Slots, ends: Ends) -> dict[str, list[Place]]:
+def choose_places(slots: Slots, ends: Ends) -> dict[Link, list[Place]]:
     """
-    Choose a place for every slot, so that both timelines together have an order of causes; early ones first.
+    Choose a place for every slot, so that all timelines together have an order of causes; early ones first.
 
     A slot that is certain and has no possible choice keeps the first place that its neighbours leave, and `possible`
     is empty: the binlogs contradict what was expected of it.
 
     Args:
-        slots: Per cluster, the epoch applies of its applier in order.
+        slots: Per link, the epoch applies in order.
         ends: Per cluster, the last group of each own epoch.
     """
-    first, second = slots
-    latest = {name: _latest(each) for name, each in slots.items()}
-    bounds = {
-        here: _bounds(slots[here], _required(slots[there], latest[there]), ends[here], ends[there])
-        for here, there in ((first, second), (second, first))
-    }
-    places = {first: _forward(slots[first], latest[first], bounds[first], bounds[first])}
-    required = [
-        (slot.foreign_epoch, slot.trace or (place.position[0], place.position[1] + 1))
-        for slot, place in zip(slots[first], places[first], strict=True)
-        if place.position is not None
-    ]
-    narrowed = _bounds(slots[second], required, ends[second], ends[first])
-    places[second] = _forward(slots[second], latest[second], bounds[second], narrowed)
+    latest = {link: _latest(each) for link, each in slots.items()}
+    required = {link: _required(each, latest[link]) for link, each in slots.items()}
+    bounds = {link: _bounds(link, each, required, ends) for link, each in slots.items()}
+    places: dict[Link, list[Place]] = {}
+    for link, each in slots.items():
+        narrowed = _bounds(link, each, required, ends) if places else bounds[link]
+        places[link] = _forward(each, latest[link], bounds[link], narrowed)
+        required[link] = [
+            (slot.foreign_epoch, slot.trace or (place.position[0], place.position[1] + 1))
+            for slot, place in zip(each, places[link], strict=True)
+            if place.position is not None
+        ]
     return places
 
 
@@ -117,7 +117,7 @@ def _latest(slots: Sequence[Slot]) -> list[Position]:
     return found
 
 
-def _required(slots: Sequence[Slot], latest: Sequence[Position]) -> list[tuple[int, Position]]:
+def _required(slots: Sequence[Slot], latest: Sequence[Position]) -> Deadlines:
     """Return the foreign epochs that were surely applied, each with the position before which it was."""
     return [
         (slot.foreign_epoch, slot.trace or bound)
@@ -126,33 +126,68 @@ def _required(slots: Sequence[Slot], latest: Sequence[Position]) -> list[tuple[i
     ]
 
 
-def _bounds(
-    slots: Sequence[Slot],
-    required: Sequence[tuple[int, Position]],
-    ends: Sequence[Position],
-    others: Sequence[Position],
-) -> list[Position]:
+def _bounds(link: Link, slots: Sequence[Slot], required: Mapping[Link, Deadlines], ends: Ends) -> list[Position]:
     """
-    Return, per slot, the position after which it is, because of what the other cluster applied.
+    Return, per slot, the position after which it is, because of what the other clusters applied.
 
     Args:
-        slots: The epoch applies of one applier.
-        required: Own epochs that the other cluster applied, each with the position there before which it did.
-        ends: The last group of each own epoch.
-        others: The last group of each epoch of the other cluster.
+        link: The link of the slots.
+        slots: Its epoch applies.
+        required: Per link, the foreign epochs that were applied, each with the own position before which that was.
+        ends: Per cluster, the last group of each own epoch.
     """
-    required = sorted(required, key=lambda item: item[1])
-    deadlines = [deadline for _, deadline in required]
-    newest = list(accumulate((epoch for epoch, _ in required), max))
-    epochs, numbers = [epoch for epoch, _ in others], [epoch for epoch, _ in ends]
-    found = []
+    applier, source = link
+    news = _news(applier, required, ends).get(source, _News())
+    own, made = ends[applier], _Ends(ends[source])
+    numbers, found = [epoch for epoch, _ in own], []
     for slot in slots:
-        at = bisect.bisect_left(epochs, slot.foreign_epoch)
-        end = others[at] if at < len(others) and epochs[at] == slot.foreign_epoch else (slot.foreign_epoch, 0)
-        count = bisect.bisect_right(deadlines, end)
-        known = bisect.bisect_right(numbers, newest[count - 1]) if count else 0
-        found.append(ends[known - 1] if known else START)
+        known = bisect.bisect_right(numbers, news.newest(made.of(slot.foreign_epoch)))
+        found.append(own[known - 1] if known else START)
     return found
+
+
+class _Ends:
+    """Finds the last group of an own epoch of a cluster."""
+
+    def __init__(self, ends: Sequence[Position]) -> None:
+        self._ends, self._epochs = ends, [epoch for epoch, _ in ends]
+
+    def of(self, epoch: int) -> Position:
+        """Return the last group of an epoch."""
+        at = bisect.bisect_left(self._epochs, epoch)
+        return self._ends[at] if at < len(self._ends) and self._epochs[at] == epoch else (epoch, 0)
+
+
+class _News:
+    """From which own position on a cluster surely knew which epoch of another one."""
+
+    def __init__(self, deadlines: Deadlines = []) -> None:  # noqa: B006  # never changed
+        ordered = sorted(deadlines, key=lambda item: item[1])
+        self._positions = [position for _, position in ordered]
+        self._newest = list(accumulate((epoch for epoch, _ in ordered), max))
+
+    def newest(self, position: Position) -> int:
+        """Return the newest epoch that was known after the group at a position; -1 for none."""
+        count = bisect.bisect_right(self._positions, position)
+        return self._newest[count - 1] if count else -1
+
+
+def _news(origin: str, required: Mapping[Link, Deadlines], ends: Ends) -> dict[str, _News]:
+    """Return, per cluster, what it surely knew of the epochs of one cluster, also by way of others."""
+    told: dict[str, Deadlines] = {}
+    for (applier, source), deadlines in required.items():
+        if source == origin:
+            told.setdefault(applier, []).extend(deadlines)
+    known = {name: _News(each) for name, each in told.items()}
+    for _ in range(len(ends) - 2):  # a way has no more clusters between its two ends
+        further = {name: list(each) for name, each in told.items()}
+        for (applier, source), deadlines in required.items():
+            if origin not in (applier, source) and source in known:
+                made = _Ends(ends[source])
+                passed = ((known[source].newest(made.of(epoch)), position) for epoch, position in deadlines)
+                further.setdefault(applier, []).extend(passed)
+        known = {name: _News(each) for name, each in further.items()}
+    return known
 
 
 def _forward(

@@ -14,6 +14,7 @@ from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
+from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
 from conflict.history.schedule import (
     Barrier,
@@ -99,9 +100,11 @@ def history_of(
     Return the History of what was read.
 
     Raises:
-        ConfigurationError: It starts in the middle, and definitions change.
+        ConfigurationError: It starts in the middle, and definitions change; or one of the two, with other than a pair
+            of clusters.
     """
     summaries = usable_epochs(configuration, readings)
+    refuse_logs_of_network(configuration, summaries)
     middle = starts_in_the_middle(configuration, summaries)
     if middle:
         refuse_changes(configuration)
@@ -129,7 +132,7 @@ def history_of(
         last = summaries[cluster.name][-1].number if summaries[cluster.name] else 0
         changes = [each for each in made[cluster.name] if not cut or each.epoch < last]
         timeline = timeline_of(transactions, applies, changes)
-        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start))
+        clusters.append(Cluster(cluster.name, cluster.server_id, timeline, cluster.role, start, cluster.ignored))
         layouts.update(readings[cluster.name].layouts)
     ends = {name: epoch_ends(own) for name, own in summaries.items()}
     return History(tuple(clusters), layouts, assumed, {name: tuple(each) for name, each in applied.items()}, ends)
@@ -161,8 +164,11 @@ def possible_readings(
     Return the ways in which binlogs can be read that do not say all of the schedule, the likely ones first.
 
     There is one for each way in which epochs are found by content (see `conflict.history.epochs_by_content`), and for
-    each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles.
+    each place of changes of roles (see `conflict.history.role_changes`). Hints can tell the roles. Other than a pair of
+    clusters is read in one way.
     """
+    if not configuration.is_pair:
+        return [dict(readings)]
     epochs = {name: reading.epochs for name, reading in readings.items()}
     found = [
         {
@@ -201,7 +207,7 @@ def _given_rows(
 def usable_epochs(configuration: Configuration, readings: Mapping[str, ClusterReading]) -> dict[str, list[Summary]]:
     """Return the epochs of each cluster that do not depend on missing epochs."""
     summaries = {name: [summarize(epoch) for epoch in reading.epochs] for name, reading in readings.items()}
-    return consistent_cut(summaries, configuration.server_ids)
+    return consistent_cut(direct_traces(configuration, summaries), configuration.server_ids)
 
 
 def schedule_of(
@@ -213,33 +219,40 @@ def schedule_of(
     cut: bool,
     changes: Mapping[str, Sequence[DefinitionChange]] | None = None,
 ) -> tuple[list[EpochApply], int]:
-    """Return when a cluster applied the other's epochs, and how many of these places are assumed."""
-    peer = configuration.peer(cluster.name)
-    # Who set back one replica may have set back the other one too.
+    """Return when a cluster applied others' epochs, source by source, and how many of these places are assumed."""
+    # Who set back one replica may have set back the others too.
     again = any(
-        set_back(summaries[each.name], configuration.peer(each.name).server_id) for each in configuration.clusters
+        set_back(summaries[each.name], source.server_id)
+        for each in configuration.clusters
+        for source in configuration.sources(each.name)
     )
-    return place_applies(
-        summaries[cluster.name],
-        summaries[peer.name],
-        source_name=peer.name,
-        source_id=peer.server_id,
-        applier_id=cluster.server_id,
-        hints=(hints or {}).get(cluster.name, ()),
-        cut=cut,
-        again=again,
-        barriers=[
-            Barrier(each.follows, (each.epoch, LAST_GROUP))
-            for each in (changes or {}).get(cluster.name, ())
-            if each.follows >= 0
-        ],
-    )
+    applies, assumed = list[EpochApply](), 0
+    for source in configuration.sources(cluster.name):
+        placed, open_places = place_applies(
+            summaries[cluster.name],
+            summaries[source.name],
+            source_name=source.name,
+            source_id=source.server_id,
+            applier_id=cluster.server_id,
+            hints=(hints or {}).get(cluster.name, ()),
+            cut=cut,
+            again=again,
+            barriers=[
+                Barrier(each.follows, (each.epoch, LAST_GROUP))
+                for each in (changes or {}).get(cluster.name, ())
+                if each.follows >= 0
+            ],
+        )
+        applies, assumed = applies + placed, assumed + open_places
+    return applies, assumed
 
 
 def placed_changes(
     configuration: Configuration, changes: Mapping[str, Sequence[DefinitionChange]]
 ) -> dict[str, list[DefinitionChange]]:
     """Return changes of definitions with what they follow: one that an applier took stands in both binlogs."""
+    if not any(changes.values()):
+        return {name: [] for name in changes}  # always so if the run has other than a pair of clusters
     found: dict[str, list[DefinitionChange]] = {}
     for name, own in changes.items():
         peer = configuration.peer(name)

@@ -1,5 +1,5 @@
 """
-The schedule: when each cluster applied which epoch of the other.
+The schedule: when each cluster applied which epoch of another one.
 
 A binlog shows every foreign epoch that changed something. An epoch that changed nothing leaves no trace, and the time
 at which it was applied is only bounded: by its neighbours, because epochs are applied in order; by causality, because
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, permutations
 
 import attrs
 
@@ -118,7 +118,7 @@ def consistent_cut(
     """
     Return each cluster's epochs up to the first one that depends on a missing epoch.
 
-    A binlog can show that epochs of the other cluster were applied although that cluster's binlog ends before them,
+    A binlog can show that epochs of another cluster were applied although that cluster's binlog ends before them,
     because it was cut short or copied earlier. What follows from missing epochs cannot be derived.
 
     Args:
@@ -132,10 +132,9 @@ def consistent_cut(
     while True:
         before = {name: len(own) for name, own in kept.items()}
         for name, own in kept.items():
-            (peer,) = (other for other in kept if other != name)
-            last = kept[peer][-1].number if kept[peer] else -1
+            last = {server_ids[peer]: kept[peer][-1].number if kept[peer] else -1 for peer in kept if peer != name}
             for place, summary in enumerate(own):
-                if any(item.server_id == server_ids[peer] and item.epoch > last for item in summary.applied):
+                if any(item.server_id in last and item.epoch > last[item.server_id] for item in summary.applied):
                     del own[place:]
                     break
         if before == {name: len(own) for name, own in kept.items()}:
@@ -144,10 +143,9 @@ def consistent_cut(
 
 
 def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
-    for name, own in kept.items():
-        (peer,) = (other for other in kept if other != name)
+    for name, peer in permutations(kept, 2):
         known = {summary.number for summary in kept[peer]}
-        for summary in own:
+        for summary in kept[name]:
             for item in summary.applied:
                 inside = item.server_id == server_ids[peer] and item.epoch > min(known, default=item.epoch)
                 if inside and item.epoch not in known:

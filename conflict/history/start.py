@@ -107,7 +107,7 @@ def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, S
     """
     Whether tables may have held rows before the logs of a run start.
 
-    The run says so, or a log shows it: its applier applied an epoch of the other cluster that is older than that
+    The run says so, or a log shows it: its applier applied an epoch of another cluster that is older than that
     cluster's log.
 
     Args:
@@ -119,12 +119,12 @@ def starts_in_the_middle(configuration: Configuration, summaries: Mapping[str, S
     if span.empty is not None and not cut:
         return not span.empty
     return cut or any(
-        item.server_id == configuration.server_ids[peer] and item.epoch < summaries[peer][0].number
+        item.server_id == source.server_id and item.epoch < summaries[source.name][0].number
         for name, own in summaries.items()
-        for peer in [configuration.peer(name).name]
+        for source in configuration.sources(name)
         for summary in own
         for item in summary.applied
-        if summaries[peer]
+        if summaries[source.name]
     )
 
 

@@ -32,9 +32,11 @@ class EngineChoice:
 
 
 def choose_engine(configuration: Configuration) -> EngineChoice:
-    """Return the engine for a run: the reference engine for rules in Python, else by the size of the binlogs."""
+    """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
     if any(spec.python is not None for spec in configuration.functions):
         return EngineChoice("reference", "it alone runs rules in Python")
+    if not configuration.is_pair:
+        return EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
     asked = next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
     if asked is not None:
         return EngineChoice("spark", f"{asked} is set")

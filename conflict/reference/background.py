@@ -16,7 +16,7 @@ import attrs
 
 from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
-from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Position, Transaction
+from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of
@@ -82,31 +82,33 @@ def background_of(
     history: History,
     setups: Setups,
     recorded: Recorded,
-    known: Mapping[str, Sequence[int]],
+    known: Mapping[Link, Sequence[int]],
     visit: Visit = lambda here, apply, source: None,
 ) -> dict[str, Background]:
     """
-    Replay the own transactions and the traced epoch applies of both clusters.
+    Replay the own transactions and the traced epoch applies of all clusters.
 
     Args:
         history: What happened; it may be restricted to some rows.
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
-        known: Per cluster, the max replicated epoch before each epoch apply (see `epochs_known`).
+        known: Per link, the max replicated epoch before each epoch apply (see `epochs_known`).
         visit: Called before each epoch apply, with the rows of both clusters as they then are.
 
     Raises:
         HistoryError: The traces have no order of causes.
     """
     before = {
-        name: {
-            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[name], strict=True)
+        link: {
+            (item.epoch, item.group, item.foreign_epoch): number for item, number in zip(own, known[link], strict=True)
         }
-        for name, own in history.applies.items()
+        for link, own in history.links.items()
     }
     found = {
         cluster.name: Background(
-            ReplayedCluster(cluster, setups[cluster.name], history.layouts, shown=recorded[cluster.name]),
+            ReplayedCluster(
+                cluster, setups[cluster.name], history.layouts, history.relays, shown=recorded[cluster.name]
+            ),
             rows_at_start(cluster),
             setups=[(START, setups[cluster.name])],
         )
@@ -126,7 +128,8 @@ def background_of(
             here.keep(emptied, (item.epoch, item.group))
         else:
             assert isinstance(item, EpochApply)
-            here.cluster.max_replicated_epoch = before[cluster.name][item.epoch, item.group, item.foreign_epoch]
+            place = item.epoch, item.group, item.foreign_epoch
+            here.cluster.max_replicated_epoch = before[cluster.name, item.source][place]
             source, shown = found[item.source], recorded[cluster.name]
             visit(here, item, source)
             if cluster.start is not None:
@@ -195,29 +198,30 @@ def _force(current: EpochPass, entries: Sequence[LoggedChange], effect: Effect |
             store.put(first.row, None)
 
 
-def epochs_known(applies: Mapping[str, Sequence[EpochApply]]) -> dict[str, list[int]]:
+def epochs_known(links: Mapping[Link, Sequence[EpochApply]]) -> dict[Link, list[int]]:
     """
-    Return, per applier and epoch apply, the max replicated epoch before it; the place of an apply does not change it.
+    Return, per link and epoch apply, the max replicated epoch before it; the place of an apply does not change it.
+
+    That is so for two clusters, which are all that functions by epoch work with.
 
     Args:
-        applies: Per cluster, the epoch applies of its applier in order.
+        links: Per link, its epoch applies in order.
     """
-    news: dict[str, dict[int, int]] = {}
-    for name, own in applies.items():
-        (other,) = (each for each in applies if each != name)
-        came_back = news.setdefault(other, {})
+    news: dict[Link, dict[int, int]] = {}
+    for (applier, source), own in links.items():
+        came_back = news.setdefault((source, applier), {})
         for apply in own:
             if apply.traced and apply.reported:
                 came_back[apply.epoch] = max(came_back.get(apply.epoch, 0), apply.foreign_epoch)
     found = {}
-    for name, own in applies.items():
-        found[name] = list[int]()
+    for link, own in links.items():
+        found[link] = list[int]()
         surely = here = period = 0
         for apply in own:
             if apply.period != period:
                 period, here = apply.period, surely
-            found[name].append(here)
-            here = max(here, news[name].get(apply.foreign_epoch, 0))
+            found[link].append(here)
+            here = max(here, news.get(link, {}).get(apply.foreign_epoch, 0))
             if apply.applied:
                 surely = here
     return found

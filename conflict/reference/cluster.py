@@ -73,8 +73,7 @@ class ReplayedCluster:
         cluster: The cluster as the History has it.
         setups: How its server set up each table, by ``database.table``.
         layouts: How the rows of each table are read, by ``database.table``.
-        relays: Whether it logs what it applied for a third cluster. With two clusters that would only go back to its
-            origin.
+        relays: Whether it logs what it applied for a third cluster (see `History.relays`).
         skip_missing: Skip operations that lack a value to compare, instead of stopping the applier.
         role: Its role, for the functions that have roles.
         store: Its rows.
@@ -212,17 +211,18 @@ class ReplayedCluster:
         self.last_untold[row] = epoch
 
     def arriving(self, source: ReplayedCluster, epoch: int) -> list[LoggedChange]:
-        """Return the operations of a foreign epoch, except those that this cluster itself made."""
+        """Return the operations of a foreign epoch that this cluster takes, as it does not take its own."""
         return [
             entry
             for entry in source.log.get(epoch, [])
-            if isinstance(entry, LoggedChange) and entry.server_id != self.server_id
+            if isinstance(entry, LoggedChange) and self.cluster.takes(entry.server_id, source.name)
         ]
 
     def applied(self, apply: EpochApply, source: ReplayedCluster) -> None:
         """Note that its applier committed an epoch: own epochs came back with it, and its own log says so."""
         self.result.applies.append(apply)
-        self._forget(self._applied_at[0])
+        if not self.relays:  # else it may apply the epochs of several clusters side by side
+            self._forget(self._applied_at[0])
         self._applied_at.append((apply.epoch, apply.group))
         # An own epoch came back when the next cluster of the ring applied it, and the source logged that.
         came_back = source.relayed.get(apply.foreign_epoch, {})

@@ -28,7 +28,14 @@ from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
-__all__ = ["compared_value", "decide_as_secondary", "decide_by_function", "decide_without_function", "missing_image"]
+__all__ = [
+    "compared_value",
+    "compares_unknown",
+    "decide_as_secondary",
+    "decide_by_function",
+    "decide_without_function",
+    "missing_image",
+]
 
 DISCARDED = Decision(Verdict.DISCARDED)
 
@@ -99,6 +106,11 @@ def missing_image(change: RowChange, function: ConflictFunction, table: Table) -
         return None
     image = change.before if needed is Image.BEFORE else change.after
     return needed if compared_value(image, function, table) is None else None
+
+
+def compares_unknown(change: RowChange, function: ConflictFunction, table: Table) -> bool:
+    """Whether a function compares a value that an operation brings, but that is not known."""
+    return function.column is not None and table.ordinal(function.column) in change.unknown
 
 
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:

@@ -47,10 +47,12 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
         place = ExceptionsPlace(len(result.applies), cause, tuple(_steps(each.entry)))
         result.rejected.setdefault(name, []).append((place, row))
         if exceptions.replicated:
-            log.append(ExceptionRow(name, row))
+            log.append(ExceptionRow(cluster.server_id, name, row))
     for entry in source.log.get(apply.foreign_epoch, []):
-        if isinstance(entry, ExceptionRow):
+        if isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name):
             result.exceptions.setdefault(entry.table, []).append(entry.row)
+            if cluster.relays:
+                log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
     result.undecided += [*final.undecided, *decisions_not_told(final)]

@@ -61,8 +61,9 @@ class LoggedChange:
 
 @attrs.frozen
 class ExceptionRow:
-    """A row written to an exceptions table that is itself replicated."""
+    """A row that the applier of a server wrote to an exceptions table that is itself replicated."""
 
+    server_id: int
     table: str
     row: tuple[Value, ...]
 

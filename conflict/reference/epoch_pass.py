@@ -16,7 +16,13 @@ from conflict.history.effects import Effect
 from conflict.history.fitting import fitted, misfit
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
 from conflict.reference.cluster import ReplayedCluster
-from conflict.reference.decide import decide_as_secondary, decide_by_function, decide_without_function, missing_image
+from conflict.reference.decide import (
+    compares_unknown,
+    decide_as_secondary,
+    decide_by_function,
+    decide_without_function,
+    missing_image,
+)
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
@@ -243,6 +249,8 @@ class EpochPass:
         if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
             return decide_as_secondary(row, change, table)
         missing = missing_image(change, function, table)
+        if missing is not None and compares_unknown(change, function, table):
+            return APPLIED  # the epoch brings the value, but it is not known (see `conflict.reference.not_known`)
         if missing is not None:
             if self.cluster.skip_missing:
                 return SKIPPED

@@ -108,8 +108,9 @@ def find_moments(
         cluster.name: tuple(item for item in cluster.timeline if isinstance(item, EpochApply))
         for cluster in history.clusters
     }
-    known = epochs_known(applies)
-    before = {name: _begun(own) for name, own in applies.items()}
+    with_applies = attrs.evolve(history, applies=applies)
+    links = with_applies.links
+    before = {link: _begun(own) for link, own in links.items()}
 
     def visit(here: Background, apply: EpochApply, source: Background) -> None:
         name, place = here.cluster.name, (apply.epoch, apply.group)
@@ -120,9 +121,9 @@ def find_moments(
             return
         shown = recorded[name].get(place, {})
         trial = TrialApply(here, source, apply, entries, skip_missing)
-        _Search(here, apply, entries, shown, trial, *before[name][place]).run(moments)
+        _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
-    background_of(attrs.evolve(history, applies=applies), setups, recorded, known, visit)
+    background_of(with_applies, setups, recorded, epochs_known(links), visit)
     return moments
 
 

@@ -24,7 +24,7 @@ from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
-from conflict.reference.taken_effects import leave_untold, replace_effect, take_effects
+from conflict.reference.taken_effects import brings_unknown, leave_untold, replace_effect, take_effects, untold_rows
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
@@ -128,7 +128,7 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
     settled = Settled()
     if cluster.cluster.start is None:
         return settled
-    untold = source.untold.get(apply.foreign_epoch, set())
+    untold = untold_rows(cluster, source, apply)
     entries = _entries_by_row(cluster, source, apply)
     befores = {key: NOT_KNOWN if key in untold else cluster.store.get(key) for key in entries}
     possible = {
@@ -153,6 +153,12 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
         settled.rows[key] = before, kept
         for number, entry in enumerate(mine):
             found = {each.decisions[number] for each in kept if number < len(each.decisions)}
+            if key in untold and number:
+                # An operation that is not known may have come right before it.
+                alone = (_try(cluster, source, apply, [entry], state) for state in states)
+                found.update(each.decisions[0] for each in alone if each.decisions)
+            if brings_unknown(cluster, entry):
+                found.add(IN_CONFLICT)
             if entry.group in doubtful:
                 found.add(REJECTED_WITH_TRANSACTION)
             settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)
@@ -314,7 +320,7 @@ def doubt_contradicted(final: EpochPass, settled: Settled, source: ReplayedClust
     if cluster.cluster.start is None or not cluster.shown or not apply.traced:
         return {}
     derived, shown = effects_of(final), cluster.shown.get((apply.epoch, apply.group), {})
-    arrived = {each.entry.row for each in final.decided} - source.untold.get(apply.foreign_epoch, set())
+    arrived = {each.entry.row for each in final.decided} - untold_rows(cluster, source, apply)
     wrong = {key: shown.get(key) for key in arrived if derived.get(key) != shown.get(key)}
     if wrong and cluster.given is not None:
         raise OtherConflictsError

@@ -33,8 +33,9 @@ def open_decisions(tracked: EpochPass, rejected: frozenset[int], changes: Sequen
         changes: The operations of the foreign epoch.
     """
     found = []
-    # What an applier logged has no number of its own, so operations are told apart as objects.
-    decided = {id(each.entry): each.decision for each in tracked.decided}
+    # What an applier logged has no number of its own, so operations are told apart as objects. The pass decides on all
+    # in their order, and may have fitted them to its own table.
+    decided = {id(entry): each.decision for entry, each in zip(changes, tracked.decided, strict=False)}
     earlier = _earlier_states(tracked, changes)
     not_known = {entry.row for entry in changes if id(entry) in tracked.open}
     for key in dict.fromkeys(entry.row for entry in changes):

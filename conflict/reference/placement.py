@@ -3,7 +3,7 @@ The place of every epoch that left no trace: the schedule from the binlogs alone
 
 An epoch without a trace belongs where every operation of it comes to nothing on the rows as they then were. The rows do
 not depend on these places (see `conflict.reference.background`). So each place can be tried by itself (see
-`conflict.reference.trials`), and then both timelines are brought into one order of causes (see
+`conflict.reference.trials`), and then all timelines are brought into one order of causes (see
 `conflict.history.placing`).
 """
 
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Sequence
 
 import attrs
 
-from conflict.history.model import DefinitionChange, EpochApply, History, Position, Transaction
+from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction
 from conflict.history.placing import Choice, Place, Slot, choose_places
 from conflict.history.schedule import logged_at, timeline_of
 from conflict.reference.background import Recorded, Setups, background_of, epochs_known
@@ -65,28 +65,31 @@ def place_untraced(history: History, setups: Setups, recorded: Recorded, *, skip
     Raises:
         HistoryError: The traces have no order of causes.
     """
-    known = epochs_known(history.applies)
+    links = history.links
+    known = epochs_known(links)
     rows = background_of(history, setups, recorded, known)
-    tried: dict[str, list[Tried]] = {}
-    for name, applies in history.applies.items():
-        trials = Trials(rows[name], rows[history.peer(name).name], skip_missing)
-        tried[name] = [
+    tried: dict[Link, list[Tried]] = {}
+    for (name, source), applies in links.items():
+        trials = Trials(rows[name], rows[source], skip_missing)
+        tried[name, source] = [
             [] if apply.window is None else trials.places(apply, epoch)
-            for apply, epoch in zip(applies, known[name], strict=True)
+            for apply, epoch in zip(applies, known[name, source], strict=True)
         ]
     slots = {
-        name: tuple(_slot(apply, each) for apply, each in zip(applies, tried[name], strict=True))
-        for name, applies in history.applies.items()
+        link: tuple(_slot(apply, each) for apply, each in zip(applies, tried[link], strict=True))
+        for link, applies in links.items()
     }
     places = choose_places(slots, history.ends)
-    placed = Placed({}, OpenSchedule(slots=slots, ends=history.ends))
-    found: list[OpenPlace] = []
-    for name, applies in history.applies.items():
-        chosen = _up_to_stop(tried[name], places[name])
-        mine = _open_places(name, applies, tried[name], chosen)
+    placed = Placed(dict.fromkeys(history.applies, ()), OpenSchedule(slots=slots, ends=history.ends))
+    assumed, found = placed.schedule.assumed, list[OpenPlace]()
+    assumed.update(dict.fromkeys(history.applies, 0))
+    for link, applies in links.items():
+        chosen = _up_to_stop(tried[link], places[link])
+        mine = _open_places(link, applies, tried[link], chosen)
         found += mine
-        placed.applies[name] = tuple(_applied(applies, chosen, history.ends[name]))
-        placed.schedule.assumed[name] = len(mine) + sum(
+        name, _ = link
+        placed.applies[name] += tuple(_applied(applies, chosen, history.ends[name]))
+        assumed[name] += len(mine) + sum(
             apply.window is not None and apply.window.certain and not place.possible
             for apply, place in zip(applies, chosen, strict=True)
         )
@@ -122,9 +125,9 @@ def _applied(applies: Sequence[EpochApply], places: Sequence[Place], ends: Seque
 
 
 def _open_places(
-    name: str, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
+    link: Link, applies: Sequence[EpochApply], tried: Sequence[Tried], places: Sequence[Place]
 ) -> list[OpenPlace]:
-    """Return the epoch applies of one applier whose possible places come to different things."""
+    """Return the epoch applies of one link whose possible places come to different things."""
     found, number = [], 0
     first_traces = {apply.period: slot for slot, apply in reversed(list(enumerate(applies))) if apply.traced}
     last_traces = {apply.period: slot for slot, apply in enumerate(applies) if apply.traced}
@@ -139,7 +142,7 @@ def _open_places(
                 begun = apply.period == 0 or slot > first_traces.get(apply.period, slot)
                 led_on = slot < last_traces.get(apply.period, -1)
                 epoch, period = apply.foreign_epoch, apply.period
-                found.append(OpenPlace(name, epoch, period, number, slot, begun, led_on, alternatives, at))
+                found.append(OpenPlace(*link, epoch, period, number, slot, begun, led_on, alternatives, at))
         stops = place.chosen is not None and each[place.chosen][1].stop is not None
         number += place.position is not None and not stops
     return found
@@ -172,17 +175,16 @@ def touched_rows(history: History, setups: Setups, recorded: Recorded) -> frozen
     }
     whole |= {name for each in over_time for name in linked_tables(each)}
     found = set[RowKey]()
-    for name, applies in history.applies.items():
-        peer = history.peer(name)
+    for (_, source), applies in history.links.items():
         epochs = {apply.foreign_epoch for apply in applies if apply.window is not None}
         found |= {
             (change.table, change.key)
-            for item in peer.timeline
+            for item in history.cluster(source).timeline
             if isinstance(item, Transaction)
             for change in item.changes
             if item.epoch in epochs or change.table in whole
         }
-        found |= {row for (epoch, _), rows in recorded[peer.name].items() if epoch in epochs for row in rows}
+        found |= {row for (epoch, _), rows in recorded[source].items() if epoch in epochs for row in rows}
     return frozenset(found)
 
 

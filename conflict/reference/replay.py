@@ -5,7 +5,7 @@ Replays all clusters of a History together, in an order that keeps every cause b
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from conflict.history.causal_order import interleave
 from conflict.history.model import DefinitionChange, History, Transaction
@@ -48,13 +48,12 @@ def resolve(
         HistoryError: The schedule is circular.
         OtherConflictsError: The rows lead to other transactions in conflict than are given.
     """
-    relays = len(history.clusters) > 2
     clusters = {
         cluster.name: ReplayedCluster(
             cluster,
             setups[cluster.name],
             history.layouts,
-            relays,
+            history.relays,
             skip_missing,
             (shown or {}).get(cluster.name, {}),
             None if given is None else given[cluster.name],
@@ -73,11 +72,12 @@ def resolve(
     rows = {name: _rows_by_key(cluster) for name, cluster in clusters.items()}
     for name, replayed in clusters.items():
         _complete_result(replayed, rows[name])
-    first, second = (clusters[cluster.name] for cluster in history.clusters[:2])
+    first, *others = clusters.values()
+    differing = {key for each in others for key in _differing(first, each, rows)}
     return Resolution(
         {name: cluster.result for name, cluster in clusters.items()},
         [outcome for cluster in clusters.values() for outcome in cluster.outcomes],
-        _differing(first, second, rows),
+        dict(Counter(table for table, _ in differing)),
     )
 
 
@@ -96,9 +96,8 @@ def _rows_by_key(cluster: ReplayedCluster) -> FinalRows:
     return rows
 
 
-def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[str, FinalRows]) -> dict[str, int]:
-    """Return, by table, how many rows are known to differ between two clusters, in the columns that both have."""
-    found: Counter[str] = Counter()
+def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[str, FinalRows]) -> Iterator[RowKey]:
+    """Yield the rows that are known to differ between two clusters, in the columns that both have."""
     common: dict[str, tuple[list[int], list[int]]] = {}
     mine, theirs = rows[first.name], rows[second.name]
     for key in mine.keys() | theirs.keys():
@@ -107,10 +106,10 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
         states = [each.store.get(key) if key[0] in each.setups else None for each in (first, second)]
         if key in mine and key in theirs:
             pairs = zip(*common[key[0]], strict=True)
-            found[key[0]] += any(mine[key][place] != theirs[key][other] for place, other in pairs)
-        elif None in states:
-            found[key[0]] += NOT_KNOWN not in states
-    return dict(+found)
+            if any(mine[key][place] != theirs[key][other] for place, other in pairs):
+                yield key
+        elif None in states and NOT_KNOWN not in states:
+            yield key
 
 
 def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:

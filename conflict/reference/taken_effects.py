@@ -9,12 +9,21 @@ from collections.abc import Mapping
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
+from conflict.reference.decide import compares_unknown
 from conflict.reference.doubtful_transactions import REFRESHES
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
 from conflict.rules.roles import Role
 
-__all__ = ["leave_untold", "replace_effect", "take_effects", "take_shown", "take_untold"]
+__all__ = [
+    "brings_unknown",
+    "leave_untold",
+    "replace_effect",
+    "take_effects",
+    "take_shown",
+    "take_untold",
+    "untold_rows",
+]
 
 
 def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
@@ -24,7 +33,7 @@ def take_shown(cluster: ReplayedCluster, apply: EpochApply) -> None:
 
 def take_untold(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> None:
     """Take what an epoch did to rows of which not all its operations are known from the applier's own binlog."""
-    untold = source.untold.get(apply.foreign_epoch, set())
+    untold = set() if cluster.cluster.start is None else untold_rows(cluster, source, apply)
     if not untold:
         return
     shown = cluster.shown.get((apply.epoch, apply.group), {}) if apply.traced else {}
@@ -73,3 +82,17 @@ def replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> 
     shown = cluster.shown.get(place, {}).get(key) if apply.traced else None
     if shown is not None:
         effects[key] = shown
+
+
+def untold_rows(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply) -> set[RowKey]:
+    """Return the rows of an epoch of which not all operations are known, or a value that is compared is not."""
+    brought = {entry.row for entry in cluster.arriving(source, apply.foreign_epoch) if brings_unknown(cluster, entry)}
+    return source.untold.get(apply.foreign_epoch, set()) | brought
+
+
+def brings_unknown(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
+    """Whether the function of a table compares a value that an operation brings, but that is not known."""
+    setup = cluster.setups.get(entry.change.table)
+    if setup is None or setup.function is None or not entry.change.unknown:
+        return False
+    return compares_unknown(entry.change, setup.function, setup.table)

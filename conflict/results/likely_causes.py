@@ -59,9 +59,10 @@ class LogFacts:
     Attributes:
         changes: Row changes of its own.
         without_id: How many of these have no transaction id.
-        applied: Epochs of the other cluster that it shows.
+        applied: Epochs of other clusters that it shows.
         effects: Row changes of its applier.
-        effects_apart: How many of these belong to no epoch of the other cluster.
+        effects_apart: How many of these belong to no epoch of another cluster.
+        replicates: Whether the cluster replicates from another one.
     """
 
     changes: int = 0
@@ -69,6 +70,7 @@ class LogFacts:
     applied: int = 0
     effects: int = 0
     effects_apart: int = 0
+    replicates: bool = True
 
     @property
     def hides_epochs(self) -> bool:
@@ -94,8 +96,8 @@ class LikelyCause:
     sentence: str
 
 
-def facts_of_epochs(epochs: list[BinlogEpoch]) -> LogFacts:
-    """Return what a binlog holds, of its epochs."""
+def facts_of_epochs(epochs: list[BinlogEpoch], *, replicates: bool = True) -> LogFacts:
+    """Return what a binlog holds, of its epochs; `replicates`: its cluster does so from another one."""
     own = [change for epoch in epochs for transaction in epoch.transactions for change in transaction.changes]
     applying = {(epoch.number, applied.group) for epoch in epochs for applied in epoch.applied}
     effects = [(epoch.number, group) for epoch in epochs for group, _ in epoch.consequences]
@@ -105,6 +107,7 @@ def facts_of_epochs(epochs: list[BinlogEpoch]) -> LogFacts:
         sum(len(epoch.applied) for epoch in epochs),
         len(effects),
         sum(place not in applying for place in effects),
+        replicates,
     )
 
 
@@ -204,7 +207,7 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             f"ndb_log_apply_status was OFF on {name}{since}: {own.effects_apart:,} row changes of its applier belong "
             "to no epoch of the other cluster; which epochs it applied when is taken from their contents.",
         )
-    elif not own.effects and any(other.changes for cluster, other in facts.items() if cluster != name):
+    elif not own.effects and own.replicates and any(facts[other].changes for other in facts if other != name):
         yield LikelyCause(
             name,
             CauseKind.REPLICA_UPDATES,

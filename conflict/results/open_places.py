@@ -11,7 +11,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 
 import attrs
 
-from conflict.history.model import Position
+from conflict.history.model import Link, Position
 from conflict.history.placing import Choice, Slot, choose_places
 from conflict.results.model import Stop, Undecided
 from conflict.rules.decision import Decision
@@ -80,10 +80,11 @@ class OpenPlace:
 
     Attributes:
         applier: The applying cluster.
+        source: The cluster that made the epoch.
         foreign_epoch: The epoch.
         period: How often the replica had been set back before.
-        number: How many epochs its applier applied before it, as the places are chosen.
-        slot: Its number among the slots of its applier (see `OpenSchedule`).
+        number: How many epochs of its source the applier applied before it, as the places are chosen.
+        slot: Its number among the slots of its link (see `OpenSchedule`).
         begun: Whether it comes after a trace of the same period, or nothing had been set back.
         led_on: Whether an epoch after it, in the same period, left a trace: if it was applied, all up to that were.
         alternatives: What its places come to.
@@ -91,6 +92,7 @@ class OpenPlace:
     """
 
     applier: str
+    source: str
     foreign_epoch: int
     period: int
     number: int
@@ -126,32 +128,32 @@ class OpenSchedule:
     Attributes:
         places: Epochs whose place is open, where another place decides otherwise; by applier, in order.
         assumed: Per applier, how many epochs stand at one of several such places, or where they should have shown.
-        slots: Per applier, every epoch that it may have applied, in order.
+        slots: Per link, every epoch that may have been applied, in order.
         ends: Per cluster, the last group of each own epoch.
     """
 
     places: tuple[OpenPlace, ...] = ()
     assumed: dict[str, int] = attrs.field(factory=dict)
-    slots: dict[str, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
+    slots: dict[Link, tuple[Slot, ...]] = attrs.field(factory=dict, repr=False)
     ends: Mapping[str, Sequence[Position]] = attrs.field(factory=dict, repr=False)
 
     def allows(self, selected: Mapping[OpenPlace, Alternative]) -> bool:
-        """Whether some answers for open places go together, on both clusters."""
-        answers = {(place.applier, place.slot): alternative for place, alternative in selected.items()}
-        slots: dict[str, list[Slot]] = {}
-        for name, own in self.slots.items():
-            slots[name] = []
+        """Whether some answers for open places go together, on all clusters."""
+        answers = {(place.applier, place.source, place.slot): answer for place, answer in selected.items()}
+        slots: dict[Link, list[Slot]] = {}
+        for link, own in self.slots.items():
+            slots[link] = []
             for number, slot in enumerate(own):
-                answer = answers.get((name, number))
+                answer = answers.get((*link, number))
                 kept = slot
                 if answer is not None:
                     kept = attrs.evolve(slot, choices=answer.choices, certain=bool(answer.choices), applied=False)
-                slots[name].append(kept)
+                slots[link].append(kept)
         places = choose_places(slots, self.ends)
         return all(
-            place.possible or not slot.certain or slot.trace is not None or not self.slots[name][number].choices
-            for name, own in slots.items()
-            for number, (slot, place) in enumerate(zip(own, places[name], strict=True))
+            place.possible or not slot.certain or slot.trace is not None or not self.slots[link][number].choices
+            for link, own in slots.items()
+            for number, (slot, place) in enumerate(zip(own, places[link], strict=True))
         )
 
 

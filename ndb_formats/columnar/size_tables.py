@@ -64,20 +64,24 @@ class SizedTables:
         self.defaults = Growing(2, np.int64)
         self.default_bytes = Growing(None, np.uint8)
         self._schema = schema
-        self._numbers: dict[tuple[str, tuple[object, ...]], int] = {}
+        self._numbers: dict[tuple[str, tuple[object, ...], Table | None], int] = {}
+
+    def define(self, schema: Schema) -> None:
+        """Take other definitions for the tables from here on."""
+        self._schema = schema
 
     def of(self, shape: BatchShape, *, in_epoch: bool) -> SizedTable:
         """
-        Return the table of a shape of rows; one with other columns than before is another table of the same name.
+        Return the table of a shape of rows; with another definition than before it is another one of the same name.
 
         Raises:
             FormatError: Its metadata cannot be read, or a default does not fit its column.
         """
         table_map, layout = shape.table_map, shape.layout
-        identity = (table_map.full_name, (*layout.names, *layout.types))
+        definition = self._definition(table_map, in_epoch=in_epoch)
+        identity = (table_map.full_name, (*layout.names, *layout.types), definition)
         if identity not in self._numbers:
             self._numbers[identity] = len(self.found)
-            definition = self._definition(table_map, in_epoch=in_epoch)
             first, sizes = self._add_defaults(layout, definition)
             self.found.append(SizedTable(len(self.found), table_map.full_name, layout.names, definition, first, sizes))
         return self.found[self._numbers[identity]]

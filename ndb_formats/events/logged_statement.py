@@ -12,7 +12,7 @@ from ndb_formats.schema.definitions import Definitions, Statement, defines_table
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.collation_names import collation_of
 
-__all__ = ["schema_after", "statement_of"]
+__all__ = ["schema_after", "schema_following", "statement_of"]
 
 
 def statement_of(query: QueryEvent) -> Statement | None:
@@ -32,8 +32,11 @@ def schema_after(schema: Schema, query: QueryEvent) -> Schema:
     A table that is created is what the statement says, whatever was known of it before.
     """
     statement = statement_of(query)
-    if statement is None:
-        return schema
+    return schema if statement is None else schema_following(schema, statement)
+
+
+def schema_following(schema: Schema, statement: Statement) -> Schema:
+    """Return definitions after a statement; see `schema_after`."""
     known = Definitions.of(schema.tables, inexact_keys=schema.inexact_keys)
     for _ in range(2):
         try:

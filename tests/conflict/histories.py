@@ -16,6 +16,7 @@ where C or D are named too, they stand in a ring, and each applies the epochs of
     i1=5,d2     two changes in one transaction
     in1=5       row 1 of table n; without a letter it is table t
     <7          applied epoch 7 of the other cluster;  <7? did so and left no trace;  <!7 after a start of the applier
+    <C7         applied epoch 7 of cluster C
     <7^1:3.1    applied it, but judged row 1 of table t after group 1 of the own epoch 3;  <7^1:3.1,2:4.0 two rows
 
 The tables are alike (k the key, x compared, v): t, m and q have the conflict function; v must be given in m and is
@@ -71,11 +72,13 @@ WIDTHS = (4, 8, 4)
 CLUSTERS = "ABCD"
 SERVER_IDS = {"A": 1, "B": 2}
 
-_WORD = re.compile(r"([A-D]):(?:<(!?)([\d.]+)(\??)(?:\^([\d.:,]+))?|([^@<]+))@([\d.]+)")
+_WORD = re.compile(r"([A-D]):(?:<(!?)([A-D]?)([\d.]+)(\??)(?:\^([\d.:,]+))?|([^@<]+))@([\d.]+)")
 _CHANGE = re.compile(r"([iudr])([tnmqzc]?)(\d+)(?:=(.*))?")
 
 Setups = dict[str, dict[str, TableSetup]]
 NO_ROLES: Mapping[str, Role] = {}
+Ignored = Mapping[str, Mapping[str, frozenset[int]]]
+NONE_IGNORED: Ignored = {}
 
 
 @cache
@@ -165,11 +168,11 @@ class _Timeline:
 
     def add(self, word: re.Match[str], *, with_ids: bool) -> None:
         """Add what a word says."""
-        _, restarted, foreign, untraced, judged, changes, own = word.groups()
+        _, restarted, source, foreign, untraced, judged, changes, own = word.groups()
         number = epoch(own)
         group = self.groups.get(number, 0)
         if foreign is not None:
-            apply = EpochApply(number, group, self.source, epoch(foreign), restarted=bool(restarted))
+            apply = EpochApply(number, group, source or self.source, epoch(foreign), restarted=bool(restarted))
             if judged:
                 apply = attrs.evolve(apply, moments=tuple(_moment(text) for text in judged.split(",")))
             if untraced:
@@ -247,10 +250,18 @@ def resolved(
     binlog_type: int = 7,
     with_ids: bool = True,
     skip_missing: bool = False,
+    ignored: Ignored = NONE_IGNORED,
     tables: str = TABLES + MORE_TABLES,
 ) -> Resolution:
-    """Resolve a text with the reference engine; arguments as in `history` and `setups`."""
+    """
+    Resolve a text with the reference engine; arguments as in `history` and `setups`.
+
+    Args:
+        ignored: By cluster and source, the server ids that it does not take from there.
+    """
     made = history(text, roles, with_ids=with_ids)
+    clusters = tuple(attrs.evolve(each, ignored=ignored.get(each.name, {})) for each in made.clusters)
+    made = attrs.evolve(made, clusters=clusters)
     others = "".join(cluster.name for cluster in made.clusters[2:])
     found = setups(a, b, exceptions, tables=tables, binlog_type=binlog_type, others=others)
     return resolve(made, found, skip_missing=skip_missing)

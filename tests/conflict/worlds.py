@@ -1,15 +1,17 @@
 """
-Clusters in a ring that commit and apply each other's epochs in any possible order.
+Clusters that commit and apply each other's epochs in any possible order; in a ring, or as their sources say.
 
 Unlike a `random_histories` one, a world only does what clusters can do: it inserts rows that are absent, updates and
 deletes rows that are there, with the before images that they have, and one change per row and transaction.
-Two clusters are a ring too: each applies the epochs of the one before it.
+In a ring, which two clusters are too, each applies the epochs of the one before it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cache
+from random import Random
 from typing import Literal
 
 import attrs
@@ -31,6 +33,7 @@ from tests.conflict.histories import CLUSTERS, NO_ROLES, TABLES, Setups, image, 
 Wish = tuple[int, bool, int, str]
 Step = tuple[Literal["commit", "close", "apply"], int, Sequence[Wish]]
 Allowed = Callable[[int, int, Operation], bool]
+NONE_IGNORED: Mapping[tuple[int, int], frozenset[int]] = {}
 
 
 @attrs.frozen
@@ -44,7 +47,7 @@ class Made:
         operation: What it was.
         value: x afterwards; None for a delete.
         place: Own epoch, and group in it.
-        seen: Last epoch of the cluster before it that it had applied by then.
+        seen: Last epoch of its first source that it had applied by then.
     """
 
     cluster: int
@@ -65,27 +68,31 @@ class World:
         clocks: Per cluster, its current epoch.
         groups: Per cluster, the next group of that epoch.
         closed: Per cluster, its epochs that are logged, in order.
-        applied: Per cluster, how many epochs of the one before it has applied.
+        sources: Per cluster, those whose epochs it applies.
+        applied: Per cluster and source, how many epochs it has applied.
         empty_epochs: ``ndb_log_empty_epochs``: log an epoch also where the applier changed nothing but its status.
         rising: Every own change holds a value greater than all that were held before it, as a clock would give.
         allowed: Whether a cluster may do something to a row; what it may not do is left out.
         early: Before how many of its cluster's own changes each row of an epoch is judged, if that can be, in turn.
         made: All own changes.
-        places: Where each cluster applied each epoch of the one before it, as (own epoch, group).
+        places: Where each cluster applied each epoch of its sources, as (own epoch, group); by cluster, source, epoch.
+        cut: Links over which nothing is applied any more.
     """
 
     replayed: list[ReplayedCluster]
     clocks: list[int]
     groups: list[int]
     closed: list[list[int]]
-    applied: list[int]
+    sources: list[tuple[int, ...]]
     empty_epochs: bool = False
     rising: bool = False
     allowed: Allowed = lambda cluster, number, operation: True
     early: Sequence[int] = ()
     made: list[Made] = attrs.field(factory=list)
-    places: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
+    places: dict[tuple[int, int, int], tuple[int, int]] = attrs.field(factory=dict)
+    cut: set[tuple[int, int]] = attrs.field(factory=set)
     on_apply: Callable[[World, int, list[LoggedChange], dict[int, Row | None]], None] | None = None
+    applied: Counter[tuple[int, int]] = attrs.field(factory=Counter)
     _appliers: list[Applier] = attrs.field(init=False)
     _content: list[bool] = attrs.field(factory=list)
     _closed_at: dict[tuple[int, int], tuple[int, int]] = attrs.field(factory=dict)
@@ -147,7 +154,9 @@ class World:
             value = max(self._greatest if self.rising else 0, self.x(cluster, number, table) or 0) + more
             self._greatest = max(self._greatest, value)
             after = image(table, {0: number, 1: value, 2: len(self.made) + 1})
-        seen = self.closed[cluster - 1][self.applied[cluster] - 1] if self.applied[cluster] else -1
+        source = next(iter(self.sources[cluster]), cluster)
+        done = self.applied[cluster, source]
+        seen = self.closed[source][done - 1] if done else -1
         self.made.append(Made(cluster, number, operation, value, (self.clocks[cluster], self.groups[cluster]), seen))
         identity = cluster << 32 | self._transactions
         return RowChange(f"d.{table}", key(number), operation, before, after, identity)
@@ -170,27 +179,40 @@ class World:
         self.clocks[cluster] += 1
         self.groups[cluster], self._content[cluster] = 0, False
 
+    def waiting(self, cluster: int) -> list[int]:
+        """Return the sources that have epochs for a cluster, the one least applied first."""
+        found = [
+            source
+            for source in self.sources[cluster]
+            if self.applied[cluster, source] < len(self.closed[source]) and (cluster, source) not in self.cut
+        ]
+        return sorted(found, key=lambda source: self.applied[cluster, source])
+
     def apply(self, cluster: int) -> None:
-        """Let a cluster apply the next epoch of the one before it, if there is one."""
-        applying, source = self.replayed[cluster], self.replayed[cluster - 1]
-        if self.applied[cluster] >= len(self.closed[cluster - 1]):
+        """Let a cluster apply the next epoch of a source, if there is one."""
+        if not self.waiting(cluster):
             return
-        epoch = self.closed[cluster - 1][self.applied[cluster]]
-        self.applied[cluster] += 1
-        place = self.places[cluster, epoch] = self.clocks[cluster], self.groups[cluster]
+        number = self.waiting(cluster)[0]
+        applying, source = self.replayed[cluster], self.replayed[number]
+        epoch = self.closed[number][self.applied[cluster, number]]
+        self.applied[cluster, number] += 1
+        place = self.places[cluster, number, epoch] = self.clocks[cluster], self.groups[cluster]
         entries = [entry for entry in source.log.get(epoch, []) if isinstance(entry, LoggedChange)]
         rows = {number: applying.store.get(("d.t", key(number))) for number in range(10)}
         apply = EpochApply(*place, source.cluster.name, epoch)
-        self._appliers[cluster].apply_epoch(attrs.evolve(apply, moments=self._moments(cluster, apply, entries)), source)
+        moments = self._moments(cluster, number, apply, entries)
+        self._appliers[cluster].apply_epoch(attrs.evolve(apply, moments=moments), source)
         assert applying.result.stop is None, applying.result.stop
         self.groups[cluster] += 1
         self._content[cluster] |= bool(applying.result.effects[place])
         if self.on_apply is not None:
             self.on_apply(self, cluster, entries, rows)
 
-    def _moments(self, cluster: int, apply: EpochApply, entries: list[LoggedChange]) -> tuple[RowMoment, ...]:
+    def _moments(
+        self, cluster: int, origin: int, apply: EpochApply, entries: list[LoggedChange]
+    ) -> tuple[RowMoment, ...]:
         """Return when the rows of an epoch are judged: those that the applier locks, at the commit."""
-        applying = self.replayed[cluster]
+        applying, source = self.replayed[cluster], self.replayed[origin]
         arrived = max(self._closed_at[cluster, apply.foreign_epoch], applying.last_applied)
         moments = []
         for number, row in enumerate(dict.fromkeys(entry.row for entry in entries) if self.early else ()):
@@ -199,8 +221,8 @@ class World:
             if changed and back:
                 own, group = changed[-min(back, len(changed))]
                 moments.append(RowMoment(*row, (own, group - 1)))
-        trial = EpochPass(applying, self.replayed[cluster - 1].cluster, apply, early=applying.rows_at(moments))
-        trial.run(entry for entry in entries if entry.server_id != applying.server_id)
+        trial = EpochPass(applying, source.cluster, apply, early=applying.rows_at(moments))
+        trial.run(applying.arriving(source, apply.foreign_epoch))
         applying.store.roll_back()
         return tuple(each for each in moments if (each.table, each.key) not in trial.locked)
 
@@ -209,7 +231,7 @@ class World:
         for _ in range(100):
             moved = False
             for cluster in range(len(self.replayed)):
-                while self.applied[cluster] < len(self.closed[cluster - 1]):
+                while self.waiting(cluster):
                     self.apply(cluster)
                 moved |= self._content[cluster]
                 self.close(cluster)
@@ -239,6 +261,8 @@ def world(
     roles: Mapping[str, Role] = NO_ROLES,
     binlog_type: int = 7,
     empty_epochs: bool = False,
+    sources: Sequence[tuple[int, ...]] | None = None,
+    ignored: Mapping[tuple[int, int], frozenset[int]] = NONE_IGNORED,
 ) -> World:
     """
     Return clusters that all hold rows 1 to 3 of table t, and of table n, with x = 10.
@@ -250,17 +274,28 @@ def world(
         roles: As in `histories.history`.
         binlog_type: As in `histories.setups`.
         empty_epochs: See `World`.
+        sources: See `World`; by default a ring.
+        ignored: Per cluster and source, the server ids that it does not take from there.
     """
     names = CLUSTERS[:clusters]
     second = None if only_first else function
     tables = _setups(function, second, binlog_type, names[2:])
+    left_out: list[dict[str, frozenset[int]]] = [{} for _ in names]
+    for (cluster, source), ids in ignored.items():
+        left_out[cluster][names[source]] = ids
     replayed = [
         ReplayedCluster(
-            Cluster(name, place, (), roles.get(name, Role.NONE)), tables[name], layouts(), relays=clusters > 2
+            Cluster(name, place, (), roles.get(name, Role.NONE), ignored=left_out[place - 1]),
+            tables[name],
+            layouts(),
+            relays=clusters > 2,
         )
         for place, name in enumerate(names, start=1)
     ]
-    made = World(replayed, [1] * clusters, [0] * clusters, [[] for _ in names], [0] * clusters, empty_epochs)
+    ring = [((cluster or clusters) - 1,) for cluster in range(clusters)]
+    made = World(
+        replayed, [1] * clusters, [0] * clusters, [[] for _ in names], list(sources or ring), empty_epochs=empty_epochs
+    )
     made._content = [False] * clusters
     made.commit(0, [(number, False, 10, table) for table in "tn" for number in (1, 2, 3)])
     made.find_fixed_point()
@@ -277,3 +312,17 @@ def steps(tables: str = "t") -> st.SearchStrategy[list[Step]]:
     commit = st.tuples(st.just("commit"), st.integers(0, 3), st.lists(wish, min_size=1, max_size=3))
     other = st.tuples(st.sampled_from(["close", "apply"]), st.integers(0, 3), st.just(()))
     return st.lists(st.one_of(commit, other, other), max_size=30)  # type: ignore[arg-type]
+
+
+def random_steps(seed: int, count: int, tables: str = "t") -> list[Step]:
+    """Return so many steps from a seeded source of chance; far more of them meet than in `steps`."""
+    chance, found = Random(seed), list[Step]()
+    keys = chance.choice((2, 4, 6))
+    for _ in range(count):
+        kind = chance.choice(("commit", "close", "close", "apply", "apply"))
+        wishes = [
+            (chance.randint(1, keys), chance.random() < 0.3, chance.randint(1, 3), chance.choice(tables))
+            for _ in range(chance.randint(1, 3) if kind == "commit" else 0)
+        ]
+        found.append((kind, chance.randrange(12), wishes))  # type: ignore[arg-type]
+    return found

@@ -92,10 +92,12 @@ def description_body(version: bytes = b"9.7.4-cluster", algorithm: int = 1, *, b
     return head + sizes + bytes([algorithm])
 
 
-def event_bytes(code: int, body: bytes, *, checksum: bool = True, flags: int = 0, position: int = 0) -> bytes:
+def event_bytes(
+    code: int, body: bytes, *, checksum: bool = True, flags: int = 0, position: int = 0, server_id: int = 3
+) -> bytes:
     """Return a whole event, with a CRC32 at the end if wanted."""
     size = HEADER_SIZE + len(body) + (4 if checksum else 0)
-    data = struct.pack("<IBIIIH", 1_700_000_000, code, 3, size, position + size, flags) + body
+    data = struct.pack("<IBIIIH", 1_700_000_000, code, server_id, size, position + size, flags) + body
     return data + zlib.crc32(data).to_bytes(4, "little") if checksum else data
 
 

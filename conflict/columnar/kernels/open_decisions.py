@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.passes import Groups, call_decide_pass, copy_version, restore
+from conflict.columnar.kernels.passes import LAST_OPERATION, Groups, call_decide_pass, copy_version, restore
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
 
@@ -37,6 +37,8 @@ def _choose(here, changes, work, keys, first_open):
     """
     notes, done = work.state.notes, work.state.done[here]
     for number in range(first_open, done):
+        if changes.rows[number]["operation"] > LAST_OPERATION:
+            continue  # a statement waits for the applier, as the applier waits for it
         note = notes[changes.rows[number]["key"], here]
         work.earlier[number]["previous"], note["last_own"] = note["last_own"], number
     chosen = 0

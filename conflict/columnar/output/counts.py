@@ -40,8 +40,8 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
             total.update(_counters(cluster, each[number]))
         counters[cluster.name] = dict(total)
         tables[cluster.name] = {
-            setup.table.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
-            for table, setup in enumerate(cluster.setups)
+            definition.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
+            for table, definition in enumerate(result.bucket.numbers.tables)
         }
     return counters, tables
 

@@ -102,7 +102,9 @@ class OperationImages:
         _, images = bucket.column_sets
         found = np.full(len(bucket.key_table), ABSENT_IMAGE, np.int64)
         for side in (1, 0):
-            keys, rows = np.unique(bucket.rows[side].key, return_index=True)
+            made = np.flatnonzero(bucket.rows[side].operation <= max(Operation))  # a statement's effect has no image
+            keys, places = np.unique(bucket.rows[side].key[made], return_index=True)
+            rows = made[places]
             first = side * len(bucket.changes[0])
             found[keys] = 2 * (rows + first) + (images[side].before[rows] < 0)
         return found

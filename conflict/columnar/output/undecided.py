@@ -117,7 +117,7 @@ def _kind(
     names = {*now, *(name for each in moved for name in each)}
     less = Counter({name: now[name] - min(each[name] for each in moved) for name in names})
     more = Counter({name: max(each[name] for each in moved) - now[name] for name in names})
-    return _Kind(setup.table.full_name, kind, decided, candidates, less, more)
+    return _Kind(result.bucket.numbers.tables[table].full_name, kind, decided, candidates, less, more)
 
 
 def _table(result: BucketResult, decisions: Int64, kind: Int64, kinds: Sequence[_Kind | None]) -> pa.Table:

@@ -85,3 +85,19 @@ def test_a_cut_file(tmp_path: Path) -> None:
     assert done.exit_code == ExitCode.CUT_SHORT
     assert "the sizes are of what comes before" in done.output
     assert "Bytes by format" in done.output
+
+
+@pytest.mark.parametrize("folder", sorted((RECORDINGS / "everyday").glob("*/ddl_*")), ids=lambda folder: folder.name)
+def test_definitions_follow_the_log(folder: Path, tmp_path: Path) -> None:
+    """Tables are altered in the middle: all have definitions, and their own binlog type has the bytes of the log."""
+    scenario = json.loads((folder / "scenario.json").read_text("utf-8"))
+    target, schema = tmp_path / "sizes.json", tmp_path / "schema.sql"
+    creates = (text for table in scenario["tables"] for text in (table["create"], table.get("ex")) if text)
+    schema.write_text(";\n".join([f"USE {scenario['database']}", *creates]), "utf-8")
+    logs = [str(file) for file in sorted(folder.glob("A.binlog.0*"))]
+    done = CliRunner().invoke(cli.app, ["sizes", *logs, "--schema", str(schema), "--json", str(target)])
+    assert done.exit_code == ExitCode.DONE, done.output
+    found = json.loads(target.read_text("utf-8"))
+    assert found["total"] == found["file_bytes"]
+    own, logged = found["totals"]["formats"][folder.name[-1]], found["totals"]["logged"]
+    assert own["least"]["bytes"] <= own["most"]["bytes"] == logged["bytes"]

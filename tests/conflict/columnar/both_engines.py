@@ -14,16 +14,20 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
+from conflict.history.following import follow_definitions
 from conflict.history.model import History
+from conflict.history.reading import history_of, read_cluster
+from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_part import LogPart
 from conflict.jobs.resolve_job import resolve_history
-from conflict.jobs.runner import Runner
+from conflict.jobs.runner import Runner, in_process
+from conflict.pipeline import place_in_memory
 from conflict.reference.replay import resolve
 from conflict.results.contradictions import Effects, contradicted_rows
-from conflict.results.files import read_rows, summarize_resolution, write_resolution
+from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
 from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
 from conflict.results.options import ResultOptions
-from conflict.results.summary import RunSummary
+from conflict.results.summary import RunSummary, with_open_schedule
 
 
 def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
@@ -60,6 +64,37 @@ def by_reference(history: History, run: Configuration, shown: Mapping[str, Effec
             for name, result in resolution.clusters.items()
         }
         return _contents(Folder(folder), run, summarize_resolution(resolution, setups, compared))
+
+
+def binlogs_by_reference(run: Configuration) -> dict[str, Any]:
+    """Resolve binlogs with the reference engine; what they show of the appliers' work is left out."""
+    run = follow_definitions(run)
+    readings = {cluster.name: read_cluster(cluster, run) for cluster in run.clusters}
+    history, none = history_of(run, readings), {name: {} for name in readings}
+    placed = place_in_memory(history, run.setups_at_start(), none, skip_missing=run.skip_missing)
+    history, setups = placed.history(history), run.setups()
+    resolution = resolve(history, run.setups_at_start(), skip_missing=run.skip_missing)
+    with tempfile.TemporaryDirectory() as folder:
+        write_resolution(Folder(folder), history, setups, resolution, all_outcomes=True)
+        compared = {
+            name: contradicted_rows((result.effects, result.images), ({}, {}))
+            for name, result in resolution.clusters.items()
+        }
+        tables = {table.full_name: table for table in run.schema.tables}
+        write_open_places(Folder(folder), placed.schedule.places, history.layouts, tables)
+        summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+        return _contents(Folder(folder), run, summary)
+
+
+def binlogs_by_kernels(run: Configuration, *, buckets: int, segment_bytes: int) -> dict[str, Any]:
+    """Ingest binlogs and resolve them with the kernels; what they show of the appliers' work is left out."""
+    run = follow_definitions(run)
+    with tempfile.TemporaryDirectory() as folder:
+        grid, out = Folder(f"{folder}/history"), Folder(f"{folder}/out")
+        ingest(in_process, run, grid, buckets=buckets, segment_bytes=segment_bytes)
+        options = ResultOptions(all_outcomes=True)
+        summary = resolve_history(in_process, run, grid, out, options, use_evidence=False)
+        return _contents(out, run, summary)
 
 
 def by_kernels(

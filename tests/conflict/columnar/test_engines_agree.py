@@ -1,16 +1,30 @@
 """The reference engine and the kernels give the same answer on any History."""
 
+import tempfile
+from pathlib import Path
+
 import attrs
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
+from conflict.columnar.setups_over_time import changes_functions
+from conflict.grid.folder import Folder
+from conflict.history.following import follow_definitions
 from conflict.jobs.runner import Runner, in_process
+from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
-from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.changing_logs import SETTINGS as CHANGING
+from tests.conflict.changing_logs import write_logs
+from tests.conflict.columnar.both_engines import (
+    binlogs_by_kernels,
+    binlogs_by_reference,
+    by_kernels,
+    by_reference,
+)
 from tests.conflict.random_histories import (
     BINLOG_TYPES,
     ROLES,
@@ -64,6 +78,35 @@ def test_kernels_agree_with_the_reference_engine(
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)
+
+
+@given(
+    seed=RUNS["seed"],
+    steps=st.integers(10, 120),
+    setting=st.integers(0, len(CHANGING) - 1),
+    roles=RUNS["roles"],
+    statements=st.integers(1, 5),
+    buckets=st.integers(1, 3),
+    segment_bytes=st.sampled_from([600, 3000, 10**9]),
+)
+@settings(max_examples=25)
+def test_they_agree_where_definitions_change(
+    seed: int, steps: int, setting: int, roles: tuple[Role, Role], statements: int, buckets: int, segment_bytes: int
+) -> None:
+    """Also where tables are altered, renamed, emptied, dropped and created again in the log."""
+    with tempfile.TemporaryDirectory() as folder:
+        run = write_logs(Path(folder), seed, steps, setting, statements=statements, roles=roles)
+        run = follow_definitions(run)
+        assume(not changes_functions(run))
+        expected = binlogs_by_reference(run)
+        assert expected == binlogs_by_kernels(run, buckets=buckets, segment_bytes=segment_bytes)
+
+
+def test_a_table_that_gets_another_function_is_left_to_the_reference_engine(tmp_path: Path) -> None:
+    """By its new name; the result says which engine resolved it."""
+    found = (write_logs(tmp_path, seed, 60, 6, statements=3, roles=USUAL_ROLES) for seed in range(100))
+    run = next(run for run in map(follow_definitions, found) if changes_functions(run))
+    assert run_local(run, Folder(str(tmp_path / "out"))).engine == "reference"
 
 
 POLICIES = st.fixed_dictionaries(

@@ -25,6 +25,7 @@ binlogs = ["b.000001"]
 role = "SECONDARY"
 """
 LAST_GROUP = 2**31 - 1
+NEEDS_SOURCES = "needs replicates_from, the clusters whose binlogs its applier applies; it is [] if it applies none"
 
 
 @pytest.fixture
@@ -35,6 +36,15 @@ def folder(tmp_path: Path) -> Path:
         (tmp_path / name).touch()
     (tmp_path / "schema.sql").write_text(SCHEMA)
     return tmp_path
+
+
+def network(**sources: str | None) -> str:
+    """Return clusters with these values of replicates_from; None leaves it out."""
+    return "".join(
+        f'[clusters.{name}]\nserver_id = {place}\nbinlogs = ["b.000001"]\n'
+        + ("" if given is None else f"replicates_from = {given}\n")
+        for place, (name, given) in enumerate(sources.items(), start=1)
+    )
 
 
 def load(folder: Path, text: str) -> RunFile:
@@ -143,12 +153,49 @@ class TestRefusals:
     @pytest.mark.parametrize("text", ["", 'schema = "schema.sql"', HEAD + "[clusters.A]\nserver_id = 1\nbinlogs = []"])
     def test_fewer_than_two_clusters_are_refused(self, folder: Path, text: str):
         """Also if there is no cluster at all."""
-        assert refusal(folder, text) == "run.toml: exactly two tables [clusters.NAME] are needed"
+        assert refusal(folder, text) == "run.toml: two or more tables [clusters.NAME] are needed"
 
-    def test_more_than_two_clusters_are_refused(self, folder: Path):
-        """With the same message."""
-        third = '[clusters.C]\nserver_id = 3\nbinlogs = ["b.000001"]'
-        assert refusal(folder, HEAD + CLUSTERS + third) == "run.toml: exactly two tables [clusters.NAME] are needed"
+    def test_more_than_two_clusters_say_where_they_replicate_from(self, folder: Path):
+        """By name; an empty list is a cluster that applies nothing."""
+        configuration = load(folder, HEAD + network(A="[]", B='["A"]', C='["A", "B"]')).configuration
+        assert [[source.name for source in configuration.sources(name)] for name in "ABC"] == [[], ["A"], ["A", "B"]]
+        assert not configuration.is_pair
+
+    def test_two_clusters_replicate_to_each_other(self, folder: Path):
+        """Unless the run file says something else."""
+        pair = load(folder, HEAD + CLUSTERS).configuration
+        assert (pair.is_pair, [pair.sources(name)[0].name for name in "AB"]) == (True, ["B", "A"])
+        same = load(folder, HEAD + network(A='["B"]', B='["A"]')).configuration
+        one_way = load(folder, HEAD + network(A="[]", B='["A"]')).configuration
+        assert (same.is_pair, one_way.is_pair) == (True, False)
+
+    @pytest.mark.parametrize(
+        ("sources", "complaint"),
+        [
+            (
+                {"A": "[]", "B": '["A"]', "C": None},
+                f"cluster C {NEEDS_SOURCES}",
+            ),
+            (
+                {"A": None, "B": '["A"]'},
+                f"cluster A {NEEDS_SOURCES}",
+            ),
+            ({"A": '["D"]', "B": "[]"}, "replicates_from of cluster A has 'D'; it may name each of B once"),
+            ({"A": '["A"]', "B": "[]"}, "replicates_from of cluster A has 'A'; it may name each of B once"),
+            (
+                {"A": "[]", "B": "[]", "C": '["B", "B"]'},
+                "replicates_from of cluster C has 'B'; it may name each of A, B once",
+            ),
+            ({"A": "[]", "B": "[]"}, "no cluster replicates from another one; give replicates_from"),
+            (
+                {"A": '"B"', "B": "[]"},
+                "replicates_from of cluster A is 'B'; give a list of clusters, like [\"A\"]",
+            ),
+        ],
+    )
+    def test_wrong_sources_are_refused(self, folder: Path, sources: dict[str, str | None], complaint: str):
+        """Missing, unknown, the cluster itself, or twice."""
+        assert refusal(folder, HEAD + network(**sources)) == f"run.toml: {complaint}"
 
     def test_the_schema_is_a_file(self, folder: Path):
         """Given as a text."""
@@ -190,9 +237,9 @@ class TestRefusals:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ndb_log_transaction_id, "
-                    "ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
-                    "replica_type_conversions, role, rows, rows_epoch, rows_of, schema, server_id"
+                    "[clusters.B] has unknown entries rolle; known are binlogs, ignore_server_ids, "
+                    "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
+                    "replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, schema, server_id"
                 ),
             ),
             (
@@ -330,7 +377,7 @@ class TestHints:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("server_id = 2", "server_id = 1", "both clusters have server_id 1"),
+        ("server_id = 2", "server_id = 1", "clusters A and B have server_id 1"),
         ("binlog_type = 9", 'binlog_type = "NINE"', "FULL_USE_UPDATE_MINIMAL"),
         ("steps.json", "run.toml", "a JSON object with a list of steps is needed"),
     ],

@@ -8,8 +8,9 @@ ANYWHERE = Choice(START, END)
 
 def placed(a: list[Slot], b: list[Slot], ends: tuple[int, ...] = (1, 2)) -> tuple[list[Place], list[Place]]:
     """Place the slots of both appliers; both clusters have these own epochs, with one group each."""
-    found = choose_places({"A": a, "B": b}, {name: [(epoch, 0) for epoch in ends] for name in "AB"})
-    return found["A"], found["B"]
+    links = {("A", "B"): a, ("B", "A"): b}
+    found = choose_places(links, {name: [(epoch, 0) for epoch in ends] for name in "AB"})
+    return found["A", "B"], found["B", "A"]
 
 
 def test_one_place_is_taken():

@@ -172,7 +172,7 @@ class TestEpoch:
                 and each.place == (outcome.source_epoch, outcome.group)
                 and outcome.key[-4:] == each.key.to_bytes(4, "little")
             )
-            applied = made.places[0, outcome.source_epoch]
+            applied = made.places[0, 1, outcome.source_epoch]
             own = [each for each in made.made if each.cluster == 0 and each.key == change.key and each.place < applied]
             if own and own[-1].operation is not DELETE:
                 assert own[-1].place[0] <= change.seen

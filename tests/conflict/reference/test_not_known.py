@@ -112,3 +112,18 @@ def test_rows_that_differ_are_only_those_that_are_known() -> None:
     """Row 1 is known on both clusters, row 2 on A alone."""
     result = run("A:u1=1/1>2/1,u2=1/1>2/1@5 B:u1=1/1>3/1@15", setups(MAX, MAX))
     assert result.differing_rows == {"d.t": 1}
+
+
+def test_an_operation_that_is_not_known_may_come_between_two_that_are() -> None:
+    """A's epoch 5 deletes row 1, makes it anew for B's epoch 14, which is not there, and updates it."""
+    shown = {"A": {(5, 1): {1: Effect.REFRESHED}}, "B": {(15, 0): {1: Effect.CHANGED}}}
+    result = run("A:d1=5@5 A:<14@5 A:u1=6>7@5 B:<5@15", setups(EPOCH), shown)
+    assert outcomes(result, "B") == [(Verdict.CANNOT_TELL, Cause.NONE)] * 2
+
+
+def test_a_value_that_is_not_known_stops_no_applier() -> None:
+    """A refreshes row 1, of which x is not known, and B compares that x."""
+    shown = {"A": {(5, 0): {1: Effect.REFRESHED}}, "B": {(16, 0): {1: Effect.CHANGED}}}
+    result = run("B:u1=5>6@15 A:<15@5 B:<5@16", setups(EPOCH, "NDB$MAX_INS(x)"), shown)
+    assert result.clusters["B"].stop is None
+    assert outcomes(result, "B") == [(Verdict.CANNOT_TELL, Cause.NONE)]

@@ -1,15 +1,18 @@
 """Epochs without a trace are placed where all that they do comes to nothing."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from itertools import groupby
 
 import attrs
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.history.causal_order import interleave
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, Transaction
+from conflict.history.network import direct_traces
 from conflict.history.schedule import Summary, epoch_ends, place_applies, timeline_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows
@@ -20,22 +23,25 @@ from conflict.results.model import Resolution
 from conflict.results.open_places import Alternative, OpenPlace
 from conflict.results.summary import with_open_schedule
 from conflict.rules.roles import Role
+from ndb_formats.schema.tables import Schema
 from tests.conflict.histories import Setups, counters, history, layouts, replayed, setups
 from tests.conflict.worlds import Step, World, steps, world
 
-OTHER = {"A": "B", "B": "A"}
-SERVER_IDS = {"A": 1, "B": 2}
+SERVER_IDS = {name: place for place, name in enumerate("ABCD", start=1)}
+PAIR = {"A": ("B",), "B": ("A",)}
+Sources = Mapping[str, tuple[str, ...]]
 
 
-def without_hints(clusters: Sequence[Cluster], found: History) -> History:
+def without_hints(clusters: Sequence[Cluster], found: History, sources: Sources = PAIR) -> History:
     """Return a History of these timelines, in which the binlogs alone tell when untraced epochs were applied."""
-    summaries = {cluster.name: _summaries(cluster) for cluster in clusters}
+    summaries = direct_traces(_network(sources), _summaries(clusters))
     applies: dict[str, tuple[EpochApply, ...]] = {}
     timelines = []
     for cluster in clusters:
-        name, peer = cluster.name, OTHER[cluster.name]
-        ids = {"source_id": SERVER_IDS[peer], "applier_id": SERVER_IDS[name]}
-        placed, _ = place_applies(summaries[name], summaries[peer], source_name=peer, **ids)
+        name, placed = cluster.name, list[EpochApply]()
+        for source in sources[name]:
+            ids = {"source_id": SERVER_IDS[source], "applier_id": SERVER_IDS[name]}
+            placed += place_applies(summaries[name], summaries[source], source_name=source, **ids)[0]
         applies[name] = tuple(placed)
         own = [item for item in cluster.timeline if isinstance(item, Transaction)]
         timelines.append(attrs.evolve(cluster, timeline=timeline_of(own, placed)))
@@ -43,16 +49,32 @@ def without_hints(clusters: Sequence[Cluster], found: History) -> History:
     return attrs.evolve(found, clusters=tuple(timelines), applies=applies, ends=ends)
 
 
-def _summaries(cluster: Cluster) -> list[Summary]:
-    groups: dict[int, list[int]] = defaultdict(list)
-    applied: dict[int, list[AppliedEpoch]] = defaultdict(list)
-    for item in cluster.timeline:
+def _network(sources: Sources) -> Configuration:
+    clusters = tuple(
+        ClusterConfiguration(name, SERVER_IDS[name], (), replicates_from=given) for name, given in sources.items()
+    )
+    return Configuration(clusters, Schema(), ())
+
+
+def _summaries(clusters: Sequence[Cluster]) -> dict[str, list[Summary]]:
+    """Return what the binlogs show; with an epoch that a cluster applied come the news of its source."""
+    groups: dict[tuple[str, int], list[int]] = defaultdict(list)
+    applied: dict[tuple[str, int], list[AppliedEpoch]] = defaultdict(list)
+    for cluster, item in interleave(History(tuple(clusters), {})):
+        here = cluster.name, item.epoch
         if isinstance(item, Transaction):
-            groups[item.epoch].append(item.group)
-        elif item.traced:
-            applied[item.epoch].append(AppliedEpoch(item.group, SERVER_IDS[item.source], item.foreign_epoch))
-    epochs = sorted(groups.keys() | applied.keys())
-    return [Summary(epoch, tuple(groups[epoch]), tuple(applied[epoch]), len(groups[epoch])) for epoch in epochs]
+            groups[here].append(item.group)
+        elif isinstance(item, EpochApply) and item.traced:
+            news = [(each.server_id, each.epoch) for each in applied[item.source, item.foreign_epoch]]
+            for server_id, epoch in dict.fromkeys([*news, (SERVER_IDS[item.source], item.foreign_epoch)]):
+                if cluster.takes(server_id, item.source):
+                    applied[here].append(AppliedEpoch(item.group, server_id, epoch))
+    found: dict[str, list[Summary]] = {cluster.name: [] for cluster in clusters}
+    for name, epoch in sorted(groups.keys() | applied.keys()):
+        if groups[name, epoch] or applied[name, epoch]:
+            own, foreign = tuple(groups[name, epoch]), tuple(applied[name, epoch])
+            found[name].append(Summary(epoch, own, foreign, len(own)))
+    return found
 
 
 def placed(text: str, a: str | None = None, b: str | None = None, exceptions: str | None = None) -> Placed:
@@ -120,8 +142,9 @@ def test_a_reflected_operation_is_discarded_where_it_is():
     assert where(found, "A")[-1][:2] == (2, 3)
 
 
-def truth_of(made: World, roles: dict[str, Role]) -> tuple[History, dict[str, dict[int, list[object]]]]:
-    """Return the timelines of a world without hints, and the decisions on each untraced epoch, by applier."""
+def truth_of(made: World, roles: dict[str, Role]) -> tuple[History, dict[tuple[str, str, int], list[object]]]:
+    """Return the timelines of a world without hints, and the decisions on each untraced epoch, by link and epoch."""
+    names = [cluster.name for cluster in made.replayed]
     clusters, decisions = [], {}
     for number, cluster in enumerate(made.replayed):
         name = cluster.name
@@ -137,20 +160,23 @@ def truth_of(made: World, roles: dict[str, Role]) -> tuple[History, dict[str, di
         ]
         logged = set(made.closed[number])
         applies = [
-            EpochApply(*place, OTHER[name], epoch, traced=place[0] in logged)
-            for (applier, epoch), place in made.places.items()
+            EpochApply(*place, names[source], epoch, traced=place[0] in logged)
+            for (applier, source, epoch), place in made.places.items()
             if applier == number
         ]
         timeline = timeline_of(transactions, [each for each in applies if each.traced])
-        clusters.append(Cluster(name, SERVER_IDS[name], timeline, roles.get(name, Role.NONE)))
-        decisions[name] = {
-            apply.foreign_epoch: [
-                (each.verdict, each.cause) for each in cluster.outcomes if each.source_epoch == apply.foreign_epoch
+        clusters.append(attrs.evolve(cluster.cluster, timeline=timeline, role=roles.get(name, Role.NONE)))
+        decisions |= {
+            (name, apply.source, apply.foreign_epoch): [
+                (each.verdict, each.cause)
+                for each in cluster.outcomes
+                if (each.source, each.source_epoch) == (apply.source, apply.foreign_epoch)
             ]
             for apply in applies
             if not apply.traced
         }
-    return without_hints(clusters, History(tuple(clusters), layouts())), decisions
+    sources = {name: tuple(names[each] for each in made.sources[at]) for at, name in enumerate(names)}
+    return without_hints(clusters, History(tuple(clusters), layouts()), sources), decisions
 
 
 def answer_of(place: OpenPlace, decided: list[object] | None) -> Alternative | None:
@@ -179,7 +205,7 @@ def check(made: World, found: Setups, roles: dict[str, Role]) -> Resolution:
     placed = place_untraced(restricted(known, touched_rows(known, found, recorded)), found, recorded)
     selected = {}
     for place in placed.schedule.places:
-        answer = answer_of(place, decisions[place.applier].get(place.foreign_epoch))
+        answer = answer_of(place, decisions.get((place.applier, place.source, place.foreign_epoch)))
         assert answer is not None, place
         selected[place] = answer
     assert placed.schedule.allows(selected)
