@@ -12,7 +12,7 @@ import attrs
 
 from conflict.columnar.foreign_keys.states import has_changing_links
 from conflict.columnar.older_rows import changes_older_rows as changes_older_rows_on_disk
-from conflict.columnar.setups_over_time import changes_functions
+from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
@@ -435,7 +435,8 @@ def _run_columnar(
     refuse_inexact_keys(configuration.data_schema.tables)
     by_reference = partial(_by_reference, configuration, out, hints_of, progress, options)
     span = configuration.span
-    alone = not configuration.is_pair or has_changing_links(configuration) or changes_functions(configuration)
+    alone = not configuration.is_pair or has_changing_links(configuration)
+    alone = alone or changes_functions(configuration) or compares_reflected(configuration)
     if span.first_time is not None or span.stop_time is not None or _gives_rows(configuration) or alone:
         return by_reference()
     history, runner = options.history, runner_of()

@@ -10,14 +10,16 @@ from typing import Any
 import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.columnar.kernels.event_masks import reflects
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
 from conflict.history.fitting import misfit
 from conflict.history.model import DefinitionChange, Position
+from conflict.rules.functions import Image
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 
-__all__ = ["changes_functions", "cluster_setups"]
+__all__ = ["changes_functions", "cluster_setups", "compares_reflected"]
 
 
 def changes_functions(configuration: Configuration) -> bool:
@@ -140,3 +142,24 @@ def _misfits(configuration: Configuration, cluster: str, numbers: TableNumbers) 
         if reason is not None:
             found[numbers.number(name)] = reason
     return found
+
+
+def compares_reflected(configuration: Configuration) -> bool:
+    """
+    Whether a function on one cluster compares values in before images that the other one's applier reflects.
+
+    The kernels know the key alone of such an image.
+    """
+    over_time = configuration.setups_over_time()
+    for cluster in configuration.clusters:
+        for peer in configuration.clusters:
+            for table, setups in over_time[cluster.name].items() if peer is not cluster else ():
+                reflected = any(reflects(setup, peer.role) for setup in over_time[peer.name].get(table, ()))
+                if reflected and any(_compares_before(setup) for setup in setups):
+                    return True
+    return False
+
+
+def _compares_before(setup: TableSetup) -> bool:
+    function = setup.function
+    return function is not None and function.column is not None and Image.BEFORE in function.spec.needs.values()

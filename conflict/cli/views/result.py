@@ -212,8 +212,9 @@ def _print_engine(console: Console, run: Run) -> None:
         console.print(
             f"The {run.engine} engine resolved these {run.changes:,} row changes, which the columnar engine cannot: a "
             "table has no primary key or gets another conflict function, a foreign key refuses or changes something, "
-            "roles change, other than two clusters replicate to each other, the logs do not name the epochs that were "
-            "applied, or they start in the middle and more than single rows hang on what is not known."
+            "roles change, a reflected value is compared, other than two clusters replicate to each other, the logs do "
+            "not name the epochs that were applied, or they start in the middle and more than single rows hang on what "
+            "is not known."
         )
 
 
