@@ -208,8 +208,12 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         np.ones(len(foreign), np.bool_),
         np.ones(len(foreign), np.bool_),
         np.zeros(len(foreign), np.int64),
+        pa.nulls(len(foreign)),
     )
-    arrays = [pa.array(column).cast(field.type) for column, field in zip(columns, SCHEDULE, strict=True)]
+    arrays = [
+        (column if isinstance(column, pa.Array) else pa.array(column)).cast(field.type)
+        for column, field in zip(columns, SCHEDULE, strict=True)
+    ]
     return pa.table(arrays, schema=SCHEDULE)
 
 
