@@ -19,6 +19,10 @@ COMMANDS = {
         "conflict.cli.resolve:resolve",
         "Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.",
     ),
+    "conflicts": (
+        "conflict.cli.conflicts:conflicts",
+        "Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file that amounts to bare binlogs, with comments on what to check.",

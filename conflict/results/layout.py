@@ -26,6 +26,7 @@ __all__ = [
     "BUCKET_PARTS",
     "OUTCOMES",
     "OUTCOME_PLACE",
+    "RESULT_FORMAT",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
     "applied_epochs_path",
@@ -40,6 +41,8 @@ __all__ = [
     "undecided_path",
 ]
 
+# Raised when the columns of a result change.
+RESULT_FORMAT = 2
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
