@@ -18,6 +18,7 @@ from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.results.conflicts import By, count_conflicts, read_conflicts
 from conflict.results.glance import ResultSummary, summary_of
+from conflict.results.key_values import key_schema, key_values
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, RESULT_FORMAT, applied_epochs_path, exceptions_path
 from conflict.rules.decision import Verdict
 
@@ -72,19 +73,36 @@ class Result:
         """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""
         return self.folder.read_table(applied_epochs_path(applier), APPLIED_EPOCHS)
 
-    def outcomes(self, applier: str | None = None) -> pa.Table:
+    def outcomes(self, applier: str | None = None, table: str | None = None) -> pa.Table:
         """
         Return what became of the operations that appliers received.
 
         Args:
             applier: One of the clusters; None for all.
+            table: ``database.table``; None for all.
 
         Returns:
-            Columns as `OUTCOMES`; for all clusters, with a column `applier` before them.
+            Columns as `OUTCOMES`; for all clusters, with a column `applier` before them. Of one table, with a column
+            `key_values` after them: a struct of the key columns in their types, where text is as it compares.
+
+        Raises:
+            HistoryError: The result has no such table.
         """
+        found = self._outcomes_of(applier)
+        if table is None:
+            return found
+        configuration = self.run["configuration"]
+        columns, key = (configuration[name].get(table) for name in ("tables", "primary_keys"))
+        if columns is None:
+            message = f"the result has no table {table}; it has {', '.join(configuration['tables'])}"
+            raise HistoryError(message)
+        found = found.filter(pc.equal(found["table"], table))
+        return found.append_column("key_values", key_values(found["key"], key_schema(columns, key))) if key else found
+
+    def _outcomes_of(self, applier: str | None) -> pa.Table:
         if applier is not None:
             return self._all_parts(f"outcomes/applier={applier}", OUTCOMES)
-        return self._of_all("applier", self.outcomes, OUTCOMES)
+        return self._of_all("applier", self._outcomes_of, OUTCOMES)
 
     def exceptions(self, table: str, cluster: str | None = None) -> pa.Table:
         """

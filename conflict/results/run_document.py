@@ -105,6 +105,7 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
             table.full_name: {column.name: column.sql_type for column in table.columns}
             for table in configuration.schema.tables
         },
+        "primary_keys": {table.full_name: list(table.primary_key) for table in configuration.schema.tables},
         "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
         "functions": {
             name: {table: _setup_json(setup) for table, setup in setups.items()}
