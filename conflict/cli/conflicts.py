@@ -50,7 +50,8 @@ def conflicts(
     counts = {each: count_conflicts(table, each) for each in shown}
     totals = totals_of(table)
     print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment)
-    write_json(json_file, conflicts_json(totals, counts, moment))
+    if json_file is not None:  # all transactions can be many
+        write_json(json_file, conflicts_json(totals, counts, moment))
 
 
 def _moment(text: str) -> datetime:

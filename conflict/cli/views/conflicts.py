@@ -20,7 +20,7 @@ __all__ = ["conflicts_json", "print_conflicts"]
 
 _TITLES = {
     By.TABLE: "By table",
-    By.HOUR: "By hour",
+    By.HOUR: "Busiest hours",
     By.KEY: "Hottest rows",
     By.CAUSE: "By cause",
     By.TRANSACTION: "Largest transactions",
@@ -82,11 +82,23 @@ def print_conflicts(
     if totals.first is not None and totals.last is not None:
         console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
     for by, table in counts.items():
-        console.print(_table(by, table.slice(0, top).to_pylist()))
+        console.print(_table(by, _first(by, table, top)))
         left = len(table) - top
         if left > 0:
             one, several = _THINGS[by]
             console.print(f"and {_counted(left, one, several)} more; --top shows more of them, --json FILE all.")
+
+
+def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:
+    """Return the rows with most conflicts; of hours these are shown in their order."""
+    if by is By.HOUR:
+        return (
+            table.sort_by([("conflicts", "descending"), ("hour", "ascending")])
+            .slice(0, top)
+            .sort_by("hour")
+            .to_pylist()
+        )
+    return table.slice(0, top).to_pylist()
 
 
 def _table(by: By, rows: Sequence[Mapping[str, Any]]) -> Table:
