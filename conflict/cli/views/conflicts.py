@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from conflict.cli.views.tables import counted, table_of
 from conflict.results.conflicts import By, Totals
 from conflict.rules.decision import Cause
 
@@ -25,14 +26,7 @@ _TITLES = {
     By.CAUSE: "By cause",
     By.TRANSACTION: "Largest transactions",
 }
-# By what is counted, its name for one and for several.
-_THINGS = {
-    By.TABLE: ("table", "tables"),
-    By.HOUR: ("hour", "hours"),
-    By.KEY: ("row", "rows"),
-    By.CAUSE: ("cause", "causes"),
-    By.TRANSACTION: ("transaction", "transactions"),
-}
+_THINGS = {By.TABLE: "table", By.HOUR: "hour", By.KEY: "row", By.CAUSE: "cause", By.TRANSACTION: "transaction"}
 # Headings and columns of texts, and of numbers.
 _TEXTS = {
     By.TABLE: {"table": "table", "rejected by": "applier"},
@@ -73,11 +67,11 @@ def print_conflicts(
     if not totals.conflicts:
         console.print(f"There are no conflicts{after}.")
         return
-    appliers = " and ".join(map(_shown, totals.appliers))
+    appliers = escape(" and ".join(map(_shown, totals.appliers)))
     console.print(
-        f"{_counted(totals.conflicts, 'conflict', 'conflicts')}{after}: changes that {appliers} rejected, in "
-        f"{_counted(totals.tables, 'table', 'tables')}, on {_counted(totals.keys, 'row', 'rows')}, of "
-        f"{_counted(totals.transactions, 'transaction', 'transactions')}."
+        f"{counted(totals.conflicts, 'conflict')}{after}: changes that {appliers} rejected, in "
+        f"{counted(totals.tables, 'table')}, on {counted(totals.keys, 'row')}, of "
+        f"{counted(totals.transactions, 'transaction')}."
     )
     if totals.first is not None and totals.last is not None:
         console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
@@ -85,34 +79,26 @@ def print_conflicts(
         console.print(_table(by, _first(by, table, top)))
         left = len(table) - top
         if left > 0:
-            one, several = _THINGS[by]
-            console.print(f"and {_counted(left, one, several)} more; --top shows more of them, --json FILE all.")
+            console.print(f"and {counted(left, _THINGS[by])} more; --top shows more of them, --json FILE all.")
 
 
 def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:
     """Return the rows with most conflicts; of hours these are shown in their order."""
     if by is By.HOUR:
-        return (
-            table.sort_by([("conflicts", "descending"), ("hour", "ascending")])
-            .slice(0, top)
-            .sort_by("hour")
-            .to_pylist()
-        )
-    return table.slice(0, top).to_pylist()
+        table = table.sort_by([("conflicts", "descending"), ("hour", "ascending")])
+    table = table.slice(0, top)
+    rows: list[dict[str, Any]] = (table.sort_by("hour") if by is By.HOUR else table).to_pylist()
+    return rows
 
 
 def _table(by: By, rows: Sequence[Mapping[str, Any]]) -> Table:
-    table = Table(title=_TITLES[by], title_justify="left", title_style="bold")
     told = any(row.get("root_table") for row in rows)
     texts = {heading: name for heading, name in _TEXTS[by].items() if told or name != "root"}
-    for heading in texts:
-        table.add_column(heading, overflow="fold")
-    for heading in _NUMBERS[by]:
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in rows:
-        numbers = (f"{row[name]:,}" for name in _NUMBERS[by].values())
-        table.add_row(*(_cell(by, row, name) for name in texts.values()), *numbers)
-    return table
+    cells = (
+        [*(_cell(by, row, name) for name in texts.values()), *(row[name] for name in _NUMBERS[by].values())]
+        for row in rows
+    )
+    return table_of(_TITLES[by], [*texts], [*_NUMBERS[by]], cells)
 
 
 def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
@@ -135,13 +121,9 @@ def _words(cause: str) -> str:
     return cause.lower().replace("_", " ")
 
 
-def _counted(count: int, one: str, several: str) -> str:
-    return f"{count:,} {one if count == 1 else several}"
-
-
 def _shown(text: str) -> str:
-    """Return a text of the data as the terminal may have it: no markup, and no control characters."""
-    return escape("".join(each if each.isprintable() else repr(each)[1:-1] for each in text))
+    """Return a text of the data as the terminal may have it: without control characters."""
+    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def conflicts_json(totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None) -> dict[str, Any]:

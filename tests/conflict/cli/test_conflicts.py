@@ -32,10 +32,10 @@ def test_at_a_glance(result: Path):
     code, output = invoke("conflicts", result)
     assert code == 0
     assert output.startswith("25 conflicts: changes that A rejected, in 2 tables")
-    assert "│ cft.t2 │ A │ 15 │" in output
-    assert "│ cft.t1 │ A │ 10 │" in output
+    assert "cft.t2 A 15 3 11" in output
+    assert "cft.t1 A 10 3 7" in output
     assert "By cause" in output
-    assert "│ row already exists │ A │ 4 │" in output
+    assert "row already exists A 4" in output
     assert "more; --top shows more of them" in output
 
 
