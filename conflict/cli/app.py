@@ -19,6 +19,10 @@ COMMANDS = {
         "conflict.cli.resolve:resolve",
         "Find what was applied, what was rejected and why.",
     ),
+    "conflicts": (
+        "conflict.cli.conflicts:conflicts",
+        "Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file for bare binlogs, with comments.",

@@ -17,7 +17,7 @@ from ndb_formats.types.column_types import WireType
 
 __all__ = ["FORMAT", "read_document", "to_json", "types_from_json", "write_document"]
 
-FORMAT = 9
+FORMAT = 10
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:

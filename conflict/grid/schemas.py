@@ -107,6 +107,7 @@ SCHEDULE = pa.schema(
         ("applied", pa.bool_()),
         ("period", pa.int32()),
         ("role", pa.string()),
+        ("committed", pa.int64()),
     ]
 )
 

@@ -53,12 +53,14 @@ class Summary:
         transactions: Groups that are user transactions.
         applied: Foreign epochs in it.
         changes: How many row changes its transactions made.
+        committed: Microsecond since 1970 at which it committed; None if not known.
     """
 
     number: int
     transactions: tuple[int, ...]
     applied: tuple[AppliedEpoch, ...]
     changes: int = 0
+    committed: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -103,7 +105,7 @@ def summarize(epoch: BinlogEpoch) -> Summary:
     """Return what the schedule needs to know of an epoch."""
     groups = tuple(transaction.group for transaction in epoch.transactions)
     changes = sum(len(transaction.changes) for transaction in epoch.transactions)
-    return Summary(epoch.number, groups, epoch.applied, changes)
+    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed)
 
 
 def place_applies(
@@ -156,7 +158,9 @@ def place_applies(
     for place, period in enumerate(periods):
         next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
         placement.place(place, period, numbers, next_starts[0] if next_starts else END)
-    return placement.applies, placement.assumed
+    committed = {summary.number: summary.committed for summary in source}
+    applies = [attrs.evolve(each, committed=committed.get(each.foreign_epoch)) for each in placement.applies]
+    return applies, placement.assumed
 
 
 def set_back(applier: Sequence[Summary], source_id: int) -> bool:

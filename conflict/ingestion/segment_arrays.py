@@ -37,6 +37,8 @@ class Events(NamedTuple):
         flags: Conflict flags; 0 for none. uint16.
         position: Where it starts in the file. int64.
         stop: Where it ends. int64.
+        second: Second since 1970 of its header. uint32.
+        committed: A Gtid event: microsecond since 1970 at which its transaction committed; else 0. int64.
         shape: Number of its `RowShapes` entry; -1 for none. int32.
         rows: How many rows it has. int64.
     """
@@ -48,6 +50,8 @@ class Events(NamedTuple):
     flags: UInt16
     position: Int64
     stop: Int64
+    second: UInt32
+    committed: Int64
     shape: Int32
     rows: Int64
 

@@ -22,6 +22,7 @@ from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
+from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
 from conflict.ingestion.kernels.image_digests import add_values
@@ -91,7 +92,7 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
     first_group = _offsets(grouped.epochs.groups)
     ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
     return SegmentContent(
-        epochs=_epochs_table(grouped, first_group, ordered.own_rows),
+        epochs=_epochs_table(grouped, first_group, ordered.own_rows, _committed(events, grouped)),
         images=_logged_images(walk.shapes, events, rows.event[ordered.changes]),
         types=walk.shapes.types,
         settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
@@ -245,7 +246,14 @@ def _offsets(sizes: npt.NDArray[Any]) -> Int64:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -> pa.Table:
+def _committed(events: Events, grouped: GroupedEvents) -> Int64:
+    """Return the microsecond since 1970 at which each epoch committed, as the scalar reader. Shape (epochs,)."""
+    begin = grouped.epochs.begin
+    exact = np.where(begin > 0, events.committed[begin - 1], 0)
+    return np.where(exact > 0, exact, events.second[begin].astype(np.int64) * MICROSECONDS)
+
+
+def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64, committed: Int64) -> pa.Table:
     """
     Return epochs as `EPOCHS`.
 
@@ -253,6 +261,7 @@ def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -
         grouped: The events.
         first_group: First group of each epoch, all groups counted through, and the end. Shape (epochs + 1,).
         own_rows: Own rows of each group. Shape (groups,).
+        committed: When each epoch committed. Shape (epochs,).
     """
     rows_before = _offsets(own_rows)
     transactions = np.flatnonzero(own_rows)
@@ -267,6 +276,7 @@ def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -
     columns = [
         pa.array(grouped.epochs.number),
         pa.array(np.diff(rows_before[first_group])),
+        pa.array(committed),
         lists("transactions", transaction_bounds, transactions - first_group[epoch]),
         lists("applied_group", applied_bounds, grouped.applied.group),
         lists("applied_server_id", applied_bounds, grouped.applied.server_id),

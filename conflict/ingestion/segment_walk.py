@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.tables import TableNumbers
-from conflict.ingestion.kernels.epochs import read_numbers, roles_of
+from conflict.ingestion.kernels.epochs import commit_times, read_numbers, roles_of
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, StatusRows, UnreadableError, joined, no_status_rows
 from ndb_formats.columnar.column_arrays import ColumnFaultError
@@ -107,6 +107,8 @@ class SegmentWalk:
                 flags=np.where(facts.no_flags, np.uint16(0), facts.flags),
                 position=chunk.positions,
                 stop=chunk.stops,
+                second=chunk.timestamps,
+                committed=commit_times(chunk.data, chunk.types, chunk.starts, chunk.ends),
                 shape=facts.batches,
                 rows=rows,
             )

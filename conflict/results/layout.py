@@ -25,6 +25,8 @@ __all__ = [
     "APPLIED_EPOCHS",
     "BUCKET_PARTS",
     "OUTCOMES",
+    "OUTCOME_PLACE",
+    "RESULT_FORMAT",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
     "applied_epochs_path",
@@ -35,9 +37,12 @@ __all__ = [
     "outcomes_path",
     "rows_path",
     "staged_exceptions_path",
+    "times_of",
     "undecided_path",
 ]
 
+# Raised when the columns of a result change.
+RESULT_FORMAT = 2
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
@@ -64,7 +69,33 @@ OUTCOMES = pa.schema(
         ("file", pa.string()),
         ("position", pa.uint64()),
         ("row", pa.int32()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("transaction_id", pa.uint64()),
+        ("own_cause", pa.string()),
+        ("winner_cluster", pa.string()),
+        ("winner_epoch", pa.uint64()),
+        ("winner_operation", pa.string()),
+        ("winner_refresh", pa.bool_()),
+        ("winner_file", pa.string()),
+        ("winner_position", pa.uint64()),
+        ("winner_row", pa.int32()),
     ]
+)
+# Beside the columns of an exceptions table, what tells the outcome of a row from others. A server refuses other columns
+# with such a name.
+OUTCOME_PLACE = pa.field(
+    "NDB$outcome",
+    pa.struct(
+        [
+            ("applier", pa.string()),
+            ("source_epoch", pa.uint64()),
+            ("epoch", pa.uint64()),
+            ("group", pa.int32()),
+            ("ordinal", pa.int32()),
+            ("table", pa.string()),
+            ("key", pa.string()),
+        ]
+    ),
 )
 # Decisions that the binlogs leave open: the decision made here, and the candidates, each as its cause or verdict.
 UNDECIDED = pa.schema(
@@ -128,6 +159,12 @@ def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
     missing = numbers < 0
     indices = pa.array(numbers, mask=missing if missing.any() else None)
     return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
+
+
+def times_of(microseconds: npt.NDArray[np.int64]) -> pa.Array:
+    """Return moments, given in microseconds since 1970, as Arrow; NULL for 0."""
+    unknown = microseconds == 0
+    return pa.array(microseconds, mask=unknown if unknown.any() else None).cast(OUTCOMES.field("time").type)
 
 
 def exceptions_path(cluster: str, table: str) -> str:

@@ -49,7 +49,17 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
             else:
                 rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
                 found[f"exceptions {cluster} {table.name}"] = sorted(rows, key=str)
+                found[f"outcomes of exceptions {cluster} {table.name}"] = _outcomes_of(out, cluster, table.full_name)
     return found
+
+
+def _outcomes_of(out: Folder, cluster: str, table: str) -> list[tuple[int, str]]:
+    """Return the number of each row of an exceptions table, and the outcome that it stands for."""
+    path = exceptions_path(cluster, table)
+    if not out.exists(path):
+        return []
+    rows = pads.dataset(f"{out.uri}/{path}").to_table()
+    return sorted(zip(rows.column(3).to_pylist(), map(str, rows["NDB$outcome"].to_pylist()), strict=True))
 
 
 def by_reference(history: History, run: Configuration, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:
