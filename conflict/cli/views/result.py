@@ -13,8 +13,8 @@ from rich.table import Table
 
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
-from conflict.pipeline import Run
 from conflict.results.model import Stop
+from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Decision, Verdict, explain
 from conflict.rules.functions import Argument
