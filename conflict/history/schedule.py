@@ -145,10 +145,10 @@ def consistent_cut(
 def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
     for name, peer in permutations(kept, 2):
         known = {summary.number for summary in kept[peer]}
+        first = min(known, default=END[0])
         for summary in kept[name]:
             for item in summary.applied:
-                inside = item.server_id == server_ids[peer] and item.epoch > min(known, default=item.epoch)
-                if inside and item.epoch not in known:
+                if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known:
                     message = (
                         f"cluster {name} applied epoch {item.epoch} of cluster {peer}, whose binlogs hold epochs "
                         "before and after it, but not this one; give all binlog files between the first and the last"
@@ -224,11 +224,13 @@ class _Period:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
+        highest: The highest foreign epoch of the traces; 0 if there is none.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
     epochs: tuple[int, int] = (0, END[0])
+    highest: int = 0
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -240,14 +242,15 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
         hints_left = place + 1 < len(hints)
         if hints_left and hint is not None and not hint.applied:
             place += 1
-        elif periods[place].traces and epoch <= max(periods[place].traces):
+        elif periods[place].traces and epoch <= periods[place].highest:
             place += 1
             if not hints_left:
                 # Only the first trace tells from which epoch on the replica surely applied epochs again.
                 before = periods[place - 1]
-                before.epochs = (before.epochs[0], max(before.traces))
+                before.epochs = (before.epochs[0], before.highest)
                 periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
+        periods[place].highest = max(periods[place].highest, epoch)
     return periods
 
 
