@@ -30,7 +30,7 @@ __all__ = ["CLUSTERS", "make_pair"]
 
 RECORDING = Path(__file__).parents[1] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
 CLUSTERS = ("A", "B")
-ROWS = 100  # own changes of an epoch; the last one is of a row that the other cluster changes too
+ROWS = 200  # own changes of an epoch; the last one is of a row that the other cluster changes too
 CONTESTED = 1000  # rows that both change, in turns
 FIRST_EPOCH = 1 << 32
 SHAPES = 8  # epochs that are encoded

@@ -18,13 +18,11 @@ import pyarrow as pa
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
-from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, UnreadableError
 from conflict.ingestion.segment_content import SegmentContent
@@ -158,7 +156,7 @@ class _Parts:
             found.before_value[rows],
             after_columns,
             found.after_value[rows],
-            self._digests(rows, shape),
+            found.digest[rows],
             pa.array(events.transaction_id[event], mask=events.no_id[event]),
             np.full(len(rows), self.file, np.int16),
             events.position[event].view(np.uint64),
@@ -177,7 +175,7 @@ class _Parts:
             self.grouped.epochs.number[self.grouped.events.epoch[event]],
             self.grouped.events.group[event],
             _EFFECTS[refreshed.astype(np.int8), deleted.astype(np.int8)],
-            self._digests(rows, shape),
+            self.rows.digest[rows],
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)
 
@@ -189,16 +187,6 @@ class _Parts:
     def _copied(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
         """Return the images of rows, each copied from its array of bytes."""
         return _binary(self._of_sources(rows), starts[rows], sizes[rows])
-
-    def _digests(self, rows: Int64, shape: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
-        """Return the digests of after images, 0 for reads, which write no values. Shape (rows,)."""
-        digests = digests_of_columns(self.shapes.after)[shape]
-        starts, sizes = self.rows.after_start[rows], self.rows.after_size[rows].copy()
-        reads = self.events.flags[self.rows.event[rows]] & int(ConflictFlag.READ) != 0
-        digests[reads], sizes[reads] = 0, -1
-        for data, chosen in self._of_sources(rows):
-            add_values(data, starts, sizes, np.arange(len(rows))[chosen], digests)
-        return digests
 
     def _of_sources(self, rows: Int64) -> list[tuple[Bytes, slice | Int64]]:
         """Return the arrays of bytes, each with the rows that it holds, as places among `rows`."""
