@@ -131,4 +131,5 @@ def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.T
 def never_null(table: pa.Table) -> pa.Table:
     """Return a table in whose schema exactly the columns without NULLs are not nullable."""
     pairs = zip(table.schema, table.columns, strict=True)
-    return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
+    schema = pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs])
+    return pa.Table.from_arrays(table.columns, schema=schema)
