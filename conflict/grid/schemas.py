@@ -33,6 +33,7 @@ __all__ = [
     "keys_part",
     "never_null",
     "part",
+    "staged_part",
     "table_of_rows",
 ]
 
@@ -114,6 +115,15 @@ SCHEDULE = pa.schema(
 def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
     """Return the path of one file of `changes`, `images` or `consequences` below the History."""
     return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
+
+
+def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+    """
+    Return the path of one file of `changes` or `consequences` whose keys have no numbers yet, below the History.
+
+    It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
+    """
+    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
 
 
 def keys_part(bucket: int, batch: int) -> str:
