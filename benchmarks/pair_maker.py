@@ -265,7 +265,7 @@ def _epochs(cluster: int, values: tuple[Values, Values], epochs: int) -> Iterato
         yield tail.filled(own, epoch, 0)
 
 
-def make_pair(folder: Path, changes: int, *, seed: int = 1) -> int:
+def make_pair(folder: Path, changes: int, *, seed: int = 1) -> tuple[int, int]:
     """
     Write ``run.toml``, ``schema.sql`` and the binlogs of both clusters.
 
@@ -276,7 +276,7 @@ def make_pair(folder: Path, changes: int, *, seed: int = 1) -> int:
         seed: Of the values.
 
     Returns:
-        How many own changes they hold.
+        How many own changes they hold, and how many row changes in all.
     """
     epochs = max(changes // (4 * ROWS), 100)
     folder.mkdir(parents=True, exist_ok=True)
@@ -292,7 +292,8 @@ def make_pair(folder: Path, changes: int, *, seed: int = 1) -> int:
             file.write(start.section().filled(values[cluster], 0, 0))
             for data in _epochs(cluster, values, epochs):
                 file.write(data)
-    return 2 * epochs * ROWS
+    own, arrived = 2 * epochs * ROWS, 2 * (epochs - 1) * ROWS
+    return own, own + arrived - (epochs - 1 - values[0].inserts)
 
 
 def main() -> None:
@@ -302,7 +303,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
-    print(make_pair(arguments.out, arguments.changes, seed=arguments.seed), "own row changes")
+    own, logged = make_pair(arguments.out, arguments.changes, seed=arguments.seed)
+    print(f"{logged:,} row changes, {own:,} of them own ones")
 
 
 if __name__ == "__main__":

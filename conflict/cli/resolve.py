@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -138,6 +139,7 @@ def resolve(
         choice = choose_engine(configuration)
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+    gc.freeze()  # what imports made stays, and need not be looked at again and again
     with compilation_is_said(), progress_bars() as progress:
         run = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
