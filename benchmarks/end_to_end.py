@@ -103,10 +103,8 @@ def main() -> None:
     stages: list[Stages] = []
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
         whole, small = Path(name, "whole"), Path(name, "small")
-        (own, logged), (own_small, logged_small) = (
-            make_pair(folder, count)
-            for folder, count in ((whole, arguments.changes), (small, arguments.changes // PIECE))
-        )
+        own, logged = make_pair(whole, arguments.changes)
+        own_small, logged_small = make_pair(small, arguments.changes // PIECE)
         resolver(small, own_small, stages)()  # compiles
         gc.freeze()  # as the command does
         stages.clear()
