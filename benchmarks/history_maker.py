@@ -324,7 +324,7 @@ def _digests(bucket: MadeBucket, side: Side, after: Array) -> Array:
     offsets, data = image_bytes(bucket.ids[side.place], side.value, after)
     starts, sizes = offsets[:-1].astype(np.int64), np.where(after == 0, -1, np.diff(offsets)).astype(np.int64)
     digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[after]
-    add_values(data, starts, sizes, np.arange(len(after)), digests)
+    add_values(data, starts, sizes, digests)
     return digests
 
 

@@ -15,10 +15,10 @@ from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.runner import StageProgress
-from conflict.pipeline import ResolveOptions, no_progress
 from conflict.pipeline import ingest as ingest_into
 from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
+from conflict.runs.options import ResolveOptions, no_progress
 
 __all__ = ["ingest", "resolve"]
 
@@ -35,6 +35,7 @@ def resolve(
     conflict_fn: Mapping[str, str] | None = None,
     primary: str | None = None,
     history: Path | str | None = None,
+    keep_history: Path | str | None = None,
     final_rows: bool = True,
     all_outcomes: bool = False,
     force: bool = False,
@@ -54,6 +55,7 @@ def resolve(
         conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``.
         primary: The primary cluster, for bare binlogs and functions by epoch.
         history: A History of these binlogs that `ingest` made; the binlogs are not read again.
+        keep_history: Folder in which the History that is made of the binlogs is kept; an existing one is continued.
         final_rows: Whether the rows of the tables at the end are wanted.
         all_outcomes: Write an outcome for every operation, not only for those that were not simply applied.
         force: Replace a result that is in the folder already.
@@ -66,8 +68,8 @@ def resolve(
     additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
     run = _run_of(sources, additions)
     target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
-    made = None if history is None else Folder(str(history))
-    options = ResolveOptions(made, final_rows, all_outcomes, force)
+    made, kept = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, keep_history))
+    options = ResolveOptions(made, kept, final_rows, all_outcomes, force)
     resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
     return read_result(str(target))
 

@@ -28,6 +28,7 @@ LAYERS = {
             "reference",
             "columnar",
             "jobs",
+            "runs",
             "pipeline",
             "result",
             "library",

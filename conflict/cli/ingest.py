@@ -23,9 +23,6 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.errors import ConfigurationError
-from conflict.grid.manifest import MANIFEST
-from conflict.ingestion.plan import PLAN
 from conflict.jobs.ingest_job import Ingested
 
 __all__ = ["ingest"]
@@ -49,20 +46,11 @@ def ingest(
     """
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
-    _refuse_other_folders(out)
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)
     _print_ingested(ingested, out)
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
-
-
-def _refuse_other_folders(out: Path) -> None:
-    if not out.exists() or any((out / name).exists() for name in (MANIFEST, PLAN)):
-        return
-    if not out.is_dir() or any(out.iterdir()):
-        message = f"{out} exists already and is no History; give another folder, or remove it first"
-        raise ConfigurationError(message)
 
 
 def _print_ingested(ingested: Ingested, out: Path) -> None:

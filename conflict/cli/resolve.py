@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -40,8 +41,8 @@ from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
-from conflict.pipeline import ResolveOptions
 from conflict.results.files import rejected_examples
+from conflict.runs.options import ResolveOptions
 
 __all__ = ["resolve"]
 
@@ -79,6 +80,12 @@ def resolve(
     ] = OnMissing.STOP,
     history: Annotated[
         Path | None, typer.Option(help="Resolve this History, made by `ingest`, and read no binlogs.")
+    ] = None,
+    keep_history: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep what is read of the binlogs as a History in this folder; one that is there is continued."
+        ),
     ] = None,
     final_rows: Annotated[
         bool, typer.Option(help="Write the final rows of the tables, which reads all images of the History.")
@@ -124,14 +131,15 @@ def resolve(
         stop_time=_seconds(stop_datetime),
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
-    made = None if history is None else Folder(str(history.absolute()))
-    options = ResolveOptions(made, final_rows, all_outcomes, force)
+    made, kept = (None if path is None else Folder(str(path.absolute())) for path in (history, keep_history))
+    options = ResolveOptions(made, kept, final_rows, all_outcomes, force)
     loaded = attrs.evolve(loaded, configuration=configuration)
     chosen = engine.value
     if engine is ResolveEngine.AUTO:
         choice = choose_engine(configuration)
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+    gc.freeze()  # what imports made stays, and need not be looked at again and again
     with compilation_is_said(), progress_bars() as progress:
         run = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress

@@ -20,6 +20,7 @@ __all__ = ["Folder"]
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
 _DIGEST = "after_digest"
+ARROW = ".arrow"
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
@@ -76,19 +77,30 @@ class Folder:
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
-        """Write one Parquet file, beside its place first, so that no reader sees half of it."""
+        """
+        Write one Parquet file, or an Arrow file if the name ends in ``.arrow``.
+
+        It is written beside its place first, so that no reader sees half of it.
+        """
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
-        pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+        if path.endswith(ARROW):
+            with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read one Parquet file; a file that does not exist is read as an empty table."""
+        """Read what `write_table` wrote; a file that does not exist is read as an empty table."""
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         if not self.exists(path):
             return wanted.empty_table()
         filesystem, full = self._resolve(path)
+        if path.endswith(ARROW):
+            source = pa.memory_map(full) if isinstance(filesystem, pafs.LocalFileSystem) else self.read_bytes(path)
+            return pa.ipc.open_file(source).read_all().select(wanted.names).cast(wanted)
         dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
         with filesystem.open_input_file(full) as source:
             file = pq.ParquetFile(source, read_dictionary=dictionaries)

@@ -23,6 +23,7 @@ from conflict.grid.schemas import (
     keys_part,
     never_null,
     part,
+    staged_part,
     table_of_rows,
 )
 from conflict.grid.tables import TableNumbers
@@ -88,7 +89,7 @@ def number_keys(task: KeyTask) -> None:
     places = [(cluster, segment, bucket) for cluster, segments in task.segments.items() for segment in segments]
     kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
     parts = [
-        (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
+        (part(kind, *place), history.read_table(staged_part(kind, *place), staged), final)
         for kind, staged, final in kinds
         for place in places
     ]

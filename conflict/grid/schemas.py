@@ -33,6 +33,7 @@ __all__ = [
     "keys_part",
     "never_null",
     "part",
+    "staged_part",
     "table_of_rows",
 ]
 
@@ -117,6 +118,15 @@ def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
     return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
 
 
+def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+    """
+    Return the path of one file of `changes` or `consequences` whose keys have no numbers yet, below the History.
+
+    It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
+    """
+    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
+
+
 def keys_part(bucket: int, batch: int) -> str:
     """Return the path of the keys that one batch added to a bucket, below the History."""
     return f"keys/bucket={bucket:05d}/batch={batch:05d}.parquet"
@@ -132,4 +142,5 @@ def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.T
 def never_null(table: pa.Table) -> pa.Table:
     """Return a table in whose schema exactly the columns without NULLs are not nullable."""
     pairs = zip(table.schema, table.columns, strict=True)
-    return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
+    schema = pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs])
+    return pa.Table.from_arrays(table.columns, schema=schema)

@@ -14,7 +14,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
 from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
 from conflict.grid.part_builder import PartBuilder
-from conflict.grid.schemas import part
+from conflict.grid.schemas import part, staged_part
 from conflict.grid.tables import TableNumbers, table_definitions
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
@@ -42,8 +42,8 @@ def write_parts(
     """
     for bucket, staged, images, consequences in parts:
         place = (cluster, segment, bucket)
-        folder.write_table(part("staged/changes", *place), staged)
-        folder.write_table(part("staged/consequences", *place), consequences)
+        folder.write_table(staged_part("changes", *place), staged)
+        folder.write_table(staged_part("consequences", *place), consequences)
         folder.write_table(part("images", *place), images)
 
 

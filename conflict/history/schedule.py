@@ -178,11 +178,13 @@ class _Period:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
+        highest: The highest foreign epoch of the traces; 0 if there is none.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
     epochs: tuple[int, int] = (0, END[0])
+    highest: int = 0
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -194,14 +196,15 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
         hints_left = place + 1 < len(hints)
         if hints_left and hint is not None and not hint.applied:
             place += 1
-        elif periods[place].traces and epoch <= max(periods[place].traces):
+        elif periods[place].traces and epoch <= periods[place].highest:
             place += 1
             if not hints_left:
                 # Only the first trace tells from which epoch on the replica surely applied epochs again.
                 before = periods[place - 1]
-                before.epochs = (before.epochs[0], max(before.traces))
+                before.epochs = (before.epochs[0], before.highest)
                 periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
+        periods[place].highest = max(periods[place].highest, epoch)
     return periods
 
 

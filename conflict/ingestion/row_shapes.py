@@ -99,8 +99,7 @@ class RowShapes:
         """Return the columns that the before and after image of each row carry, by its shape."""
         before, after = (pa.array(bitmaps, pa.binary()).dictionary_encode() for bitmaps in (self.before, self.after))
         first, second = (
-            pa.DictionaryArray.from_arrays(each.indices.take(pa.array(shape)), each.dictionary)
-            for each in (before, after)
+            pa.DictionaryArray.from_arrays(each.indices.to_numpy()[shape], each.dictionary) for each in (before, after)
         )
         return first, second
 

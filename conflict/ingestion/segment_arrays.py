@@ -68,6 +68,8 @@ class Rows(NamedTuple):
         before_size: Bytes of the before image; -1 if there is none. int64.
         after_start: Where its after image starts. int64.
         after_size: Bytes of the after image; -1 if there is none. int64.
+        digest: Digest of the after image (see `conflict.grid.image_digests`); 0 if there is none, or the row was only
+            read. uint64.
         before_value: Value of the resolve column in the before image; 0 if it is NULL or absent. uint64.
         after_value: The same of the after image. uint64.
         bucket: Its bucket. int32.
@@ -82,6 +84,7 @@ class Rows(NamedTuple):
     before_size: Int64
     after_start: Int64
     after_size: Int64
+    digest: UInt64
     before_value: UInt64
     after_value: UInt64
     bucket: Int32

@@ -12,7 +12,7 @@ from pathlib import Path
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 
-__all__ = ["check_target", "whole_or_not_at_all"]
+__all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
 RESULT = "run.json"  # every result has one
 
@@ -40,6 +40,21 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     there = next(folder for folder in path.parents if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         message = f"{target.uri} cannot be made: {there} is not a folder that may be written to"
+        raise ConfigurationError(message)
+
+
+def refuse_nesting(history: Folder, target: Folder) -> None:
+    """
+    Make sure that neither the History that is kept nor the result is inside the other.
+
+    Raises:
+        ConfigurationError: One is.
+    """
+    if any("://" in each.uri for each in (history, target)):
+        return
+    first, second = (Path(each.uri).resolve() for each in (history, target))
+    if first in (second, *second.parents) or second in first.parents:
+        message = f"the History in {history.uri} and the result in {target.uri} must not be inside each other"
         raise ConfigurationError(message)
 
 

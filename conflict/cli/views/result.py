@@ -15,8 +15,8 @@ from rich.text import Text
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
-from conflict.pipeline import Run
 from conflict.results.model import Stop
+from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Decision, Verdict, explain
 from conflict.rules.functions import Argument

@@ -179,7 +179,7 @@ def _is(data, place, end, text):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def roles_of(data, types, starts, ends, batches, of_status):
     """
     Return the `EventRole` of each event. Shape (events,), uint8.
@@ -215,7 +215,7 @@ def roles_of(data, types, starts, ends, batches, of_status):
     return roles
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def commit_times(data, types, starts, ends):
     """
     Return the microsecond since 1970 at which the transaction of each Gtid event committed; 0 for other events.
@@ -231,7 +231,7 @@ def commit_times(data, types, starts, ends):
     return times
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def read_numbers(data, starts, lengths):
     """
     Read little-endian numbers of up to 8 bytes; NULL, of length -1, is 0.
@@ -248,7 +248,7 @@ def read_numbers(data, starts, lengths):
     return numbers, True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _group_table(roles, status_bounds):
     """Return a table at least twice as large as the most groups that one transaction can have."""
     most = count = np.int64(0)
@@ -266,7 +266,7 @@ def _group_table(roles, status_bounds):
     return _GroupTable(np.empty(slots, np.uint64), np.zeros(slots, np.int64), np.empty(slots, np.int32))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _group_of(table, identity, transaction, groups):
     """Return the group of an identity; it is number `groups` if the identity is new in this transaction."""
     mask = len(table.identity) - 1
@@ -290,7 +290,7 @@ def _after(last, own, flags):
     return part, last == part
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def group_events(events, status, status_bounds, server_id):
     """
     Divide events into epochs and groups, as `conflict.history.epochs.EpochReader` does.
@@ -382,7 +382,7 @@ def group_events(events, status, status_bounds, server_id):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def order_rows(row_event, row_bucket, buckets, events, first_group):
     """
     Find the order of rows in their buckets.

@@ -25,7 +25,7 @@ from conflict.history.hints import hints_of_run_file
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.pipeline import Run
+from conflict.results.run_document import Run
 from conflict.rules.counters import zero_counters
 
 pytestmark = pytest.mark.xdist_group("cluster")

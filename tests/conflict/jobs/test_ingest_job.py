@@ -22,7 +22,7 @@ from conflict.grid.manifest import Manifest, load_manifest
 from conflict.ingestion.plan import default_buckets
 from conflict.ingestion.segment_task import read_segment
 from conflict.jobs.runner import Progress, in_process
-from conflict.pipeline import finished_history
+from conflict.runs.columnar_run import finished_history
 from tests.conflict.growing import DEMO, RECORDINGS, Recording, commits, ingested, results, rows_of, written
 
 WHOLE = {name: (DEMO / f"{name}.binlog.000001").stat().st_size for name in "AB"}
