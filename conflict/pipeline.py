@@ -20,7 +20,7 @@ from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
-from conflict.grid.manifest import Manifest, load_manifest
+from conflict.grid.manifest import Manifest, load_manifest, refuse_damage
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.following import follow_definitions
@@ -50,6 +50,7 @@ from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
 from conflict.reference.replay import resolve as replay
+from conflict.results.catalogue import catalogue_result
 from conflict.results.contradictions import ContradictedRow, contradicted_rows
 from conflict.results.files import (
     Recorded,
@@ -368,7 +369,8 @@ def resolve(
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
-        work.write_json("run.json", run.to_json(configuration, engine, all_outcomes=options.all_outcomes))
+        document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes)
+        work.write_json("run.json", {**document, **catalogue_result(work)})
     return run
 
 
@@ -539,7 +541,7 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
     Return what a History holds that is to be resolved.
 
     Raises:
-        HistoryError: There is none, it is not finished, or it was made for another run.
+        HistoryError: There is none, it is not finished, it is damaged, or it was made for another run.
     """
     manifest, plan = load_manifest(history), load_plan(history)
     if plan is not None and (manifest is None or plan.batch >= manifest.batches):
@@ -549,6 +551,7 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
         message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
         raise HistoryError(message)
     refuse_differences(manifest, configuration, history, writing=False)
+    refuse_damage(history, manifest, growing=plan is not None)
     return manifest
 
 

@@ -15,6 +15,7 @@ import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
+from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, exceptions_path
 from conflict.rules.decision import Verdict
@@ -134,10 +135,12 @@ def read_result(folder: str) -> Result:
         folder: A path, or a URI that pyarrow knows.
 
     Raises:
-        HistoryError: There is no result in it.
+        HistoryError: There is no result in it, or it is not as it was written.
     """
     found = Folder(str(folder))
     if not (found.exists("run.json") and found.exists("counters.json")):
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
-    return Result(found, found.read_json("run.json"), found.read_json("counters.json"))
+    run = found.read_json("run.json")
+    refuse_damaged_result(found, run)
+    return Result(found, run, found.read_json("counters.json"))
