@@ -120,7 +120,7 @@ class Folder:
         """Say which file cannot be read, and what to do."""
         try:
             yield
-        except (pa.ArrowException, OSError, KeyError) as error:
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
             if getattr(error, "errno", None) is not None:  # of the operating system, not of the content
                 raise
             cause = " ".join(str(error).split())
