@@ -21,6 +21,7 @@ from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.manifest import Manifest, load_manifest, refuse_damage
+from conflict.grid.path_names import refuse_same_paths
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.following import follow_definitions
@@ -365,6 +366,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
+    _refuse_same_paths(target, configuration)
     with only_writer(target), whole_or_not_at_all(target, replace=options.replace) as work:
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
@@ -372,6 +374,12 @@ def resolve(
         document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes)
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return run
+
+
+def _refuse_same_paths(target: Folder, configuration: Configuration) -> None:
+    if "://" not in target.uri:
+        there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
+        refuse_same_paths(there, (table.full_name for table in configuration.schema.tables))
 
 
 def _folder(given: Folder | str) -> Folder:

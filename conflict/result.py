@@ -17,7 +17,7 @@ from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.glance import ResultSummary, summary_of
-from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, exceptions_path
+from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, exceptions_path, rows_folder
 from conflict.rules.decision import Verdict
 
 __all__ = ["Result", "read_result"]
@@ -94,7 +94,7 @@ class Result:
 
     def rows(self, cluster: str, table: str) -> pa.Table:
         """Return the rows that a table holds on a cluster at the end; empty if it has none."""
-        return self._all_parts(f"rows/{cluster}/{table}")
+        return self._all_parts(rows_folder(cluster, table))
 
     def spark(self, part: str) -> Any:
         """

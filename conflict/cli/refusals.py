@@ -12,16 +12,16 @@ from contextlib import suppress
 from typing import ParamSpec
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.terminal import PlainConsole
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 
 __all__ = ["messages", "refusing_bad_input"]
 
-messages = Console(stderr=True)
+messages = PlainConsole(stderr=True)
 Parameters = ParamSpec("Parameters")
 
 

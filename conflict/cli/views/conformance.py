@@ -50,7 +50,7 @@ def _counts(verdicts: Sequence[CaseVerdict]) -> Table:
     for status, style in _STYLES.items():
         table.add_column(status, justify="right", style=style)
     for (part, folder), each in counts.items():
-        table.add_row(part, folder, *(str(each[status]) for status in _STYLES))
+        table.add_row(escape(part), escape(folder), *(str(each[status]) for status in _STYLES))
     total = Counter(verdict.status for verdict in verdicts)
     table.add_section()
     table.add_row("all", "", *(str(total[status]) for status in _STYLES))

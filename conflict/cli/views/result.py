@@ -66,9 +66,11 @@ def _print_setups(console: Console, configuration: Configuration) -> None:
     for cluster, setups in configuration.setups().items():
         for table, setup in setups.items():
             if setup.refusal is not None:
-                console.print(f"[red]{cluster}: table {table} is refused:[/red] {escape(setup.refusal.message)}")
+                console.print(
+                    f"[red]{cluster}: table {escape(table)} is refused:[/red] {escape(setup.refusal.message)}"
+                )
             for warning in setup.warnings:
-                console.print(f"[yellow]{cluster}: table {table}:[/yellow] {escape(warning)}")
+                console.print(f"[yellow]{cluster}: table {escape(table)}:[/yellow] {escape(warning)}")
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -101,7 +103,7 @@ def _outcomes(tallies: Tallies) -> Table:
     )
     for cluster, name, tally in tallies:
         figures = [_operations(tally), *(tally.get(each, 0) for each in (*verdicts, "rejected", "refreshes"))]
-        table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
+        table.add_row(cluster, escape(name), *(f"{figure:,}" for figure in figures))
     return table
 
 
@@ -111,7 +113,7 @@ def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
     table = _table("Conflicts by cause", ["applier", "table"], headings)
     for cluster, name, tally in tallies:
         if tally["rejected"]:
-            table.add_row(cluster, name, *(f"{tally[cause]:,}" for cause in causes))
+            table.add_row(cluster, escape(name), *(f"{tally[cause]:,}" for cause in causes))
     return table
 
 
@@ -121,7 +123,7 @@ def _contradictions(summary: RunSummary) -> Table:
     for applier, tables in summary.contradictions.items():
         for name, kinds in tables.items():
             for kind, rows in sorted(kinds.items(), key=lambda item: -item[1]):
-                table.add_row(applier, name, kind, f"{rows:,}")
+                table.add_row(applier, escape(name), escape(kind), f"{rows:,}")
     return table
 
 
@@ -130,7 +132,9 @@ def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
     table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
     for name, differing in summary.differing_rows.items():
         figures = [f"{summary.rows[cluster].get(name, 0):,}" for cluster in names]
-        table.add_row(name, *figures, "?" if differing is None else f"[red]{differing:,}[/red]" if differing else "0")
+        table.add_row(
+            escape(name), *figures, "?" if differing is None else f"[red]{differing:,}[/red]" if differing else "0"
+        )
     return table
 
 
@@ -148,8 +152,8 @@ def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
     place = "a refresh"
     if outcome["file"] is not None:
         place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
-    operation = f"{outcome['source']} → {outcome['applier']}, {outcome['table']} {escape(outcome['key'])}"
-    return f"{operation} ({escape(place)}): {sentence}."
+    operation = f"{outcome['source']} → {outcome['applier']}, {escape(outcome['table'])} {escape(outcome['key'])}"
+    return f"{operation} ({escape(place)}): {escape(sentence)}."
 
 
 def _print_convergence(console: Console, configuration: Configuration, run: Run) -> None:
@@ -171,7 +175,7 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
             what = "1 row differs" if differing == 1 else f"{differing:,} rows differ"
-            console.print(f"[red]{escape(table)}: {what}[/red]; {why}.")
+            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(why)}.")
 
 
 def _print_appliers(console: Console, run: Run) -> None:
@@ -294,7 +298,7 @@ def _print_agreement(console: Console, run: Run) -> None:
             "contradictions/ lists them."
         )
     for cause in run.likely_causes:
-        concerned = f" ({', '.join(cause.tables)})" if cause.tables else ""
+        concerned = f" ({escape(', '.join(cause.tables))})" if cause.tables else ""
         label = "Likely cause" if summary.contradicted else "Note"
         console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
     for name, epochs in run.epochs_left_out.items():
