@@ -17,6 +17,7 @@ from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.memory_folder import MemoryFolder
+from conflict.grid.path_names import refuse_same_paths
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
@@ -25,6 +26,7 @@ from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.ingest_job import ingest as ingest_binlogs
 from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.results.catalogue import catalogue_result
 from conflict.results.run_document import Run
 from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
@@ -98,6 +100,7 @@ def resolve(
     if followed.definitions:
         refuse_by_policy(followed, policy)
     configuration = followed
+    _refuse_same_paths(target, configuration)
     with ExitStack() as held:
         for folder in (target, *([] if kept is None else [kept])):
             held.enter_context(only_writer(folder))
@@ -105,8 +108,15 @@ def resolve(
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
-        work.write_json("run.json", run.to_json(configuration, engine, all_outcomes=options.all_outcomes))
+        document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes)
+        work.write_json("run.json", {**document, **catalogue_result(work)})
     return run
+
+
+def _refuse_same_paths(target: Folder, configuration: Configuration) -> None:
+    if "://" not in target.uri:
+        there = next(folder for folder in Path(target.uri).absolute().parents if folder.exists())
+        refuse_same_paths(there, (table.full_name for table in configuration.schema.tables))
 
 
 def _folder(given: Folder | str) -> Folder:

@@ -16,10 +16,18 @@ import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
+from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.conflicts import By, count_conflicts, read_conflicts
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.key_values import key_schema, key_values
-from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, RESULT_FORMAT, applied_epochs_path, exceptions_path
+from conflict.results.layout import (
+    APPLIED_EPOCHS,
+    OUTCOMES,
+    RESULT_FORMAT,
+    applied_epochs_path,
+    exceptions_path,
+    rows_folder,
+)
 from conflict.rules.decision import Verdict
 
 __all__ = ["Result", "read_result"]
@@ -124,7 +132,7 @@ class Result:
 
     def rows(self, cluster: str, table: str) -> pa.Table:
         """Return the rows that a table holds on a cluster at the end; empty if it has none."""
-        return self._all_parts(f"rows/{cluster}/{table}")
+        return self._all_parts(rows_folder(cluster, table))
 
     def spark(self, part: str) -> Any:
         """
@@ -165,7 +173,7 @@ def read_result(folder: str) -> Result:
         folder: A path, or a URI that pyarrow knows.
 
     Raises:
-        HistoryError: There is no result in it, or one of another version.
+        HistoryError: There is no result in it, one of another version, or it is not as it was written.
     """
     found = Folder(str(folder))
     if not (found.exists("run.json") and found.exists("counters.json")):
@@ -175,4 +183,5 @@ def read_result(folder: str) -> Result:
     if run.get("format") != RESULT_FORMAT:
         message = f"the result in {found.uri} is of another version of ndb-conflict; resolve the binlogs again"
         raise HistoryError(message)
+    refuse_damaged_result(found, run)
     return Result(found, run, found.read_json("counters.json"))

@@ -22,7 +22,18 @@ LAYERS = {
         ),
     ),
     "conflict": (
-        *("errors", "rules", "config", "history", "discovery", "compatibility", "grid", "results", "ingestion"),
+        *(
+            "errors",
+            "shown_text",
+            "rules",
+            "config",
+            "history",
+            "discovery",
+            "compatibility",
+            "grid",
+            "results",
+            "ingestion",
+        ),
         "decoding",
         *(
             "reference",

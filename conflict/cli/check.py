@@ -13,6 +13,7 @@ from conflict.cli.views.check import checked_json, print_check
 from conflict.compatibility.check import CheckedTable, check_run
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements import Status
+from conflict.history.definition_notes import sentences_on_rows
 
 __all__ = ["check"]
 
@@ -32,13 +33,14 @@ def check(
     loaded = load_run(run_file, function)
     check_output(json_file, loaded.inputs, force=force)
     checked = check_run(loaded.configuration, policy)
-    print_check(console, checked)
-    write_json(json_file, {"policy": policy.value, "tables": checked_json(checked)})
-    exit_with(_code(checked))
+    notes = sentences_on_rows(loaded.configuration)
+    print_check(console, checked, notes)
+    write_json(json_file, {"policy": policy.value, "tables": checked_json(checked), "notes": list(notes)})
+    exit_with(_code(checked, notes))
 
 
-def _code(checked: Sequence[CheckedTable]) -> ExitCode:
+def _code(checked: Sequence[CheckedTable], notes: Sequence[str]) -> ExitCode:
     if any(each.status is Status.REFUSED for each in checked):
         return ExitCode.REFUSED
-    limited = any(each.status is Status.USABLE_BUT or each.setup.warnings for each in checked)
+    limited = bool(notes) or any(each.status is Status.USABLE_BUT or each.setup.warnings for each in checked)
     return ExitCode.WARNED if limited else ExitCode.DONE

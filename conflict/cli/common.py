@@ -12,11 +12,11 @@ from typing import Annotated
 
 import attrs
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
+from conflict.cli.terminal import PlainConsole
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.jobs.runner import StageProgress
@@ -40,7 +40,7 @@ __all__ = [
     "progress_bars",
 ]
 
-console = Console()
+console = PlainConsole()
 
 
 class Engine(StrEnum):

@@ -14,6 +14,7 @@ from typing import Annotated, BinaryIO
 import typer
 
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_file, new_name
 
 __all__ = ["ForceOption", "JsonOption", "check_output", "refuse_overwriting", "whole_file", "write_json"]
 
@@ -73,9 +74,9 @@ def refuse_overwriting(target: Path | None, inputs: Iterable[Path | None]) -> No
 @contextmanager
 def whole_file(target: Path) -> Iterator[BinaryIO]:
     """Open a file beside `target` that takes its place when all is written, and disappears on an error."""
-    part = target.with_name(f".{target.name}.part")
+    part = new_name(target, "part")
     try:
-        with part.open("wb") as out:
+        with new_file(part) as out:
             yield out
         part.replace(target)
     except BaseException:

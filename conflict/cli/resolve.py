@@ -58,6 +58,9 @@ class ResolveEngine(StrEnum):
     SPARK = "spark"
 
 
+_DIGITS = 20  # of the highest epoch
+
+
 class OnMissing(StrEnum):
     """What the applier does with an operation that lacks the value that its function compares."""
 
@@ -156,11 +159,12 @@ def _epochs(option: str, texts: Sequence[str] | None, configuration: Configurati
     epochs = {}
     for text in texts or ():
         name, equals, epoch = text.partition("=")
-        if name not in configuration.server_ids or not equals or not epoch.isdecimal():
+        number = int(epoch) if epoch.isdecimal() and len(epoch) <= _DIGITS else -1
+        if name not in configuration.server_ids or not equals or not 0 <= number < 2**64:
             names = " or ".join(configuration.server_ids)
             message = f"{option} {text} is not understood; give cluster {names}, =, and an own epoch of it"
             raise ConfigurationError(message)
-        epochs[name] = int(epoch)
+        epochs[name] = number
     return epochs
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, whole_file, write_json
@@ -61,7 +62,9 @@ def rewrite(
     print_counts(console, plans.counts)
     write_json(json_file, counts_json(plans.counts))
     if cut is not None:
-        messages.print(f"[yellow]warning:[/yellow] {cut}; its complete transactions were written", soft_wrap=True)
+        messages.print(
+            f"[yellow]warning:[/yellow] {escape(str(cut))}; its complete transactions were written", soft_wrap=True
+        )
         raise typer.Exit(ExitCode.CUT_SHORT)
     if not is_complete(plans.counts):
         raise typer.Exit(ExitCode.WARNED)

@@ -58,7 +58,7 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,22 @@ import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
-from conflict.config.text_file import located, read_text
+from conflict.config.steps_file import load_steps
+from conflict.config.structure import (
+    EPOCH,
+    NAME,
+    SERVER_ID,
+    SWITCH,
+    TABLE,
+    TABLES,
+    TEXT,
+    Kind,
+    check_entries,
+    either,
+    list_of,
+    one_of,
+)
+from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
@@ -79,20 +94,49 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]
 
-_ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys", "clusters", "ndb_replication"} | {
-    *("conflict_function", "schedule")
+# A name of a cluster is part of paths; Spark does not read folders that start with an underscore.
+_CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
+_ENTRIES = {
+    "schema": _FILE,
+    "schema_at": one_of(["start", "end"]),
+    "database": TEXT,
+    "charset": NAME,
+    "start": one_of(["empty", "middle"]),
+    "inexact_keys": SWITCH,
+    "clusters": TABLE,
+    "ndb_replication": either(Kind("tables [[ndb_replication]]", TABLES.accepts), Kind("a file name", _FILE.accepts)),
+    "conflict_function": Kind("tables [[conflict_function]]", TABLES.accepts),
+    "schedule": TABLE,
 }
-_OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
-_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
-    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
+_OPTION = Kind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
+_CLUSTER_ENTRIES = {
+    "server_id": SERVER_ID,
+    "binlogs": _FILES,
+    "role": one_of(list(Role)),
+    "schema": _FILE,
+    "rows": either(_FILE, _FILES),
+    "rows_epoch": EPOCH,
+    "rows_of": TEXT,
+    "replicates_from": list_of(TEXT, 'a list of clusters, like ["A"]'),
+    "ignore_server_ids": Kind(
+        "lists of server ids for clusters of its replicates_from, like { A = [3] }",
+        lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
+    ),
+    _CONVERSIONS: TEXT,
+    **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
 }
-# The entries of each list of a schedule, besides the applier.
-_SCHEDULE: Mapping[str, Mapping[str, type]] = {
-    "applied": {"epoch": int, "after_epoch": int},
-    "stopped": {"after_epoch": int},
-    "role": {"after_epoch": int, "role": Role},
+# The lists of a schedule, and the entries of each besides the applier.
+_SCHEDULE: Mapping[str, Mapping[str, Kind]] = {
+    "applied": {"epoch": EPOCH, "after_epoch": EPOCH},
+    "stopped": {"after_epoch": EPOCH},
+    "role": {"after_epoch": EPOCH, "role": one_of(list(Role))},
+}
+_SCHEDULE_ENTRIES = {
+    "steps": _FILE,
+    **{name: Kind(f"tables [[schedule.{name}]]", TABLES.accepts) for name in _SCHEDULE},
 }
 
 
@@ -138,17 +182,18 @@ def parse_run_file(text: str, path: Path) -> RunFile:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     with located(path):
-        document = tomllib.loads(text)
-        _no_others("the run file", document, _ENTRIES)
-        clusters = _clusters(path.parent, document.get("clusters"))
-        if "schema" in document:
-            _required(document, "schema", str)
-        at_end = _schema_at_end(document.get("schema_at", "start"))
+        document = parsed_toml(text)
+        check_entries("the run file", document, _ENTRIES)
+        clusters = _clusters(path.parent, document.get("clusters", {}))
+        at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
         span = _span(document, clusters)
-        inexact_keys = _required({"inexact_keys": False, **document}, "inexact_keys", bool)
-        schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
+        inexact_keys = document.get("inexact_keys", False)
+        schedule = document.get("schedule", {})
+        _check_schedule(schedule, [cluster.name for cluster in clusters])
+    if "steps" in schedule:
+        load_steps(path.parent / schedule["steps"], [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
         replication = load_replication_rows(path.parent / rows)
@@ -183,32 +228,11 @@ def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Sche
         return parse_schema(text, database=database, charset=charset)
 
 
-def _schema_at_end(text: Any) -> bool:
-    if text not in ("start", "end"):
-        message = f'schema_at is "start" or "end", not {text!r}'
-        raise ConfigurationError(message)
-    return bool(text == "end")
-
-
-def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = table.get(name)
-    if not isinstance(value, kind):
-        message = f"{name} is missing, or is not of type {kind.__name__}"
-        raise ConfigurationError(message)
-    return value
-
-
-def _no_others(where: str, table: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        message = f"{where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        raise ConfigurationError(message)
-
-
 def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
-    if not isinstance(tables, dict) or len(tables) < 2:
+    if len(tables) < 2:
         message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
+    _check_names(list(tables))
     clusters = tuple(_cluster(folder, name, table) for name, table in tables.items())
     for first, second in itertools.combinations(clusters, 2):
         if first.server_id == second.server_id:
@@ -219,6 +243,21 @@ def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
             raise ConfigurationError(message)
     _check_sources(clusters)
     return clusters
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Make sure that names can be parts of paths on any filesystem."""
+    for name in names:
+        if not _CLUSTER_NAME.fullmatch(name):
+            message = (
+                f"{name!r} is no name for a cluster: use up to 64 letters from A to Z, digits, _ and -, and begin with "
+                "a letter or digit"
+            )
+            raise ConfigurationError(message)
+    for first, second in itertools.combinations(names, 2):
+        if first.lower() == second.lower():
+            message = f"clusters {first} and {second} have names that some filesystems take for one; rename one of them"
+            raise ConfigurationError(message)
 
 
 def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
@@ -247,27 +286,22 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
 
 
 def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, _CLUSTER_ENTRIES | _OPTIONS)
-    role = table.get("role", "NONE")
-    if role not in set(Role):
-        message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
-        raise ConfigurationError(message)
-    files = _binlogs(folder, name, _required(table, "binlogs", list))
-    server_id = _required(table, "server_id", int)
+    check_entries(f"[clusters.{name}]", table, _CLUSTER_ENTRIES, required=("server_id", "binlogs"))
+    files = _binlogs(folder, name, table["binlogs"])
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
     given = table.get("rows", [])
     rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
     return ClusterConfiguration(
         name,
-        server_id,
+        table["server_id"],
         files,
-        Role(role),
+        Role(table.get("role", "NONE")),
         server_options(table),
         transaction_ids,
         rows,
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
-        replicates_from=_names(name, table["replicates_from"]) if "replicates_from" in table else None,
+        replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
         ignored=_ignored(name, table),
     )
 
@@ -275,11 +309,7 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
 def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
     """Return, per source, the server ids that an applier leaves out."""
     given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
-    right = isinstance(given, dict) and all(
-        source in sources and isinstance(ids, list) and all(isinstance(each, int) for each in ids)
-        for source, ids in given.items()
-    )
-    if not right:
+    if not given.keys() <= set(sources):
         message = (
             f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
             "replicates_from, like { A = [3] }"
@@ -288,16 +318,10 @@ def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]
     return {source: frozenset(ids) for source, ids in given.items()}
 
 
-def _names(cluster: str, given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        message = f'replicates_from of cluster {cluster} is {given!r}; give a list of clusters, like ["A"]'
-        raise ConfigurationError(message)
-    return tuple(given)
-
-
 def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:
     """Return what part of the logs to read: after the epochs at which rows were read, if any were."""
-    empty, first = _starts_empty(document.get("start")), dict[str, int]()
+    # Without an entry, the binlogs have to show it.
+    empty, first = {"empty": True, "middle": False}.get(document.get("start", "")), dict[str, int]()
     names = {cluster.name for cluster in clusters}
     for cluster in clusters:
         if cluster.rows_of is not None and cluster.rows_of not in names - {cluster.name}:
@@ -308,18 +332,9 @@ def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration])
             raise ConfigurationError(message)
         table = document["clusters"][cluster.name]
         if "rows_epoch" in table:
-            first[cluster.name] = _required(table, "rows_epoch", int) + 1
+            first[cluster.name] = table["rows_epoch"] + 1
     given = any(cluster.rows for cluster in clusters)
     return Span(False if given else empty, first)
-
-
-def _starts_empty(start: Any) -> bool | None:
-    """Return whether all tables were empty before the binlogs; None if the binlogs have to show it."""
-    answers = {None: None, "empty": True, "middle": False}
-    if not isinstance(start, str | None) or start not in answers:
-        message = f'start is {start!r}; give "empty" or "middle", or leave it out'
-        raise ConfigurationError(message)
-    return answers[start]
 
 
 def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs") -> tuple[Path, ...]:
@@ -327,7 +342,11 @@ def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "b
     for pattern in patterns:
         base = Path(pattern)
         root = Path(base.anchor) if base.is_absolute() else folder
-        found = sorted(root.glob(str(base.relative_to(base.anchor))))
+        try:
+            found = sorted(root.glob(str(base.relative_to(base.anchor))))
+        except (ValueError, NotImplementedError) as error:  # such as ** inside a name
+            message = f"{pattern}, {what} of cluster {cluster}, is no pattern: {error}"
+            raise ConfigurationError(message) from error
         if not found:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
@@ -335,22 +354,10 @@ def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "b
     return tuple(files)
 
 
-def _one_of(where: str, entry: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
-    if entry.get(name) not in known:
-        message = f"{name} of {where} must be one of {', '.join(known)}"
-        raise ConfigurationError(message)
-
-
-def _schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
-    _no_others("[schedule]", table, {"steps", *_SCHEDULE})
-    for name, needed in _SCHEDULE.items():
+def _check_schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> None:
+    check_entries("[schedule]", table, _SCHEDULE_ENTRIES)
+    for name, entries in _SCHEDULE.items():
         for entry in table.get(name, ()):
-            where = f"[[schedule.{name}]]"
-            _no_others(where, entry, {"applier", *needed})
-            _one_of(where, entry, "applier", clusters)
-            for field, kind in needed.items():
-                if kind is Role:
-                    _one_of(where, entry, field, list(Role))
-                else:
-                    _required(entry, field, kind)
-    return table
+            check_entries(
+                f"[[schedule.{name}]]", entry, {"applier": one_of(clusters), **entries}, ("applier", *entries)
+            )

@@ -3,17 +3,22 @@ CSV of row changes: a column for every field, those of images as ``before.x`` an
 
 Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
 Bytes are hexadecimal digits after ``0x``.
+A text that a spreadsheet would take for a formula has ``'`` before it, and so has one that starts with ``'``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-__all__ = ["CsvWriter", "flat_table"]
+__all__ = ["CsvWriter", "flat_table", "no_formulas"]
+
+_STARTS = "^[=+@\t\r'-]"
+_NUMBER = "^[+-][0-9 .:,]*$"
 
 
 class CsvWriter:
@@ -53,12 +58,28 @@ def flat_table(table: pa.Table) -> pa.Table:
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type)
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return no_formulas(column)
     if pa.types.is_binary(kind):
         return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_decimal256(kind):
         return column.cast(pa.string())
     return column
+
+
+def no_formulas(texts: Any) -> Any:
+    """
+    Return an array of texts with ``'`` before those that a spreadsheet would take for a formula.
+
+    Numbers and times are none.
+    """
+    starts = pc.match_substring_regex(texts, _STARTS)
+    if not pc.any(starts).as_py():
+        return texts
+    formulas = pc.and_not(starts, pc.match_substring_regex(texts, _NUMBER))
+    mark = pa.scalar("'", texts.type)
+    return pc.if_else(formulas, pc.binary_join_element_wise(mark, texts, pa.scalar("", texts.type)), texts)
 
 
 def _hexadecimal(values: pa.BinaryArray) -> pa.Array:

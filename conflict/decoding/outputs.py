@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from conflict.decoding.csv_files import no_formulas
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat
@@ -146,4 +147,5 @@ def _wide(batch: RowBatch, file: str, form: TableFormat) -> pa.RecordBatch:
     images = {image: image_objects(batch, image) for image in IMAGES}
     flags = pc.binary_join(records.column("flags"), ",")
     columns = [{**images, "flags": flags}.get(name, records.column(name)) for name in RECORDS.names]
+    columns = [no_formulas(each) if pa.types.is_string(each.type) else each for each in columns]
     return pa.RecordBatch.from_arrays(columns, schema=_WIDE_CSV)

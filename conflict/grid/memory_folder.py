@@ -70,6 +70,11 @@ class MemoryFolder(Folder):
 
     _held: _Held
 
+    @property
+    def lasts(self) -> bool:
+        """Whether what is written is there after this process: it is not."""
+        return False
+
     @classmethod
     def at(cls, uri: str, limit: int | None = None) -> MemoryFolder:
         """
@@ -103,6 +108,11 @@ class MemoryFolder(Folder):
             return super().read_table(path, schema, columns)
         wanted = schema.names if columns is None else list(columns)
         return table.select(wanted).cast(pa.schema([schema.field(name) for name in wanted]))
+
+    def rows(self, path: str) -> int:
+        """Return the number of rows of a table."""
+        table = self._held.tables.get(self._full(path))
+        return super().rows(path) if table is None else int(table.num_rows)
 
     def may_be_null(self, path: str, column: str) -> bool:
         """Whether the schema of a table lets a column be NULL; False if it does not exist."""

@@ -2,6 +2,7 @@
 A History on disk: the paths of its Parquet files and their columns.
 
     history.json                                               clusters, tables, segments, errors of the binlogs
+    catalogue/batch=00000.parquet                              what each file of a batch is (conflict.grid.catalogue)
     schedule.parquet                                           when each cluster applied which foreign epoch
     keys/bucket=00000/batch=00000.parquet                      dense key number -> table, identity, text
     changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
@@ -27,6 +28,7 @@ __all__ = [
     "IMAGES",
     "KEYS",
     "SCHEDULE",
+    "SCHEDULE_PART",
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
     "RowStep",
@@ -91,6 +93,7 @@ STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
+SCHEDULE_PART = "schedule.parquet"
 SCHEDULE = pa.schema(
     [
         ("applier", pa.string()),

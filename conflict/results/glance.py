@@ -4,13 +4,14 @@ A result at a glance: the figures of `run.json` that answer what happened, as te
 
 from __future__ import annotations
 
+import html
 from collections.abc import Iterator, Mapping
-from html import escape
 from typing import Any
 
 import attrs
 
 from conflict.rules.decision import Verdict
+from conflict.shown_text import printable
 
 __all__ = ["ResultSummary", "TableSummary", "summary_of"]
 
@@ -81,10 +82,10 @@ class ResultSummary:
         return "\n".join((*self._sentences(), *lines))
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
-        head = "".join(f"<th>{escape(heading)}</th>" for heading in _HEADINGS)
+        sentences = "".join(f"<p>{_html(sentence)}</p>" for sentence in self._sentences())
+        head = "".join(f"<th>{_html(heading)}</th>" for heading in _HEADINGS)
         body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in attrs.astuple(table)) + "</tr>"
+            "<tr>" + "".join(f"<td>{_html(_cell(value))}</td>" for value in attrs.astuple(table)) + "</tr>"
             for table in self.tables
         )
         return f"{sentences}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
@@ -105,7 +106,11 @@ class ResultSummary:
 def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
-    return "?" if value is None else str(value)
+    return "?" if value is None else printable(str(value))
+
+
+def _html(text: str) -> str:
+    return html.escape(printable(text))
 
 
 def summary_of(run: Mapping[str, Any]) -> ResultSummary:

@@ -10,6 +10,7 @@ The files of a result. Computes docs/run-file.md, "The output folder".
     rows/<cluster>/<table>/...parquet         final rows of the tables
     readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
     counters.json                             status counters per cluster
+    files.parquet                             what each of these files is (`conflict.results.catalogue`)
     run.json                                  configuration, versions, summary
 """
 
@@ -20,6 +21,8 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+
+from conflict.grid.path_names import table_of
 
 __all__ = [
     "APPLIED_EPOCHS",
@@ -35,6 +38,7 @@ __all__ = [
     "labelled",
     "outcomes_note",
     "outcomes_path",
+    "rows_folder",
     "rows_path",
     "staged_exceptions_path",
     "times_of",
@@ -132,7 +136,7 @@ def outcomes_path(applier: str, bucket: int) -> str:
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's rows of an exceptions table, which have no numbers yet."""
-    return f"{STAGED_EXCEPTIONS}/{cluster}/{table}/bucket={bucket:05d}.parquet"
+    return f"{STAGED_EXCEPTIONS}/{cluster}/{table_of(table)}/bucket={bucket:05d}.parquet"
 
 
 def applied_epochs_table(
@@ -169,7 +173,7 @@ def times_of(microseconds: npt.NDArray[np.int64]) -> pa.Array:
 
 def exceptions_path(cluster: str, table: str) -> str:
     """Return the path of the rows of an exceptions table."""
-    return f"exceptions/{cluster}/{table}.parquet"
+    return f"exceptions/{cluster}/{table_of(table)}.parquet"
 
 
 def undecided_path(applier: str, bucket: int) -> str:
@@ -187,6 +191,11 @@ def open_rows_path(applier: str) -> str:
     return f"undecided/applier={applier}/rows.parquet"
 
 
+def rows_folder(cluster: str, table: str) -> str:
+    """Return the path of the final rows of a table, given as ``database.table``."""
+    return f"rows/{cluster}/{table_of(table)}"
+
+
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
-    return f"rows/{cluster}/{table}/bucket={bucket:05d}.parquet"
+    return f"{rows_folder(cluster, table)}/bucket={bucket:05d}.parquet"

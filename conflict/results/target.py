@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_folder, remove_left_over
 from conflict.grid.folder import Folder
 
 __all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
 RESULT = "run.json"  # every result has one
+_UNFINISHED = ".incomplete"
 
 
 def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> None:
@@ -84,8 +86,7 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
         ConfigurationError: Something is there by now, see `check_target`.
     """
     _refuse_what_is_there(target, replace=replace)
-    work = Folder(target.uri.rstrip("/") + ".incomplete")
-    work.delete()
+    work = _work_folder(target)
     try:
         yield work
     except BaseException:
@@ -93,3 +94,14 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
         raise
     target.delete()  # a result that is replaced
     work.move_to(target)
+
+
+def _work_folder(target: Folder) -> Folder:
+    """Return a new folder beside the target, without what killed runs left."""
+    if "://" in target.uri:
+        work = Folder(target.uri.rstrip("/") + _UNFINISHED)
+        work.delete()
+        return work
+    path = Path(target.uri)
+    remove_left_over(path, _UNFINISHED.removeprefix("."))
+    return Folder(str(new_folder(path, _UNFINISHED.removeprefix("."))))

@@ -16,7 +16,7 @@ from conflict.columnar.setups_over_time import changes_functions, compares_refle
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, load_manifest
+from conflict.grid.manifest import Manifest, load_manifest, refuse_damage
 from conflict.history.following import follow_definitions
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
@@ -214,7 +214,7 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
     Return what a History holds that is to be resolved.
 
     Raises:
-        HistoryError: There is none, it is not finished, or it was made for another run.
+        HistoryError: There is none, it is not finished, it is damaged, or it was made for another run.
     """
     manifest, plan = load_manifest(history), load_plan(history)
     if plan is not None and (manifest is None or plan.batch >= manifest.batches):
@@ -224,4 +224,5 @@ def finished_history(history: Folder, configuration: Configuration) -> Manifest:
         message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
         raise HistoryError(message)
     refuse_differences(manifest, configuration, history, writing=False)
+    refuse_damage(history, manifest, growing=plan is not None)
     return manifest

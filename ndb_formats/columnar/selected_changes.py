@@ -25,6 +25,7 @@ from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError
 from ndb_formats.events.query_event import decode_query
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
@@ -95,7 +96,7 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
     """
 
     def wanted(name: str) -> bool:
-        database, _, table = name.partition(".")
+        database, table = split_full_name(name)
         chosen = name != APPLY_STATUS or APPLY_STATUS in selection.tables
         return chosen and selection.has_name(database, table)
 

@@ -27,8 +27,8 @@ from conflict.compatibility.requirements import Status
 __all__ = ["checked_json", "print_check"]
 
 
-def print_check(console: Console, checked: Sequence[CheckedTable]) -> None:
-    """Print, for every table of a run, how it is logged and judged, and its faults."""
+def print_check(console: Console, checked: Sequence[CheckedTable], notes: Sequence[str] = ()) -> None:
+    """Print, for every table of a run, how it is logged and judged, and its faults; then notes on the run."""
     table = Table(title="Tables and conflict functions", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
     for heading in ("cluster", "table", "logged", "function", "exceptions table", "answer"):
         table.add_column(heading, overflow="fold")
@@ -48,6 +48,8 @@ def print_check(console: Console, checked: Sequence[CheckedTable]) -> None:
         _print_faults(console, each)
     answers = [each.answer for each in checked if each.answer is not None]
     print_notes(console, list(dict.fromkeys(note for answer in answers for note in answer.notes)))
+    for note in notes:
+        console.print(f"[yellow]Note:[/yellow] {escape(note)}.", soft_wrap=True)
     counts = Counter(each.status for each in checked)
     if counts[Status.REFUSED]:
         console.print(f"[red]Refused: {counts[Status.REFUSED]} of {len(checked)}.[/red]")

@@ -111,7 +111,7 @@ def test_the_command_line_keeps_what_comes_before_the_cut(command: str, tmp_path
     assert reading[-1].number == history["segments"]["B"][-1]["last_epoch"]
     changes = sum(len(transaction.changes) for epoch in reading for transaction in epoch.transactions)
     assert changes == sum(run["changes"] for run in history["segments"]["B"])
-    assert not (tmp_path / "out.incomplete").exists()
+    assert not list(tmp_path.glob(".out*"))
 
 
 def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkSession) -> None:

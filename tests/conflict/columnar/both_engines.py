@@ -24,7 +24,7 @@ from conflict.jobs.runner import Runner, in_process
 from conflict.reference.replay import resolve
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
+from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary, with_open_schedule
 from conflict.runs.reference_run import place_in_memory
@@ -44,7 +44,7 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
         for table in run.schema.tables:
             if table.full_name in setups:
                 found[f"rows {cluster} {table.name}"] = sorted(
-                    read_rows(out, f"rows/{cluster}/{table.full_name}", table), key=str
+                    read_rows(out, rows_folder(cluster, table.full_name), table), key=str
                 )
             else:
                 rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
