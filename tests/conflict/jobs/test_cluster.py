@@ -147,8 +147,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def result(folder: Path) -> dict[str, Any]:
     """Return all that a result folder holds: tables row by row, documents as they are."""
-    tables = {file: pq.read_table(file, partitioning=None).to_pylist() for file in folder.rglob("*.parquet")}
+    files = [file for file in folder.rglob("*.parquet") if file.name != "files.parquet"]  # has digests of the others
+    tables = {file: pq.read_table(file, partitioning=None).to_pylist() for file in files}
     documents = {file: json.loads(file.read_text()) for file in folder.rglob("*.json")}
+    documents.get(folder / "run.json", {}).pop("files", None)
     return {str(file.relative_to(folder)): content for file, content in (tables | documents).items()}
 
 
