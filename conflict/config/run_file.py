@@ -22,6 +22,9 @@
     ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
+    variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
+    config_ini = "config.ini"      # of its management node, for `check`
+    ndb_replication = "a.sql"      # if its rows differ from those of the run
 
     [clusters.B]
     ...
@@ -65,8 +68,10 @@ from typing import Any
 
 import attrs
 
+from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
+from conflict.config.server_variables import load_server_variables
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
@@ -85,8 +90,14 @@ _ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys
 _OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
+_FILES = ("variables", "config_ini", "ndb_replication")
 _CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
-    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
+    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS),
+    *_FILES,
+}
+# The entries that a server's variables give where the run file does not, and the variable of each.
+_OF_VARIABLES = {name: name for name in ("server_id", *_OPTIONS, _TRANSACTION_IDS, _CONVERSIONS)} | {
+    "role": "ndb_applier_conflict_role"
 }
 # The entries of each list of a schedule, besides the applier.
 _SCHEDULE: Mapping[str, Mapping[str, type]] = {
@@ -114,25 +125,30 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
 
 
-def load_run_file(path: Path | str) -> RunFile:
+def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
     """
     Read a run file.
+
+    Args:
+        path: The file.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = Path(path)
-    run = parse_run_file(read_text(path), path)
+    run = parse_run_file(read_text(path), path, binlogs=binlogs)
     return attrs.evolve(run, inputs=(path, *run.inputs))
 
 
-def parse_run_file(text: str, path: Path) -> RunFile:
+def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     """
     Return the run that the text of a run file describes.
 
     Args:
         text: The text.
         path: Where the file stands, or would stand: its paths are relative to that.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
@@ -140,7 +156,7 @@ def parse_run_file(text: str, path: Path) -> RunFile:
     with located(path):
         document = tomllib.loads(text)
         _no_others("the run file", document, _ENTRIES)
-        clusters = _clusters(path.parent, document.get("clusters"))
+        clusters = _clusters(path.parent, document.get("clusters"), binlogs=binlogs)
         if "schema" in document:
             _required(document, "schema", str)
         at_end = _schema_at_end(document.get("schema_at", "start"))
@@ -161,7 +177,8 @@ def parse_run_file(text: str, path: Path) -> RunFile:
         attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
         for each in clusters
     )
-    texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
+    of_clusters = [table.get(entry) for table in document["clusters"].values() for entry in _FILES]
+    texts = (document.get("schema"), *own.values(), *of_clusters, rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),
@@ -205,11 +222,11 @@ def _no_others(where: str, table: Mapping[str, Any], known: set[str]) -> None:
         raise ConfigurationError(message)
 
 
-def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
+def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
     if not isinstance(tables, dict) or len(tables) < 2:
         message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
-    clusters = tuple(_cluster(folder, name, table) for name, table in tables.items())
+    clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
     for first, second in itertools.combinations(clusters, 2):
         if first.server_id == second.server_id:
             message = (
@@ -246,17 +263,20 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
         raise ConfigurationError(message)
 
 
-def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, _CLUSTER_ENTRIES | _OPTIONS)
+def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
+    _no_others(f"[clusters.{name}]", given, _CLUSTER_ENTRIES | _OPTIONS)
+    own = {entry: folder / _required(given, entry, str) for entry in _FILES if entry in given}
+    variables = load_server_variables(own["variables"]) if "variables" in own else None
+    table = {**_of_variables(variables or {}), **given}
     role = table.get("role", "NONE")
     if role not in set(Role):
         message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
         raise ConfigurationError(message)
-    files = _binlogs(folder, name, _required(table, "binlogs", list))
+    patterns = _required(table if binlogs else {"binlogs": [], **table}, "binlogs", list)
+    files = _binlogs(folder, name, patterns, needed=binlogs)
     server_id = _required(table, "server_id", int)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    given = table.get("rows", [])
-    rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
+    rows = table.get("rows", [])
     return ClusterConfiguration(
         name,
         server_id,
@@ -264,12 +284,23 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
         Role(role),
         server_options(table),
         transaction_ids,
-        rows,
+        _binlogs(folder, name, [rows] if isinstance(rows, str) else rows, "rows"),
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
         replicates_from=_names(name, table["replicates_from"]) if "replicates_from" in table else None,
         ignored=_ignored(name, table),
+        replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
+        variables=variables,
+        epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
     )
+
+
+def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries of a cluster that its server's variables give."""
+    found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
+    if "server_id" in found:
+        found["server_id"] = int(found["server_id"]) if found["server_id"].isdecimal() else found["server_id"]
+    return found
 
 
 def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
@@ -322,13 +353,15 @@ def _starts_empty(start: Any) -> bool | None:
     return answers[start]
 
 
-def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs") -> tuple[Path, ...]:
+def _binlogs(
+    folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs", *, needed: bool = True
+) -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
         root = Path(base.anchor) if base.is_absolute() else folder
         found = sorted(root.glob(str(base.relative_to(base.anchor))))
-        if not found:
+        if not found and needed:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
         files += found
