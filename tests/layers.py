@@ -22,7 +22,18 @@ LAYERS = {
         ),
     ),
     "conflict": (
-        *("errors", "rules", "config", "history", "discovery", "compatibility", "checking", "grid", "results", "ingestion"),
+        *(
+            "errors",
+            "rules",
+            "config",
+            "history",
+            "discovery",
+            "compatibility",
+            "checking",
+            "grid",
+            "results",
+            "ingestion",
+        ),
         "decoding",
         *(
             "reference",

@@ -28,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     judging.advised_against,
     judging.resolve_columns,
     judging.one_sided_functions,
+    judging.refreshed_deletes,
     settings.no_transaction_ids,
     settings.no_applied_epochs,
     settings.no_replica_updates,

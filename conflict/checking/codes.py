@@ -53,6 +53,7 @@ CODES = tuple(
         (36, _WARNING, "a function with roles on one cluster alone", None),
         (37, _NOTE, "hidden columns", None),
         (38, _NOTE, "delete-delete is not refreshed", None),
+        (39, _WARNING, "refreshes that a function by column cannot judge", 1296),
         # What stops an applier, whatever the function.
         (40, _WARNING, "no primary key", 1032),
         (41, _WARNING, "a further unique key", 1022),

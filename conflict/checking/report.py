@@ -13,6 +13,7 @@ from conflict.checking.findings import Finding, Severity
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.compatibility.arriving_changes import Handling
 from conflict.compatibility.deployment import Policy
+from conflict.compatibility.requirements_table import marks
 
 __all__ = ["Report", "TableReport", "table_rows"]
 
@@ -31,6 +32,7 @@ class TableReport:
         exceptions_table: Its exceptions table; None if it has none that the server uses.
         created: Whether the server creates it.
         unjudged: The kinds of changes that arrive and that its function cannot judge.
+        marks: The same as marks of `conflict.compatibility.requirements_table.MARKS`.
     """
 
     cluster: str
@@ -41,6 +43,7 @@ class TableReport:
     exceptions_table: str | None
     created: bool
     unjudged: tuple[str, ...]
+    marks: tuple[str, ...]
 
 
 @attrs.frozen(repr=False)
@@ -89,7 +92,10 @@ class Report:
     @property
     def table_rows(self) -> list[dict[str, Any]]:
         """One row for each table on each cluster, for the same."""
-        return [{**attrs.asdict(table), "unjudged": list(table.unjudged)} for table in self.tables]
+        return [
+            {**attrs.asdict(table), "unjudged": list(table.unjudged), "marks": list(table.marks)}
+            for table in self.tables
+        ]
 
     def __repr__(self) -> str:
         lines = [
@@ -117,13 +123,13 @@ def table_rows(subject: Subject) -> tuple[TableReport, ...]:
 
 
 def _row(subject: Subject, placed: PlacedTable) -> TableReport:
-    unjudged = [
-        change.name
+    changes = tuple(
+        change
         for arrival in subject.arrivals
         if arrival.here is placed and placed.setup.refusal is None
         for change in arrival.changes
-        if change.handling is not Handling.JUDGED
-    ]
+    )
+    unjudged = (change.name for change in changes if change.handling is not Handling.JUDGED)
     exceptions = placed.setup.exceptions
     return TableReport(
         placed.cluster.name,
@@ -134,4 +140,5 @@ def _row(subject: Subject, placed: PlacedTable) -> TableReport:
         None if exceptions is None else exceptions.table.full_name,
         placed.setup.refusal is None,
         tuple(dict.fromkeys(unjudged)),
+        tuple(marks(changes)),
     )

@@ -55,6 +55,13 @@ class PlacedTable:
         """The row of ``mysql.ndb_replication`` that counts."""
         return self.match if isinstance(self.match, ReplicationRow) else None
 
+    @property
+    def rows(self) -> tuple[ReplicationRow, ...]:
+        """The rows of ``mysql.ndb_replication`` that match best."""
+        if isinstance(self.match, AmbiguousMatch):
+            return self.match.rows
+        return () if self.match is None else (self.match,)
+
 
 @attrs.frozen
 class Arrival:
@@ -132,7 +139,9 @@ class Subject:
             role=here.cluster.role,
             peer_role=there.cluster.role,
             on_both=same_kind,
-            others=tuple(each.table for each in self.tables if each.cluster == here.cluster),
+            others=tuple(
+                each.table for each in self.tables if each.cluster == here.cluster and each.setup.refusal is None
+            ),
         )
         return Arrival(here, there, deployment, changes_of(deployment), reasons_of(deployment, self.policy))
 

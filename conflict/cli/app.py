@@ -29,7 +29,7 @@ COMMANDS = {
     ),
     "check": (
         "conflict.cli.check:check",
-        "Check whether the conflict function of every table can judge what arrives; read no binlog.",
+        "Check what a configuration will do and what servers will refuse; read no binlog.",
     ),
     "requirements": (
         "conflict.cli.requirements:requirements",

@@ -64,7 +64,7 @@ def lower_case_tables(subject: Subject) -> Iterator[Finding]:
 
 def useless_tables(subject: Subject) -> Iterator[Finding]:
     """Yield exceptions tables whose table is not there, or has a conflict function nowhere."""
-    used = {each.table.full_name for each in subject.tables if each.function is not None}
+    used = {each.table.full_name for each in subject.tables if any(row.conflict_fn for row in each.rows)}
     for cluster in subject.clusters:
         schema = subject.configuration.schema_of(cluster)
         for table in schema.tables:

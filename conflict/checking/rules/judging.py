@@ -15,8 +15,16 @@ from conflict.compatibility.deployment import Policy
 from conflict.compatibility.reasons import Reason, ReasonKind
 from conflict.compatibility.suggestions import nearest_settings
 from conflict.rules.functions import FUNCTIONS, Argument
+from ndb_formats.events.rows_event import Operation
 
-__all__ = ["advised_against", "changes_as_writes", "lacking_changes", "one_sided_functions", "resolve_columns"]
+__all__ = [
+    "advised_against",
+    "changes_as_writes",
+    "lacking_changes",
+    "one_sided_functions",
+    "refreshed_deletes",
+    "resolve_columns",
+]
 
 _FULL = 7  # every image has all columns, so every function can judge every change
 
@@ -55,9 +63,9 @@ def changes_as_writes(subject: Subject) -> Iterator[Finding]:
 
 
 def advised_against(subject: Subject) -> Iterator[Finding]:
-    """Yield functions that the manual advises against under a binlog type; the server accepts them."""
+    """Yield functions that the manual advises against under a binlog type, and that judge some updates there."""
     for arrival in _set_up(subject):
-        for reason in _of_kind(arrival, ReasonKind.POLICY):
+        for reason in () if _of_kind(arrival, ReasonKind.NO_UPDATE) else _of_kind(arrival, ReasonKind.POLICY):
             sentence = f"{reason.message}. The server accepts it, and resolve with --policy needs does."
             yield Finding(code(15), (arrival.here.place,), sentence, _type_fix(arrival))
 
@@ -91,6 +99,24 @@ def one_sided_functions(subject: Subject) -> Iterator[Finding]:
             )
             fix = set_in_row(arrival.source, "conflict_fn", quoted(str(function)))
             yield Finding(code(19), (arrival.here.place,), sentence, fix)
+
+
+def refreshed_deletes(subject: Subject) -> Iterator[Finding]:
+    """
+    Yield functions that need the before image of a delete, where the other cluster refreshes rows.
+
+    It refreshes a row that does not exist there with a delete of the key alone, as recorded.
+    """
+    for arrival in _set_up(subject):
+        function, theirs = arrival.function, arrival.source.function
+        if theirs is not None and theirs.spec.refreshes and Operation.DELETE_ROW in function.spec.needs:
+            sentence = (
+                f"{theirs.spec.name} on the other cluster refreshes rows, and one that does not exist there with a "
+                f"delete of the key alone: it lacks {function.column}, which {function} compares, and stops the "
+                "applier with error 1296."
+            )
+            fix = set_in_row(arrival.here, "conflict_fn", "NULL")
+            yield Finding(code(39), (arrival.here.place,), sentence, fix, ReasonKind.LACKING.server)
 
 
 def _set_up(subject: Subject) -> Iterator[Arrival]:

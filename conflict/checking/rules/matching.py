@@ -52,10 +52,12 @@ def rows_without_table(subject: Subject) -> Iterator[Finding]:
             what, given, known = "no database", row.db, {table.database for table in tables}
         near = get_close_matches(given.lower(), {each.lower(): each for each in known}, n=1)
         sentence = f"Its row of mysql.ndb_replication has no effect: {given} matches {what} of the schema."
-        if near:
-            column = "table_name" if what == "no table" else "db"
-            name = next(each for each in known if each.lower() == near[0])
-            fix = update_rows(column, quoted(name), row)
+        column = "table_name" if what == "no table" else "db"
+        meant = [each for each in known if near and each.lower() == near[0]]
+        there = {(each.db, each.table_name, each.server_id) for each in _rows(subject)}
+        meant = [each for each in meant if attrs.astuple(attrs.evolve(row, **{column: each}))[:3] not in there]
+        if meant:
+            fix = update_rows(column, quoted(meant[0]), row)
         else:
             fix = delete_rows(row)
             fix = attrs.evolve(fix, after=f"{fix.after} or give the definition of the table.")

@@ -36,8 +36,14 @@ _BINLOG = ("log_bin", "ndb_log_bin")
 
 
 def no_transaction_ids(subject: Subject) -> Iterator[Finding]:
-    """Yield functions that judge transactions, where the other cluster logs no transaction ids."""
-    for arrival in _judging(subject):
+    """
+    Yield functions that judge transactions, where the other cluster logs no transaction ids.
+
+    The applier of a secondary stops as well, as recorded.
+    """
+    for arrival in subject.arrivals:
+        if arrival.here.setup.refusal is not None or arrival.here.cluster.role is Role.PASS:
+            continue
         if arrival.function.spec.transactional and arrival.source.logging.transaction_ids is False:
             sentence = (
                 f"{arrival.function.spec.name} judges transactions, and the other cluster logs no transaction ids "
