@@ -80,7 +80,8 @@ def is_live(case: ConflictCase) -> bool:
 
 def changes_definitions(case: ConflictCase) -> bool:
     """Whether statements change tables on the way, so that servers warn of what is not in the configuration."""
-    return any(str(step["sql"]).startswith(("ALTER", "RENAME", "DROP")) for step in case.steps if "autocommit" in step)
+    statements = [text for step in case.steps if "autocommit" in step for text in step["sql"]]
+    return any(text.startswith(("ALTER", "RENAME", "DROP")) for text in statements)
 
 
 def meets(finding: Finding, names: set[str], seen: list[Arrival]) -> bool:
