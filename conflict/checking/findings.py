@@ -68,16 +68,26 @@ class Fix:
 
     Attributes:
         before: The text before the items.
-        items: The items, which commas separate.
+        items: The items.
         after: The text after them.
+        between: What separates the items; a blank between whole statements.
     """
 
     before: str
     items: tuple[str, ...] = ()
     after: str = ""
+    between: str = ", "
 
     def __str__(self) -> str:
-        return f"{self.before}{', '.join(self.items)}{self.after}"
+        return f"{self.before}{self.between.join(self.items)}{self.after}"
+
+    def shortened(self, most: int) -> str:
+        """Return the text with the first statements alone, if there are more."""
+        left_out = len(self.items) - most
+        if self.between != " " or left_out <= 0:
+            return str(self)
+        rest = f" (and {left_out} more such statements; --json has all)"
+        return str(attrs.evolve(self, items=self.items[:most], after=self.after + rest))
 
 
 @attrs.frozen

@@ -9,8 +9,9 @@ from __future__ import annotations
 from conflict.checking.findings import Fix
 from conflict.checking.subject import PlacedTable
 from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
 
-__all__ = ["delete_rows", "key_of", "quoted", "set_in_my_cnf", "set_in_row", "set_variable", "update_rows"]
+__all__ = ["delete_rows", "key_of", "quoted", "set_in_my_cnf", "set_in_row", "set_role", "statement", "update_rows"]
 
 _TABLE = "mysql.ndb_replication"
 _WITH_KEY = "(db, table_name, server_id) IN ("
@@ -53,7 +54,12 @@ def set_in_my_cnf(cluster: str, name: str, value: str) -> Fix:
     return Fix(f"set {name} = {value} under [mysqld] in the my.cnf of ", (cluster,), ", and restart the server.")
 
 
-def set_variable(cluster: str, name: str, value: str) -> Fix:
-    """Return how to set a variable that counts from the applier's next start."""
-    statement = f"STOP REPLICA; SET PERSIST {name} = {value}; START REPLICA;"
-    return Fix(f"{statement} on ", (cluster,), ".")
+def set_role(role: Role, *, by_none: bool = False) -> str:
+    """Return the statements that give an applier a role; PASS is left by way of NONE alone."""
+    before = "SET PERSIST ndb_applier_conflict_role = 'NONE'; " if by_none else ""
+    return f"STOP REPLICA; {before}SET PERSIST ndb_applier_conflict_role = '{role}'; START REPLICA;"
+
+
+def statement(text: str, before: str = "") -> Fix:
+    """Return a statement of its own for each place."""
+    return Fix(before, (text,), between=" ")

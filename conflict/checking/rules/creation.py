@@ -48,7 +48,7 @@ def _reason(placed: PlacedTable, refusal: Refusal) -> str:
         return f"{function} compares column {name}, which the table does not have (letter case counts)"
     if refusal.kind is RefusalKind.WRONG_TYPE:
         column = placed.table.find(name or "")
-        declared = "" if column is None else f", which is {column.sql_type.upper()}"
+        declared = "" if column is None else f", which is {column.sql_type}"
         return f"{function} compares column {name}{declared}; it must be INT UNSIGNED or BIGINT UNSIGNED"
     name = "" if function is None else function.spec.name
     if refusal.kind is RefusalKind.BLOB:

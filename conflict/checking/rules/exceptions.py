@@ -10,9 +10,11 @@ from collections.abc import Iterator
 
 from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
+from conflict.checking.statements import statement
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import is_exceptions_table
+from ndb_formats.schema.tables import Column
 
 __all__ = ["lower_case_tables", "malformed_tables", "missing_tables", "useless_tables"]
 
@@ -30,22 +32,20 @@ def malformed_tables(subject: Subject) -> Iterator[Finding]:
         for warning in placed.setup.warnings if placed.function is not None else ():
             if not warning.startswith("exceptions table "):
                 continue
-            where = warning.partition(" definition ")[2].strip("()")
+            server = warning.replace(f"{placed.table.name}$", "TABLE$")
             if _MALFORMED in warning:
                 sentence = (
                     "The server does not use the exceptions table, because its definition is wrong: conflicts are "
                     "resolved and counted, and none is written down."
                 )
-                fix = Fix(f"{_create(placed)} (at fault: {where})")
-                yield Finding(code(50), (placed.place,), sentence, fix, warning)
+                fix = statement(_create(placed), "drop it, then: ")
+                yield Finding(code(50), (placed.place,), sentence, fix, server)
             else:
                 sentence = (
                     "A column of the exceptions table has the name of no column of the table, so every row has its "
                     "default there."
                 )
-                yield Finding(
-                    code(51), (placed.place,), sentence, Fix("correct the name, or drop the column."), warning
-                )
+                yield Finding(code(51), (placed.place,), sentence, Fix("correct the name, or drop the column."), server)
 
 
 def lower_case_tables(subject: Subject) -> Iterator[Finding]:
@@ -58,8 +58,9 @@ def lower_case_tables(subject: Subject) -> Iterator[Finding]:
                 "so the rows of one cluster arrive in that of the other."
             )
             name = found.table.name
-            fix = Fix("RENAME TABLE ", (f"{found.table.database}.`{name}` TO {found.table.database}.`{name[:-3]}$EX`",))
-            yield Finding(code(52), (placed.place,), sentence, Fix(fix.before, fix.items, ";"))
+            database = found.table.database
+            fix = statement(f"RENAME TABLE {database}.`{name}` TO {database}.`{name[:-3]}$EX`;")
+            yield Finding(code(52), (placed.place,), sentence, fix)
 
 
 def useless_tables(subject: Subject) -> Iterator[Finding]:
@@ -90,17 +91,16 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
             continue
         if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings):
             sentence = "Without an exceptions table, rejected changes are counted and not written down."
-            yield Finding(code(54), (placed.place,), sentence, Fix(_create(placed, named=False)))
+            yield Finding(code(54), (placed.place,), sentence, statement(_create(placed)))
 
 
-def _create(placed: PlacedTable, *, named: bool = True) -> str:
+def _create(placed: PlacedTable) -> str:
     """Return the statement that creates the exceptions table of a table."""
     table = placed.table
-    keys = [
-        f"`{column.name}` {column.sql_type.upper()} NOT NULL" for column in map(table.find, table.primary_key) if column
-    ]
-    name = f"{table.database}.`{table.name}$EX`" if named else "`TABLE$EX`"
-    columns = (
-        ", ".join((_FIRST_COLUMNS, *keys, _KEY)) if named else f"{_FIRST_COLUMNS}, the key columns of the table, {_KEY}"
-    )
-    return f"CREATE TABLE {name} ({columns}) ENGINE = NDB;"
+    keys = [_declaration(column) for column in map(table.find, table.primary_key) if column is not None]
+    return f"CREATE TABLE {table.database}.`{table.name}$EX` ({', '.join((_FIRST_COLUMNS, *keys, _KEY))}) ENGINE = NDB;"
+
+
+def _declaration(column: Column) -> str:
+    collation = "" if column.collation is None else f" COLLATE {column.collation}"
+    return f"`{column.name}` {column.sql_type}{collation} NOT NULL"

@@ -80,7 +80,7 @@ def resolve_columns(subject: Subject) -> Iterator[Finding]:
         if name in placed.table.primary_key:
             sentence = (
                 f"{placed.function} compares {name}, a column of the primary key: it is the same before and after "
-                "every update, so no update is greater than the row it meets."
+                "every update, so it does not say which update is the newer one."
             )
             yield Finding(code(18), (placed.place,), sentence, Fix("compare a column that every update increases."))
         elif column.nullable:

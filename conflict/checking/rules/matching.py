@@ -12,8 +12,8 @@ from difflib import get_close_matches
 import attrs
 
 from conflict.checking.codes import code
-from conflict.checking.findings import Finding, Fix, Place
-from conflict.checking.statements import delete_rows, key_of, quoted, update_rows
+from conflict.checking.findings import Finding, Place
+from conflict.checking.statements import delete_rows, key_of, quoted, statement, update_rows
 from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
@@ -84,10 +84,10 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
     for placed in subject.tables:
         if placed.function is not None and placed.table.engine is not None and not is_ndb(placed.table):
             sentence = (
-                f"{placed.function} has no effect: the table is an {placed.table.engine} table, and conflict functions "
-                "are for NDB tables."
+                f"{placed.function} has no effect: the table declares ENGINE={placed.table.engine}, and conflict "
+                "functions are for NDB tables."
             )
-            fix = Fix("ALTER TABLE ", (placed.table.full_name,), " ENGINE = NDB; or remove its conflict_fn.")
+            fix = statement(f"ALTER TABLE {placed.table.full_name} ENGINE = NDB;")
             yield Finding(code(9), (placed.place,), sentence, fix)
 
 

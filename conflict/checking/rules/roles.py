@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import attrs
+
 from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix
-from conflict.checking.statements import quoted, set_in_row, set_variable
+from conflict.checking.statements import quoted, set_in_row, set_role, update_rows
 from conflict.checking.subject import Arrival, Subject
 from conflict.compatibility.reasons import Reason, ReasonKind
 from conflict.rules.functions import Argument
@@ -38,35 +40,32 @@ def clusters_and_roles(subject: Subject) -> Iterator[Finding]:
 
 
 def _fix(arrival: Arrival, reason: Reason) -> Fix:
-    here, spec = arrival.here, arrival.function.spec
+    here, other = arrival.here, arrival.source
     if reason.kind is ReasonKind.BOTH_PRIMARY:
         return _on_one_cluster_alone(arrival)
     if reason.kind is ReasonKind.NO_REFRESH:
         return set_in_row(here, "binlog_type", "6")
-    taken = arrival.source.cluster.role
-    role = Role.SECONDARY if taken is Role.PRIMARY else Role.PRIMARY
     if reason.kind is ReasonKind.SAME_ROLES:
-        other = Role.PRIMARY if here.cluster.role is Role.SECONDARY else Role.SECONDARY
-        return Fix(
-            f"STOP REPLICA; SET PERSIST ndb_applier_conflict_role = 'NONE'; "
-            f"SET PERSIST ndb_applier_conflict_role = '{other}'; START REPLICA; on one of the two clusters."
-        )
-    if reason.kind is ReasonKind.NO_ROLE and taken is Role.NONE:
-        return Fix(
-            "STOP REPLICA; SET PERSIST ndb_applier_conflict_role = 'PRIMARY'; START REPLICA; on the cluster whose "
-            "changes are to win, and the same with 'SECONDARY' on the other one."
-        )
-    assert spec.roles
-    return set_variable(here.cluster.name, "ndb_applier_conflict_role", f"'{role}'")
+        role = Role.SECONDARY if here.cluster.role is Role.PRIMARY else Role.PRIMARY
+        return Fix(f"{set_role(role)} on one of the two clusters.")
+    by_none = here.cluster.role is Role.PASS
+    if other.cluster.role in (Role.PRIMARY, Role.SECONDARY):
+        role = Role.SECONDARY if other.cluster.role is Role.PRIMARY else Role.PRIMARY
+        return Fix(f"{set_role(role, by_none=by_none)} on ", (here.cluster.name,), ".")
+    primary = set_role(Role.PRIMARY, by_none=by_none)
+    return Fix(f"{primary} on the cluster whose changes are to win, and the same with 'SECONDARY' on the other one.")
 
 
 def _on_one_cluster_alone(arrival: Arrival) -> Fix:
-    """Return how to take a function away from the cluster that is not to be primary."""
-    row, theirs = arrival.here.row, arrival.source.row
-    if row is not None and row == theirs:
-        text = "let the rows of mysql.ndb_replication with this function name the server id of the primary, not 0."
-        return Fix(text)
-    return Fix("set conflict_fn = NULL in the row of mysql.ndb_replication of the cluster that is not to be primary.")
+    """Return how to leave the function to the cluster with the smaller server id."""
+    first, second = sorted((arrival.here, arrival.source), key=lambda each: each.cluster.server_id)
+    meant = f" if {first.cluster.name} is to be primary"
+    if first.row is not None and first.row == second.row:
+        fix = update_rows("server_id", str(first.cluster.server_id), first.row)
+        meant += f"; then give {second.cluster.name} rows with this binlog_type and no conflict_fn"
+    else:
+        fix = set_in_row(second, "conflict_fn", "NULL")
+    return attrs.evolve(fix, after=f"{fix.after}{meant}.")
 
 
 def one_sided_roles(subject: Subject) -> Iterator[Finding]:
@@ -94,12 +93,8 @@ def more_than_two_clusters(subject: Subject) -> Iterator[Finding]:
                 "cluster are not compared, and resolve refuses the run."
             )
             fix = set_in_row(placed, "conflict_fn", "NULL")
-            yield Finding(
-                code(34),
-                (placed.place,),
-                sentence,
-                Fix(fix.before, fix.items, f"{fix.after} or a function by column, such as NDB$MAX."),
-            )
+            fix = attrs.evolve(fix, after=f"{fix.after} or give it a function by column, such as NDB$MAX.")
+            yield Finding(code(34), (placed.place,), sentence, fix)
 
 
 def epoch_facts(subject: Subject) -> Iterator[Finding]:

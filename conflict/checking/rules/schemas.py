@@ -33,9 +33,7 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
         if here is None or here.setup.refusal is not None:
             why = "is not there" if here is None else "was refused there"
             sentence = f"The table {why}: the first change of the other cluster stops the applier with error 1146."
-            fix = Fix("create it on ", (place.cluster,), " as on the other cluster.")
-            if here is not None:
-                fix = Fix("see why CREATE TABLE fails.")
+            fix = Fix("create it as on the other cluster." if here is None else "see why its CREATE TABLE fails.")
             kind = _code_of(rule(1).code, ReplicaSeverity.ERROR, Effect.STOPS, rule(1).title, StopError.NO_SUCH_TABLE)
             yield Finding(kind, (place,), sentence, fix)
 

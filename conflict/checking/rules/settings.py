@@ -86,8 +86,8 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
             if cluster in (arrival.here.cluster, arrival.source.cluster):
                 sentence = (
                     f"{arrival.function.spec.name} goes by what both clusters log of each other's changes, and one "
-                    f"does not log what its applier applies ({_UPDATES} = OFF): refreshed rows and applied epochs may "
-                    "not come back."
+                    f"does not log what its applier applies ({_UPDATES} = OFF): what it refreshed and which epochs it "
+                    "applied may be missing from its binlog."
                 )
                 yield Finding(code(22), (arrival.here.place,), sentence, fix)
 
@@ -117,10 +117,10 @@ def few_gci_bits(subject: Subject) -> Iterator[Finding]:
             continue
         known = "" if cluster.epoch_times is not None else ", the defaults"
         sentence = (
-            f"{function} keeps {function.gci_bits} bits of an epoch's number within its global checkpoint, and there "
-            f"are {times.epochs:,} of them: {times.between_checkpoints:,} ms between global checkpoints, "
-            f"{times.between_epochs:,} ms between epochs{known}. Epochs that are not told apart count as later than "
-            "they are, so changes are rejected that do not conflict."
+            f"{function} keeps {function.gci_bits} bits of the number that an epoch has within its global checkpoint, "
+            f"and a global checkpoint has {times.epochs:,} epochs ({times.between_checkpoints:,} ms between global "
+            f"checkpoints, {times.between_epochs:,} ms between epochs{known}): epochs that are not told apart count as "
+            "later than they are, so changes are rejected that do not conflict."
         )
         fix = set_in_row(arrival.here, "conflict_fn", quoted(f"{function.spec.name}({needed})"))
         yield Finding(code(24), (arrival.here.place,), sentence, fix)
@@ -149,7 +149,7 @@ def unknown_variables(subject: Subject) -> Iterator[Finding]:
         if transactional and cluster.transaction_ids is None:
             unknown.append(_IDS)
         if unknown:
-            sentence = f"Not checked, because the server's variables are not given: {', '.join(unknown)}."
+            sentence = f"Not checked, because these variables of the server are not given: {', '.join(unknown)}."
             fix = Fix('give a file with what SHOW GLOBAL VARIABLES prints, as variables = "FILE" of the cluster.')
             yield Finding(code(25), (Place(cluster.name),), sentence, fix)
 

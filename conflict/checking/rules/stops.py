@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
-from conflict.checking.statements import set_in_row
+from conflict.checking.statements import set_in_row, statement
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.compatibility.reasons import ReasonKind
 
@@ -26,7 +26,7 @@ def no_primary_key(subject: Subject) -> Iterator[Finding]:
                 "The table has no primary key: the applier looks for a row with the values of the before image, and "
                 f"stops with error 1032 if there is none{function}."
             )
-            fix = Fix("ALTER TABLE ", (placed.table.full_name,), " ADD PRIMARY KEY (...); on every cluster.")
+            fix = statement(f"ALTER TABLE {placed.table.full_name} ADD PRIMARY KEY (...);", "on every cluster: ")
             yield Finding(code(40), (placed.place,), sentence, fix)
 
 
@@ -52,8 +52,8 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
                 f"The foreign key {key.name} on {columns} is not compared: a row whose row of {key.parent} the other "
                 "cluster deleted, or the reverse, stops the applier with error 1452 or 1451."
             )
-            fix = Fix("change the rows of both tables on one cluster alone, or ALTER TABLE ", (placed.table.full_name,))
-            fix = Fix(fix.before, fix.items, f" DROP FOREIGN KEY {key.name};")
+            drop = f"ALTER TABLE {placed.table.full_name} DROP FOREIGN KEY {key.name};"
+            fix = statement(drop, "change the rows of both tables on one cluster alone, or: ")
             yield Finding(code(42), (placed.place,), sentence, fix, ReasonKind.FOREIGN_KEYS.server)
 
 
@@ -73,10 +73,10 @@ def row_slices(subject: Subject) -> Iterator[Finding]:
     for placed in subject.tables:
         row = placed.row
         if row is not None and (row.binlog_row_slice_count or 1) > 1:
-            number = "one" if row.binlog_row_slice_id is None else f"number {row.binlog_row_slice_id}"
             sentence = (
-                f"The server logs {number} of {row.binlog_row_slice_count} slices of the rows: changes of other rows "
-                "do not arrive, unless other servers log the other slices and are replicated, too."
+                f"The server logs one of {row.binlog_row_slice_count} slices of the rows (binlog_row_slice_count): "
+                "changes of other rows do not arrive, unless other servers log the other slices and are replicated, "
+                "too."
             )
             fix = set_in_row(placed, "binlog_row_slice_count", "NULL, binlog_row_slice_id = NULL")
             yield Finding(code(44), (placed.place,), sentence, fix)

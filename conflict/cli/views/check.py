@@ -22,6 +22,7 @@ from conflict.compatibility.requirements_table import MARKS
 
 __all__ = ["print_report", "report_json"]
 
+_STATEMENTS = 2  # of a fix that are printed
 _STYLES = {Severity.REFUSED: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
@@ -62,7 +63,7 @@ def _print_finding(console: Console, finding: Finding) -> None:
     style = _STYLES[finding.severity]
     head = Text.assemble((finding.severity.value, style), f" {finding.code} ", (finding.kind.title, "bold"))
     console.print(head)
-    lines = [places_text(finding.places), finding.sentence, f"Fix: {finding.fix}"]
+    lines = [places_text(finding.places), finding.sentence, f"Fix: {finding.fix.shortened(_STATEMENTS)}"]
     if finding.server is not None:
         lines.insert(2, f'The server says: "{finding.server}"')
     for line in lines:

@@ -247,6 +247,19 @@ def test_the_fix_of_a_conflict_fn_can_be_read(text: str, fix: str, tmp_path: Pat
     assert f"SET conflict_fn = '{fix}' WHERE" in str(finding.fix)
 
 
+@pytest.mark.parametrize(
+    "key", ["k INT UNSIGNED", "k VARCHAR(20)", "k ENUM('a', 'B') COLLATE utf8mb4_bin", "k BINARY(4)"]
+)
+@pytest.mark.parametrize("exceptions", ["", EXCEPTIONS.replace("BIGINT", "INT")])
+def test_the_fix_of_an_exceptions_table_can_be_typed(key: str, exceptions: str, tmp_path: Path) -> None:
+    """The server would use the table that the statement makes."""
+    planned = with_(OLD, table=TABLE.replace("k INT", key), exceptions=exceptions)
+    (finding,) = planned.report(tmp_path).findings
+    assert finding.code == ("NDB-E050" if exceptions else "NDB-E054")
+    (create,) = finding.fix.items
+    assert found(with_(planned, exceptions=create).report(tmp_path)) == set()
+
+
 def test_rows_for_data_frames(tmp_path: Path) -> None:
     """One row for each finding and place, and one for each table on each cluster."""
     report = with_(OLD, binlog_type=6).report(tmp_path)
