@@ -30,11 +30,11 @@ def print_report(console: Console, report: Report) -> None:
     """Print what each table will do, then each finding with its places, its reason and what to do, then the counts."""
     console.print(_tables(report.tables))
     for text in dict.fromkeys(table.logged for table in report.tables):
-        console.print(f"  {escape(text)}", soft_wrap=True)
+        _print_indented(console, Text(text))
     found = {mark for table in report.tables for mark in table.marks}
     for mark, meaning in MARKS.items():
         if mark in found:
-            console.print(f"  [bold]{mark}[/bold]: {meaning}", soft_wrap=True)
+            _print_indented(console, Text.assemble((mark, "bold"), f": {meaning}"))
     for finding in report.findings:
         console.print()
         _print_finding(console, finding)
@@ -67,7 +67,11 @@ def _print_finding(console: Console, finding: Finding) -> None:
     if finding.server is not None:
         lines.insert(2, f'The server says: "{finding.server}"')
     for line in lines:
-        console.print(Padding(Text(line), (0, 0, 0, 2), expand=False))
+        _print_indented(console, Text(line))
+
+
+def _print_indented(console: Console, text: Text) -> None:
+    console.print(Padding(text, (0, 0, 0, 2), expand=False))
 
 
 def places_text(places: Sequence[Place]) -> str:
