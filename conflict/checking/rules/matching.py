@@ -53,9 +53,7 @@ def rows_without_table(subject: Subject) -> Iterator[Finding]:
         near = get_close_matches(given.lower(), {each.lower(): each for each in known}, n=1)
         sentence = f"Its row of mysql.ndb_replication has no effect: {given} matches {what} of the schema."
         column = "table_name" if what == "no table" else "db"
-        meant = [each for each in known if near and each.lower() == near[0]]
-        there = {(each.db, each.table_name, each.server_id) for each in _rows(subject)}
-        meant = [each for each in meant if attrs.astuple(attrs.evolve(row, **{column: each}))[:3] not in there]
+        meant = [each for each in known if near and each.lower() == near[0] and not _has(subject, row, column, each)]
         if meant:
             fix = update_rows(column, quoted(meant[0]), row)
         else:
@@ -98,6 +96,12 @@ def _rows(subject: Subject) -> dict[ReplicationRow, list[ClusterConfiguration]]:
         for row in subject.configuration.replication_of(cluster):
             found.setdefault(row, []).append(cluster)
     return found
+
+
+def _has(subject: Subject, row: ReplicationRow, column: str, name: str) -> bool:
+    """Whether there is a row with the primary key that a row would have with another name."""
+    wanted = (name if column == "db" else row.db, name if column == "table_name" else row.table_name, row.server_id)
+    return any((each.db, each.table_name, each.server_id) == wanted for each in _rows(subject))
 
 
 def _matches(row: ReplicationRow, schema: Schema) -> bool:

@@ -9,15 +9,14 @@ from itertools import groupby
 from typing import Any
 
 import attrs
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
 from conflict.checking.findings import Finding, Place, Severity
 from conflict.checking.report import Report, TableReport
+from conflict.cli.views.tables import table_of
 from conflict.compatibility.requirements_table import MARKS
 
 __all__ = ["print_report", "report_json"]
@@ -44,19 +43,19 @@ def print_report(console: Console, report: Report) -> None:
 
 def _tables(tables: Sequence[TableReport]) -> Table:
     """Return what each table does; clusters that do the same with it share a line."""
-    view = Table(title="What each table will do", title_justify="left", title_style="bold", box=SIMPLE_HEAD, padding=0)
-    for heading in ("table ", "on ", "type ", "function ", "not judged ", "$EX"):
-        view.add_column(heading, overflow="fold")
     shared: dict[TableReport, list[str]] = {}
     for table in tables:
         shared.setdefault(attrs.evolve(table, cluster=""), []).append(table.cluster)
-    for table, clusters in sorted(shared.items(), key=lambda item: item[0].table):
-        judged = "nothing" if table.function else ""
-        unjudged = " ".join(table.marks) or judged if table.created else "[red]not created[/red]"
-        exceptions = "none" if table.exceptions_table is None else "yes"
-        cells = (table.table, ", ".join(clusters), str(table.binlog_type), table.function or "none")
-        view.add_row(*(f"{escape(cell)} " for cell in cells), f"{unjudged} ", exceptions)
-    return view
+    rows = [_cells(table, clusters) for table, clusters in sorted(shared.items(), key=lambda item: item[0].table)]
+    return table_of("What each table will do", ["table", "on", "type", "function", "not judged", "$EX"], [], rows)
+
+
+def _cells(table: TableReport, clusters: Sequence[str]) -> list[str | Text]:
+    judged: str | Text = " ".join(table.marks) or ("nothing" if table.function else "")
+    if not table.created:
+        judged = Text("not created", style=_STYLES[Severity.REFUSED])
+    exceptions = "none" if table.exceptions_table is None else "yes"
+    return [table.table, ", ".join(clusters), str(table.binlog_type), table.function or "none", judged, exceptions]
 
 
 def _print_finding(console: Console, finding: Finding) -> None:
