@@ -132,12 +132,12 @@ def _row(subject: Subject, placed: PlacedTable) -> TableReport:
     unjudged = (change.name for change in changes if change.handling is not Handling.JUDGED)
     exceptions = placed.setup.exceptions
     return TableReport(
-        placed.cluster.name,
-        placed.table.full_name,
+        placed.place.cluster,
+        placed.place.table,
         placed.logging.binlog_type,
         str(placed.logging),
         None if placed.function is None else str(placed.function),
-        None if exceptions is None else exceptions.table.full_name,
+        None if exceptions is None else exceptions.table.full_name.removeprefix("."),
         placed.setup.refusal is None,
         tuple(dict.fromkeys(unjudged)),
         tuple(marks(changes)),

@@ -10,8 +10,19 @@ from conflict.checking.findings import Fix
 from conflict.checking.subject import PlacedTable
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
+from ndb_formats.schema.tables import Table
 
-__all__ = ["delete_rows", "key_of", "quoted", "set_in_my_cnf", "set_in_row", "set_role", "statement", "update_rows"]
+__all__ = [
+    "delete_rows",
+    "identifier",
+    "key_of",
+    "quoted",
+    "set_in_my_cnf",
+    "set_in_row",
+    "set_role",
+    "statement",
+    "update_rows",
+]
 
 _TABLE = "mysql.ndb_replication"
 _WITH_KEY = "(db, table_name, server_id) IN ("
@@ -20,6 +31,12 @@ _WITH_KEY = "(db, table_name, server_id) IN ("
 def quoted(text: str) -> str:
     """Return a SQL string."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''") + "'"
+
+
+def identifier(table: Table, name: str | None = None) -> str:
+    """Return a table as a SQL identifier, or another name in its database."""
+    parts = [table.database, name or table.name] if table.database else [name or table.name]
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
 
 
 def key_of(row: ReplicationRow) -> str:

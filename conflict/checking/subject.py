@@ -21,7 +21,7 @@ from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, bes
 from conflict.rules.table_setup import TableSetup, set_up
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Arrival", "PlacedTable", "Subject", "subject_of"]
+__all__ = ["Arrival", "PlacedTable", "Subject", "place_of", "subject_of"]
 
 
 @attrs.frozen
@@ -48,7 +48,7 @@ class PlacedTable:
     @property
     def place(self) -> Place:
         """Where it is."""
-        return Place(self.cluster.name, self.table.full_name)
+        return place_of(self.cluster, self.table)
 
     @property
     def row(self) -> ReplicationRow | None:
@@ -115,7 +115,7 @@ class Subject:
 
     def on(self, cluster: ClusterConfiguration, table: Table) -> PlacedTable | None:
         """Return a table as another cluster has it; None if it does not."""
-        return self.by_place.get(Place(cluster.name, table.full_name))
+        return self.by_place.get(place_of(cluster, table))
 
     @cached_property
     def arrivals(self) -> tuple[Arrival, ...]:
@@ -129,6 +129,20 @@ class Subject:
             if there is not None
         )
 
+    @cached_property
+    def _with_blobs(self) -> dict[str, tuple[Table, ...]]:
+        """By cluster, the tables with blobs that it has."""
+        return {
+            cluster.name: tuple(
+                each.table
+                for each in self.tables
+                if each.cluster.name == cluster.name
+                and each.setup.refusal is None
+                and any(column.is_blob for column in each.table.columns)
+            )
+            for cluster in self.clusters
+        }
+
     def _arrival(self, here: PlacedTable, function: ConflictFunction, there: PlacedTable) -> Arrival:
         same_kind = there.function is not None and there.function.spec.argument is function.spec.argument
         deployment = Deployment(
@@ -139,11 +153,14 @@ class Subject:
             role=here.cluster.role,
             peer_role=there.cluster.role,
             on_both=same_kind,
-            others=tuple(
-                each.table for each in self.tables if each.cluster == here.cluster and each.setup.refusal is None
-            ),
+            others=self._with_blobs[here.cluster.name],
         )
         return Arrival(here, there, deployment, changes_of(deployment), reasons_of(deployment, self.policy))
+
+
+def place_of(cluster: ClusterConfiguration, table: Table) -> Place:
+    """Return the place of a table on a cluster; without a database, it has its name alone."""
+    return Place(cluster.name, table.full_name.removeprefix("."))
 
 
 def subject_of(configuration: Configuration, policy: Policy) -> Subject:

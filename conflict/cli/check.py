@@ -13,10 +13,10 @@ import typer
 from conflict.checking.check import check_configuration
 from conflict.checking.draft import draft_check
 from conflict.checking.findings import Severity
-from conflict.cli.common import FunctionOption, PolicyOption, console, load_run
+from conflict.cli.common import FunctionOption, console, load_run
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.sources import ConflictFnOption, PrimaryOption, ReplicationOption, SchemaOption, additions_of
+from conflict.cli.sources import additions_of
 from conflict.cli.views.check import print_report, report_json
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
@@ -32,10 +32,15 @@ def check(
     run_file: Annotated[
         Path | None, typer.Argument(help="The run file (TOML); its binlogs need not be there.", dir_okay=False)
     ] = None,
-    schema: SchemaOption = None,
-    ndb_replication: ReplicationOption = None,
-    conflict_fn: ConflictFnOption = None,
-    primary: PrimaryOption = None,
+    schema: Annotated[Path | None, typer.Option(help="Without a run file: CREATE TABLE statements.")] = None,
+    ndb_replication: Annotated[
+        Path | None, typer.Option(help="Rows of mysql.ndb_replication: .sql, .csv, .tsv or .toml.")
+    ] = None,
+    conflict_fn: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE=FUNCTION", help="In place of rows: shop.orders=NDB$MAX(version), or shop.*=..."),
+    ] = None,
+    primary: Annotated[str | None, typer.Option(metavar="CLUSTER", help="The primary, for functions by epoch.")] = None,
     variables: Annotated[
         list[str] | None,
         typer.Option(metavar="CLUSTER=FILE", help="A cluster's my.cnf, or what SHOW GLOBAL VARIABLES prints."),
@@ -43,7 +48,9 @@ def check(
     config_ini: Annotated[
         list[str] | None, typer.Option(metavar="CLUSTER=FILE", help="A cluster's config.ini.")
     ] = None,
-    policy: PolicyOption = Policy.MANUAL,
+    policy: Annotated[
+        Policy, typer.Option(help="With needs, leave out what the manual advises against and the server accepts.")
+    ] = Policy.MANUAL,
     function: FunctionOption = None,
     json_file: JsonOption = None,
     force: ForceOption = False,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conflict.checking.codes import code
-from conflict.checking.findings import Finding, Fix, Place
-from conflict.checking.statements import statement
-from conflict.checking.subject import PlacedTable, Subject
+from conflict.checking.findings import Finding, Fix
+from conflict.checking.statements import identifier, statement
+from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import is_exceptions_table
 from ndb_formats.schema.tables import Column
@@ -58,8 +58,8 @@ def lower_case_tables(subject: Subject) -> Iterator[Finding]:
                 "so the rows of one cluster arrive in that of the other."
             )
             name = found.table.name
-            database = found.table.database
-            fix = statement(f"RENAME TABLE {database}.`{name}` TO {database}.`{name[:-3]}$EX`;")
+            old, new = identifier(found.table, name), identifier(found.table, f"{name[:-3]}$EX")
+            fix = statement(f"RENAME TABLE {old} TO {new};")
             yield Finding(code(52), (placed.place,), sentence, fix)
 
 
@@ -72,7 +72,7 @@ def useless_tables(subject: Subject) -> Iterator[Finding]:
             if not is_exceptions_table(table):
                 continue
             main = f"{table.database}.{table.name[:-3]}"
-            place = (Place(cluster.name, table.full_name),)
+            place = (place_of(cluster, table),)
             if schema.find(table.database, table.name[:-3]) is None:
                 sentence = "There is no table of which this is the exceptions table; letter case counts."
                 yield Finding(code(53), place, sentence, Fix("name it after its table, with $EX at the end."))
@@ -98,7 +98,8 @@ def _create(placed: PlacedTable) -> str:
     """Return the statement that creates the exceptions table of a table."""
     table = placed.table
     keys = [_declaration(column) for column in map(table.find, table.primary_key) if column is not None]
-    return f"CREATE TABLE {table.database}.`{table.name}$EX` ({', '.join((_FIRST_COLUMNS, *keys, _KEY))}) ENGINE = NDB;"
+    name = identifier(table, f"{table.name}$EX")
+    return f"CREATE TABLE {name} ({', '.join((_FIRST_COLUMNS, *keys, _KEY))}) ENGINE = NDB;"
 
 
 def _declaration(column: Column) -> str:

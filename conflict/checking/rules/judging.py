@@ -13,7 +13,7 @@ from conflict.checking.subject import Arrival, Subject
 from conflict.compatibility.arriving_changes import ArrivingChange, Change, Handling
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.reasons import Reason, ReasonKind
-from conflict.compatibility.suggestions import nearest_settings
+from conflict.compatibility.suggestions import nearest_type
 from conflict.rules.functions import FUNCTIONS, Argument
 from ndb_formats.events.rows_event import Operation
 
@@ -139,9 +139,5 @@ def _finding(number: int, arrival: Arrival, reason: Reason) -> Finding:
 def _type_fix(arrival: Arrival) -> Fix:
     """Return the nearest binlog type under which the function judges everything."""
     policy = Policy.MANUAL if arrival.function.spec in FUNCTIONS else Policy.NEEDS
-    found = [
-        setting.deployment.source.binlog_type
-        for setting in nearest_settings(arrival.deployment, policy)
-        if len(setting.changes) == 1 and setting.changes[0].startswith("binlog_type")
-    ]
-    return set_in_row(arrival.source, "binlog_type", str(found[0] if found else _FULL))
+    found = nearest_type(arrival.deployment, policy)
+    return set_in_row(arrival.source, "binlog_type", str(_FULL if found is None else found))

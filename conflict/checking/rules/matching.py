@@ -13,7 +13,7 @@ import attrs
 
 from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Place
-from conflict.checking.statements import delete_rows, key_of, quoted, statement, update_rows
+from conflict.checking.statements import delete_rows, identifier, key_of, quoted, statement, update_rows
 from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
 from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, best_match
@@ -85,7 +85,7 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
                 f"{placed.function} has no effect: the table declares ENGINE={placed.table.engine}, and conflict "
                 "functions are for NDB tables."
             )
-            fix = statement(f"ALTER TABLE {placed.table.full_name} ENGINE = NDB;")
+            fix = statement(f"ALTER TABLE {identifier(placed.table)} ENGINE = NDB;")
             yield Finding(code(9), (placed.place,), sentence, fix)
 
 

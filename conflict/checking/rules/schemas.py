@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from conflict.checking.findings import Code, Finding, Fix, Place, Severity
-from conflict.checking.subject import PlacedTable, Subject
+from conflict.checking.subject import PlacedTable, Subject, place_of
 from conflict.rules.stop_messages import StopError
 from ndb_formats.findings import Effect
 from ndb_formats.findings import Finding as ReplicaFinding
@@ -70,6 +70,6 @@ def _pairs(subject: Subject) -> Iterator[tuple[PlacedTable, PlacedTable | None, 
     for cluster in subject.clusters:
         for source in subject.configuration.sources(cluster.name):
             for there in subject.tables:
-                if there.cluster == source:
-                    place = Place(cluster.name, there.table.full_name)
+                if there.cluster.name == source.name:
+                    place = place_of(cluster, there.table)
                     yield there, subject.by_place.get(place), place

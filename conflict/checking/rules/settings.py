@@ -83,7 +83,7 @@ def no_replica_updates(subject: Subject) -> Iterator[Finding]:
             yield Finding(code(22), (Place(cluster.name),), sentence, fix)
         by_epoch = [each for each in _judging(subject) if each.function.spec.refreshes]
         for arrival in by_epoch:
-            if cluster in (arrival.here.cluster, arrival.source.cluster):
+            if cluster.name in (arrival.here.cluster.name, arrival.source.cluster.name):
                 sentence = (
                     f"{arrival.function.spec.name} goes by what both clusters log of each other's changes, and one "
                     f"does not log what its applier applies ({_UPDATES} = OFF): what it refreshed and which epochs it "

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from conflict.checking.codes import code
 from conflict.checking.findings import Finding, Fix, Place
-from conflict.checking.statements import set_in_row, statement
+from conflict.checking.statements import identifier, set_in_row, statement
 from conflict.checking.subject import PlacedTable, Subject
 from conflict.compatibility.reasons import ReasonKind
 
@@ -26,7 +26,10 @@ def no_primary_key(subject: Subject) -> Iterator[Finding]:
                 "The table has no primary key: the applier looks for a row with the values of the before image, and "
                 f"stops with error 1032 if there is none{function}."
             )
-            fix = statement(f"ALTER TABLE {placed.table.full_name} ADD PRIMARY KEY (...);", "on every cluster: ")
+            fix = statement(
+                f"ALTER TABLE {identifier(placed.table)} ADD PRIMARY KEY (...);",
+                "on every cluster: ",
+            )
             yield Finding(code(40), (placed.place,), sentence, fix)
 
 
@@ -52,7 +55,7 @@ def foreign_keys(subject: Subject) -> Iterator[Finding]:
                 f"The foreign key {key.name} on {columns} is not compared: a row whose row of {key.parent} the other "
                 "cluster deleted, or the reverse, stops the applier with error 1452 or 1451."
             )
-            drop = f"ALTER TABLE {placed.table.full_name} DROP FOREIGN KEY {key.name};"
+            drop = f"ALTER TABLE {identifier(placed.table)} DROP FOREIGN KEY `{key.name}`;"
             fix = statement(drop, "change the rows of both tables on one cluster alone, or: ")
             yield Finding(code(42), (placed.place,), sentence, fix, ReasonKind.FOREIGN_KEYS.server)
 
