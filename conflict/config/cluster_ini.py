@@ -19,6 +19,7 @@ __all__ = ["EpochTimes", "load_epoch_times", "parse_epoch_times"]
 
 _SECTION = re.compile(r"\[(?P<name>[^\]]*)\]")
 _SETTING = re.compile(r"(?P<name>\w+)\s*[=:]\s*(?P<value>.*)")
+_OF_DATA_NODES = ("ndbd default", "db default", "ndbd", "db")
 _FIELDS = {"timebetweenepochs": "between_epochs", "timebetweenglobalcheckpoints": "between_checkpoints"}
 
 
@@ -58,26 +59,25 @@ def parse_epoch_times(text: str) -> EpochTimes:
     Return the times that a config.ini sets for its data nodes; of nodes that differ, those with most epochs.
 
     Raises:
-        ConfigurationError: The text has no section, or a time is no number.
+        ConfigurationError: The text has no section for data nodes, or a time is no number.
     """
-    shared, nodes, here = dict[str, int](), list[dict[str, int]](), dict[str, int]()
-    sections = 0
+    shared, nodes, here, known = dict[str, int](), list[dict[str, int]](), dict[str, int](), False
     for number, full_line in enumerate(text.splitlines(), 1):
         line = full_line.split("#", 1)[0].strip()
         if section := _SECTION.fullmatch(line):
-            sections += 1
             here = {}
             name = " ".join(section["name"].lower().split())
-            if name in ("ndbd default", "db default"):
+            known = known or name in _OF_DATA_NODES
+            if name in _OF_DATA_NODES[:2]:
                 here = shared
-            elif name in ("ndbd", "db"):
+            elif name in _OF_DATA_NODES:
                 nodes.append(here)
         elif setting := _SETTING.fullmatch(line):
             field = _FIELDS.get(setting["name"].lower())
             if field is not None:
                 here[field] = _milliseconds(setting["name"], setting["value"], number)
-    if not sections:
-        message = "it has no section such as [ndbd default]; give the config.ini of the management node"
+    if not known:
+        message = "it has no section [ndbd] or [ndbd default]; give the config.ini of the management node"
         raise ConfigurationError(message)
     times = [EpochTimes(**{**shared, **node}) for node in nodes] or [EpochTimes(**shared)]
     return max(times, key=lambda each: each.epochs)

@@ -300,6 +300,8 @@ def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
     if "server_id" in found:
         found["server_id"] = int(found["server_id"]) if found["server_id"].isdecimal() else found["server_id"]
+    if "role" in found:
+        found["role"] = found["role"].upper()
     return found
 
 

@@ -20,6 +20,7 @@ from typing import Any
 
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from ndb_formats.rules.update_format import switch
 
 __all__ = ["DEFAULTS", "load_server_variables", "parse_server_variables"]
 
@@ -69,16 +70,24 @@ def parse_server_variables(text: str) -> dict[str, str]:
 
     Raises:
         ConfigurationError: The text holds no variables.
+        SettingError: A variable that is on or off has another value.
     """
     if text.lstrip().startswith("{") or re.match(r"\s*\[\s*[{\]]", text):
         found = dict(_from_json(text))
-    elif any(_GROUP.match(line.strip()) for line in text.splitlines()):
-        return {**DEFAULTS, **dict(_from_option_file(text))}
+    elif groups := [match["name"].strip() for line in text.splitlines() if (match := _GROUP.match(line.strip()))]:
+        read = any(map(_READ_BY_SERVER.fullmatch, groups))
+        found = {**DEFAULTS, **dict(_from_option_file(text))} if read else {}
     else:
         found = dict(_from_rows(text))
     if not found:
-        message = "it holds no variables; give a my.cnf, or what SHOW GLOBAL VARIABLES prints, as text or JSON"
+        message = (
+            "it holds no variables; give a my.cnf with a group [mysqld], or what SHOW GLOBAL VARIABLES prints, as text "
+            "or JSON"
+        )
         raise ConfigurationError(message)
+    for name, value in found.items():
+        if DEFAULTS.get(name) in ("ON", "OFF"):
+            switch(name, value)
     return found
 
 

@@ -2,14 +2,16 @@
 
 from pathlib import Path
 
+import attrs
 import pytest
 
 from conflict.config.cluster_ini import EpochTimes, load_epoch_times, parse_epoch_times
-from conflict.config.configuration import ClusterConfiguration
+from conflict.config.configuration import Configuration
 from conflict.config.run_file import load_run_file
 from conflict.config.server_variables import DEFAULTS, load_server_variables, parse_server_variables
 from conflict.errors import ConfigurationError
 from conflict.rules.roles import Role
+from ndb_formats.rules.update_format import UpdateFormat
 
 OPTIONS = """
 [client]
@@ -63,6 +65,8 @@ def test_what_a_server_says(text: str) -> None:
         ('{"server_id": 7,\n', "v.txt, line 2: this is not JSON"),
         ('{"A": {"server_id": 7}}', "v.txt: the value of A is not a text or a number"),
         ('[{"name": 1}]', "v.txt: a row has no Variable_name and Value"),
+        ("[ndbd default]\nNoOfReplicas=2\n", "v.txt: it holds no variables"),
+        ("[mysqld]\nndb-log-bin = yes\n", "v.txt: ndb_log_bin is 'yes'; it can be ON or OFF"),
         ("[mysqld]\n!include other.cnf\n", "v.txt, line 2: !include other.cnf is not followed"),
     ],
 )
@@ -76,7 +80,7 @@ def test_files_without_variables_are_refused(text: str, message: str, tmp_path: 
 
 def test_epoch_times() -> None:
     """Of all data nodes, or of the one with most epochs; 0 makes one epoch of each global checkpoint."""
-    assert parse_epoch_times("[ndb_mgmd]\nTimeBetweenEpochs=1\n") == EpochTimes(100, 2000)
+    assert parse_epoch_times("[ndb_mgmd]\nTimeBetweenEpochs=1\n[ndbd]\n") == EpochTimes(100, 2000)
     text = "[ndbd default]\nTimeBetweenEpochs=200 # ms\n[ndbd]\nNodeId=2\n[NDBD]\ntimebetweenglobalcheckpoints: 3000\n"
     assert parse_epoch_times(text) == EpochTimes(200, 3000)
     assert [EpochTimes(*times).epochs for times in ((100, 2000), (150, 2000), (0, 2000), (200, 3000))] == [
@@ -91,6 +95,7 @@ def test_epoch_times() -> None:
     ("text", "message"),
     [
         ("TimeBetweenEpochs=100", "config.ini: it has no section"),
+        ("[mysqld]\nserver-id=1", "config.ini: it has no section"),
         ("[ndbd default]\n\nTimeBetweenEpochs=fast", "config.ini, line 3: TimeBetweenEpochs is 'fast'"),
     ],
 )
@@ -102,28 +107,32 @@ def test_a_wrong_config_ini_is_refused(text: str, message: str, tmp_path: Path) 
         load_epoch_times(file)
 
 
-def cluster_a(folder: Path, entries: str) -> ClusterConfiguration:
-    """Return cluster A of a run file with these entries, and with variables."""
+def run_with(folder: Path, entries: str) -> Configuration:
+    """Return a run with these entries of cluster A, and with its variables."""
     (folder / "a.cnf").write_text(
-        "[mysqld]\nserver-id = 7\nndb-applier-conflict-role = PRIMARY\nndb-log-transaction-id\n"
+        "[mysqld]\nserver-id = 7\nndb-applier-conflict-role = primary\nndb-log-transaction-id\n"
     )
     (folder / "rows.sql").write_text("INSERT INTO ndb_replication VALUES ('d', 't', 0, 7, NULL);")
     (folder / "run.toml").write_text(f'[clusters.A]\nvariables = "a.cnf"\n{entries}\n[clusters.B]\nserver_id = 2\n')
     run = load_run_file(folder / "run.toml", binlogs=False)
     assert folder / "a.cnf" in run.inputs
-    return run.configuration.clusters[0]
+    return run.configuration
 
 
 def test_variables_give_the_entries_that_a_run_file_leaves_out(tmp_path: Path) -> None:
     """What the run file says itself counts."""
-    cluster = cluster_a(tmp_path, "")
+    cluster = run_with(tmp_path, "").clusters[0]
     assert (cluster.server_id, cluster.role, cluster.transaction_ids) == (7, Role.PRIMARY, True)
-    cluster = cluster_a(tmp_path, 'server_id = 1\nrole = "PASS"\nndb_log_transaction_id = "OFF"')
+    cluster = run_with(tmp_path, 'server_id = 1\nrole = "PASS"\nndb_log_transaction_id = "OFF"').clusters[0]
     assert (cluster.server_id, cluster.role, cluster.transaction_ids) == (1, Role.PASS, False)
 
 
 def test_a_cluster_can_have_rows_of_its_own(tmp_path: Path) -> None:
     """Its setups follow them; the other cluster keeps those of the run."""
-    cluster = cluster_a(tmp_path, 'ndb_replication = "rows.sql"')
-    assert cluster.replication is not None
-    assert [(row.db, row.table_name, row.binlog_type) for row in cluster.replication] == [("d", "t", 7)]
+    (tmp_path / "schema.sql").write_text("CREATE TABLE d.t (k INT PRIMARY KEY) ENGINE=NDB;")
+    configuration = run_with(tmp_path, 'ndb_replication = "rows.sql"\nschema = "schema.sql"')
+    own, others = map(configuration.replication_of, configuration.clusters)
+    assert ([(row.db, row.table_name, row.binlog_type) for row in own], others) == ([("d", "t", 7)], ())
+    everywhere = attrs.evolve(configuration, schema=configuration.schema_of(configuration.clusters[0]))
+    formats = {name: setups["d.t"].format for name, setups in everywhere.setups().items()}
+    assert formats == {"A": UpdateFormat(), "B": UpdateFormat(updated_only=True, as_write=True)}
