@@ -6,11 +6,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
 import attrs
 from rich.console import Console
-from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -29,11 +29,11 @@ def print_report(console: Console, report: Report) -> None:
     """Print what each table will do, then each finding with its places, its reason and what to do, then the counts."""
     console.print(_tables(report.tables))
     for text in dict.fromkeys(table.logged for table in report.tables):
-        _print_indented(console, Text(text))
+        _print_indented(console, text)
     found = {mark for table in report.tables for mark in table.marks}
     for mark, meaning in MARKS.items():
         if mark in found:
-            _print_indented(console, Text.assemble((mark, "bold"), f": {meaning}"))
+            _print_indented(console, f"{mark}: {meaning}")
     for finding in report.findings:
         console.print()
         _print_finding(console, finding)
@@ -66,11 +66,13 @@ def _print_finding(console: Console, finding: Finding) -> None:
     if finding.server is not None:
         lines.insert(2, f'The server says: "{finding.server}"')
     for line in lines:
-        _print_indented(console, Text(line))
+        _print_indented(console, line)
 
 
-def _print_indented(console: Console, text: Text) -> None:
-    console.print(Padding(text, (0, 0, 0, 2), expand=False))
+def _print_indented(console: Console, text: str) -> None:
+    """Print a paragraph without blanks at the ends of its lines, so that statements can be copied."""
+    lines = wrap(text, console.width - 2, break_long_words=False, break_on_hyphens=False)
+    console.print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
 
 
 def places_text(places: Sequence[Place]) -> str:
