@@ -23,6 +23,7 @@ RULES: tuple[Rule, ...] = (
     matching.rows_without_table,
     matching.rows_for_other_servers,
     matching.other_engines,
+    matching.tables_without_function,
     judging.lacking_changes,
     judging.changes_as_writes,
     judging.advised_against,

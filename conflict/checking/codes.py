@@ -25,6 +25,7 @@ CODES = tuple(
         (7, _WARNING, "a row of ndb_replication that matches no table", None),
         (8, _WARNING, "a row of ndb_replication for another server", None),
         (9, _WARNING, "a function on a table of another storage engine", None),
+        (10, _NOTE, "no conflict function", None),
         # What the function gets to compare.
         (11, _REFUSED, "no update has the value to compare", 1296),
         (12, _WARNING, "changes that lack the value to compare", 1296),

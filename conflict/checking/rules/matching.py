@@ -12,7 +12,7 @@ from difflib import get_close_matches
 import attrs
 
 from conflict.checking.codes import code
-from conflict.checking.findings import Finding, Place
+from conflict.checking.findings import Finding, Fix, Place
 from conflict.checking.statements import delete_rows, identifier, key_of, quoted, statement, update_rows
 from conflict.checking.subject import Subject
 from conflict.config.configuration import ClusterConfiguration
@@ -20,7 +20,7 @@ from conflict.rules.replication_table import AmbiguousMatch, ReplicationRow, bes
 from ndb_formats.rules.update_format import is_ndb
 from ndb_formats.schema.tables import Schema
 
-__all__ = ["ambiguous_rows", "other_engines", "rows_for_other_servers", "rows_without_table"]
+__all__ = ["ambiguous_rows", "other_engines", "rows_for_other_servers", "rows_without_table", "tables_without_function"]
 
 
 def ambiguous_rows(subject: Subject) -> Iterator[Finding]:
@@ -87,6 +87,27 @@ def other_engines(subject: Subject) -> Iterator[Finding]:
             )
             fix = statement(f"ALTER TABLE {identifier(placed.table)} ENGINE = NDB;")
             yield Finding(code(9), (placed.place,), sentence, fix)
+
+
+def tables_without_function(subject: Subject) -> Iterator[Finding]:
+    """Yield tables that changes arrive at from both sides, and that have a conflict function nowhere."""
+    meant = {each.place.table for each in subject.tables if any(row.conflict_fn for row in each.rows)}
+    for placed in subject.tables:
+        sources = subject.configuration.sources(placed.cluster.name)
+        both_ways = [
+            source
+            for source in sources
+            if placed.cluster in subject.configuration.sources(source.name)
+            and (there := subject.on(source, placed.table)) is not None
+            and there.logging.format.logged
+        ]
+        if both_ways and placed.place.table not in meant and placed.logging.format.logged:
+            sentence = (
+                "No cluster has a conflict function for the table: of changes that two clusters make to one row, each "
+                "overwrites the other where it arrives, and the row can end different."
+            )
+            fix = Fix("change each row on one cluster alone, or give the table a conflict_fn.")
+            yield Finding(code(10), (placed.place,), sentence, fix)
 
 
 def _rows(subject: Subject) -> dict[ReplicationRow, list[ClusterConfiguration]]:

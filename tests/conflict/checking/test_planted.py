@@ -144,7 +144,7 @@ PLANTED = {
     "no primary key": (
         with_(OLD, function=None, exceptions=""),
         {"table": TABLE.replace(", PRIMARY KEY (k)", "")},
-        {("040", "AB")},
+        {("010", "AB"), ("040", "AB")},
     ),
     "a unique key": (OLD, {"table": TABLE.replace("(k))", "(k), UNIQUE (v))")}, {("041", "AB")}),
     "a foreign key": (
@@ -153,12 +153,12 @@ PLANTED = {
             "table": TABLE.replace("(k))", "(k), CONSTRAINT own FOREIGN KEY (v) REFERENCES p (id))"),
             "more": "CREATE TABLE p (id INT NOT NULL PRIMARY KEY) ENGINE=NDB;",
         },
-        {("042", "AB")},
+        {("010", "AB"), ("042", "AB")},
     ),
     "blobs in reach": (
         ROLES,
         {"more": "CREATE TABLE u (k INT NOT NULL PRIMARY KEY, v TEXT) ENGINE=NDB;"},
-        {("043", "AB")},
+        {("010", "AB"), ("043", "AB")},
     ),
     "row slices": (OLD, {"slices": "binlog_row_slice_count = 4\nbinlog_row_slice_id = 2\n"}, {("044", "AB")}),
     "row slices of a server": (OLD, {"a": {"ndb_log_row_slice_count": "2"}}, {("044", "A")}),
@@ -174,7 +174,7 @@ PLANTED = {
         {"more": EXCEPTIONS.replace("t$EX", "T$EX")},
         {("053", "AB")},
     ),
-    "an exceptions table without function": (OLD, {"function": None}, {("053", "AB")}),
+    "an exceptions table without function": (OLD, {"function": None}, {("010", "AB"), ("053", "AB")}),
     "no exceptions table": (OLD, {"exceptions": ""}, {("054", "AB")}),
     "a wider column": (
         OLD,

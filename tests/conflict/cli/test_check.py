@@ -22,7 +22,7 @@ def test_the_demo_has_notes_alone(tmp_path: Path) -> None:
     assert code == ExitCode.DONE
     assert "cft.t1 A 9 NDB$EPOCH(6) nothing yes" in output
     assert "cft.t1 B 9 none none" in output
-    assert "0 refused, 0 warnings, 3 notes." in output
+    assert "0 refused, 0 warnings, 4 notes." in output
     document = json.loads(file.read_text())
     assert (document["policy"], document["worst"]) == ("manual", "note")
     assert [(each["cluster"], each["table"], each["function"], each["created"]) for each in document["tables"]] == [
