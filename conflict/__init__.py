@@ -10,6 +10,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
     result = conflict.resolve("run.toml", out="result")
     result = conflict.read_result("result")     # the same, later
 
+    conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
+
 Everything that users import is here; a name is loaded when it is first used, so that Spark and the compiled kernels
 are loaded only where they are needed.
 """
@@ -20,11 +22,12 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conflict.checking.report import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.jobs.data_source import register
     from conflict.jobs.session import spark_session
-    from conflict.library import ingest, resolve
+    from conflict.library import check, ingest, resolve
     from conflict.result import Result, read_result
 
 __all__ = [
@@ -32,8 +35,10 @@ __all__ = [
     "ConflictError",
     "HistoryError",
     "NotBuiltError",
+    "Report",
     "Result",
     "RunFile",
+    "check",
     "ingest",
     "load_run_file",
     "read_result",
@@ -47,7 +52,8 @@ _MODULES = {
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.jobs.data_source": ("register",),
     "conflict.jobs.session": ("spark_session",),
-    "conflict.library": ("ingest", "resolve"),
+    "conflict.checking.report": ("Report",),
+    "conflict.library": ("check", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
 }
 

@@ -30,6 +30,7 @@ LAYERS = {
             "history",
             "discovery",
             "compatibility",
+            "checking",
             "grid",
             "results",
             "ingestion",

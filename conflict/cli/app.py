@@ -33,7 +33,7 @@ COMMANDS = {
     ),
     "check": (
         "conflict.cli.check:check",
-        "Check whether each function can judge what arrives.",
+        "Check what a configuration will do, without binlogs.",
     ),
     "requirements": (
         "conflict.cli.requirements:requirements",

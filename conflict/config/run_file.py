@@ -22,6 +22,9 @@
     ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
+    variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
+    config_ini = "config.ini"      # of its management node, for `check`
+    ndb_replication = "a.sql"      # if its rows differ from those of the run
 
     [clusters.B]
     ...
@@ -65,8 +68,10 @@ from typing import Any
 
 import attrs
 
+from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
+from conflict.config.server_variables import load_server_variables
 from conflict.config.steps_file import load_steps
 from conflict.config.structure import (
     EPOCH,
@@ -112,11 +117,12 @@ _ENTRIES = {
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
 _OPTION = Kind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
+_OWN_FILES = ("variables", "config_ini", "ndb_replication")
 _CLUSTER_ENTRIES = {
     "server_id": SERVER_ID,
     "binlogs": _FILES,
     "role": one_of(list(Role)),
-    "schema": _FILE,
+    **dict.fromkeys(("schema", *_OWN_FILES), _FILE),
     "rows": either(_FILE, _FILES),
     "rows_epoch": EPOCH,
     "rows_of": TEXT,
@@ -127,6 +133,11 @@ _CLUSTER_ENTRIES = {
     ),
     _CONVERSIONS: TEXT,
     **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
+}
+# The entries that a server's variables give where the run file does not, and the variable of each.
+_OF_VARIABLES = {
+    **{name: name for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS)},
+    "role": "ndb_applier_conflict_role",
 }
 # The lists of a schedule, and the entries of each besides the applier.
 _SCHEDULE: Mapping[str, Mapping[str, Kind]] = {
@@ -158,25 +169,30 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
 
 
-def load_run_file(path: Path | str) -> RunFile:
+def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
     """
     Read a run file.
+
+    Args:
+        path: The file.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = Path(path)
-    run = parse_run_file(read_text(path), path)
+    run = parse_run_file(read_text(path), path, binlogs=binlogs)
     return attrs.evolve(run, inputs=(path, *run.inputs))
 
 
-def parse_run_file(text: str, path: Path) -> RunFile:
+def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     """
     Return the run that the text of a run file describes.
 
     Args:
         text: The text.
         path: Where the file stands, or would stand: its paths are relative to that.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
@@ -184,7 +200,7 @@ def parse_run_file(text: str, path: Path) -> RunFile:
     with located(path):
         document = parsed_toml(text)
         check_entries("the run file", document, _ENTRIES)
-        clusters = _clusters(path.parent, document.get("clusters", {}))
+        clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
         at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
@@ -206,7 +222,8 @@ def parse_run_file(text: str, path: Path) -> RunFile:
         attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
         for each in clusters
     )
-    texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
+    of_clusters = [table.get(entry) for table in document["clusters"].values() for entry in _OWN_FILES]
+    texts = (document.get("schema"), *own.values(), *of_clusters, rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),
@@ -228,12 +245,12 @@ def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Sche
         return parse_schema(text, database=database, charset=charset)
 
 
-def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
+def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
     if len(tables) < 2:
         message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
     _check_names(list(tables))
-    clusters = tuple(_cluster(folder, name, table) for name, table in tables.items())
+    clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
     for first, second in itertools.combinations(clusters, 2):
         if first.server_id == second.server_id:
             message = (
@@ -285,12 +302,16 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
         raise ConfigurationError(message)
 
 
-def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    check_entries(f"[clusters.{name}]", table, _CLUSTER_ENTRIES, required=("server_id", "binlogs"))
-    files = _binlogs(folder, name, table["binlogs"])
+def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
+    where = f"[clusters.{name}]"
+    check_entries(where, given, _CLUSTER_ENTRIES)
+    own = {entry: folder / given[entry] for entry in _OWN_FILES if entry in given}
+    variables = load_server_variables(own["variables"]) if "variables" in own else None
+    table = {**_of_variables(variables or {}), **given}
+    check_entries(where, table, _CLUSTER_ENTRIES, required=("server_id", *(("binlogs",) if binlogs else ())))
+    files = _binlogs(folder, name, table.get("binlogs", []), needed=binlogs)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    given = table.get("rows", [])
-    rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
+    rows = table.get("rows", [])
     return ClusterConfiguration(
         name,
         table["server_id"],
@@ -298,12 +319,25 @@ def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfig
         Role(table.get("role", "NONE")),
         server_options(table),
         transaction_ids,
-        rows,
+        _binlogs(folder, name, [rows] if isinstance(rows, str) else rows, "rows"),
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
         replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
         ignored=_ignored(name, table),
+        replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
+        variables=variables,
+        epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
     )
+
+
+def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries of a cluster that its server's variables give."""
+    found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
+    if "server_id" in found:
+        found["server_id"] = int(found["server_id"]) if found["server_id"].isdecimal() else found["server_id"]
+    if "role" in found:
+        found["role"] = found["role"].upper()
+    return found
 
 
 def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
@@ -337,7 +371,9 @@ def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration])
     return Span(False if given else empty, first)
 
 
-def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs") -> tuple[Path, ...]:
+def _binlogs(
+    folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs", *, needed: bool = True
+) -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
@@ -347,7 +383,7 @@ def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "b
         except (ValueError, NotImplementedError) as error:  # such as ** inside a name
             message = f"{pattern}, {what} of cluster {cluster}, is no pattern: {error}"
             raise ConfigurationError(message) from error
-        if not found:
+        if not found and needed:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
         files += found

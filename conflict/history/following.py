@@ -339,7 +339,7 @@ def _in_force(
     others = [table for table in moment.definitions.tables.values() if is_exceptions_table(table)]
     known = set_up(
         Schema((*views.values(), *others)),
-        configuration.replication,
+        configuration.replication_of(cluster),
         cluster.server_id,
         cluster.options,
         configuration.functions,

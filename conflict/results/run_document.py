@@ -10,7 +10,7 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.reconcile import Inference
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.likely_causes import CauseKind, LikelyCause
@@ -98,6 +98,7 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
                 "server_id": cluster.server_id,
                 "role": cluster.role,
                 "binlogs": [str(file) for file in cluster.files],
+                **_own_rows(cluster),
             }
             for cluster in configuration.clusters
         },
@@ -112,6 +113,11 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
             for name, setups in configuration.setups().items()
         },
     }
+
+
+def _own_rows(cluster: ClusterConfiguration) -> dict[str, Any]:
+    rows = cluster.replication
+    return {} if rows is None else {"ndb_replication": [attrs.asdict(row) for row in rows]}
 
 
 def _setup_json(setup: TableSetup) -> dict[str, Any]:

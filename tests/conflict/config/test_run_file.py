@@ -249,9 +249,10 @@ class TestRefusals:
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ignore_server_ids, "
+                    "[clusters.B] has unknown entries rolle; known are binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
-                    "replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, schema, server_id"
+                    "ndb_replication, replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, "
+                    "schema, server_id, variables"
                 ),
             ),
             (
