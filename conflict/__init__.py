@@ -10,6 +10,9 @@ What happens when row changes of two MySQL NDB Clusters meet.
     result = conflict.resolve("run.toml", out="result")
     result = conflict.read_result("result")     # the same, later
 
+    changes = conflict.read_binlog("london/", "shop.orders")
+    changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
+
 Everything that users import is here; a name is loaded when it is first used, so that Spark and the compiled kernels
 are loaded only where they are needed.
 """
@@ -20,6 +23,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conflict.binlog_table import BinlogTable, read_binlog
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.jobs.data_source import register
@@ -28,6 +32,7 @@ if TYPE_CHECKING:
     from conflict.result import Result, read_result
 
 __all__ = [
+    "BinlogTable",
     "ConfigurationError",
     "ConflictError",
     "HistoryError",
@@ -36,6 +41,7 @@ __all__ = [
     "RunFile",
     "ingest",
     "load_run_file",
+    "read_binlog",
     "read_result",
     "register",
     "resolve",
@@ -43,6 +49,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "conflict.binlog_table": ("BinlogTable", "read_binlog"),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.jobs.data_source": ("register",),

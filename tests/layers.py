@@ -29,6 +29,8 @@ LAYERS = {
             "columnar",
             "jobs",
             "pipeline",
+            "binlog_summary",
+            "binlog_table",
             "result",
             "library",
             "conformance",
