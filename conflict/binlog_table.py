@@ -4,6 +4,7 @@ The row changes of binlog files for Python: what `conflict.read_binlog` returns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from functools import cached_property
@@ -261,4 +262,4 @@ def _seconds(moment: datetime | None) -> int | None:
     if moment is None:
         return None
     known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
-    return -int(-known.timestamp() // 1)
+    return math.ceil(known.timestamp())
