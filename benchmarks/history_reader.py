@@ -15,7 +15,7 @@ from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.grid.tables import table_numbers
 from conflict.history.model import Cluster, History, Origin, RowChange, Transaction
-from conflict.history.schedule import timeline_of
+from conflict.history.timeline import timeline_of
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout, take_image

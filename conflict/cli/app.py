@@ -13,51 +13,51 @@ from conflict.cli.lazy_commands import group_of
 
 __all__ = ["COMMANDS", "app", "main"]
 
-# Where each is, and the first sentence of its documentation.
+# Where each is, and what it does, in words that fit beside its name on 80 columns.
 COMMANDS = {
     "resolve": (
         "conflict.cli.resolve:resolve",
-        "Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.",
+        "Find what was applied, what was rejected and why.",
     ),
     "init": (
         "conflict.cli.init:init",
-        "Write the run file that amounts to bare binlogs, with comments on what to check.",
+        "Write the run file for bare binlogs, with comments.",
     ),
     "ingest": (
         "conflict.cli.ingest:ingest",
-        "Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.",
+        "Read binlogs into a History, to resolve it often.",
     ),
     "check": (
         "conflict.cli.check:check",
-        "Check whether the conflict function of every table can judge what arrives; read no binlog.",
+        "Check whether each function can judge what arrives.",
     ),
     "requirements": (
         "conflict.cli.requirements:requirements",
-        "Show which conflict function can work with which binlog type, why not, and what would work.",
+        "Show which function works with which binlog type.",
     ),
     "check-replica": (
         "conflict.cli.check_replica:check_replica",
-        "Check, table by table, whether changes of a source find their rows on a replica and give the same rows.",
+        "Check whether a replica can apply what a source logs.",
     ),
     "logging": (
         "conflict.cli.logging_format:logging",
-        "Show how statements are logged: as statements, as rows, both or not at all, with the server's messages.",
+        "Show which statements are logged as rows.",
     ),
     "sizes": (
         "conflict.cli.sizes:sizes",
-        "Show how many bytes a log would take in every format: binlog_row_image and the NDB binlog types.",
+        "Show how many bytes a log takes in every format.",
     ),
     "rewrite": (
         "conflict.cli.rewrite:rewrite",
-        "Write the changes of binlog files in another format, and say which changes the log does not hold enough of.",
+        "Write the changes of binlogs in another format.",
     ),
     "decode": (
         "conflict.cli.decode:decode",
-        "Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet.",
+        "Show what binlogs hold: text, JSON, CSV or Parquet.",
     ),
     "conformance": (
         "conflict.cli.conformance:conformance",
-        "Judge an engine by the recordings of real clusters in a folder.",
+        "Judge an engine by recordings of real clusters.",
     ),
 }
 
@@ -65,6 +65,7 @@ app = typer.Typer(
     cls=group_of(COMMANDS),
     help="Show what MySQL NDB Cluster logs of a change, and what happens when changes of two clusters meet.",
     no_args_is_help=True,
+    rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
 

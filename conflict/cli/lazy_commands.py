@@ -30,7 +30,7 @@ class _LazyCommand(TyperCommand):
     def _real(self) -> Any:
         module, name = self._place.split(":")
         function: Callable[..., None] = getattr(import_module(module), name)
-        app = typer.Typer(add_completion=False)
+        app = typer.Typer(add_completion=False, rich_markup_mode=None)
         app.command(self.name)(refusing_bad_input(function))
         return typer.main.get_command(app)
 

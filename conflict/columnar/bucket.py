@@ -14,7 +14,7 @@ import pyarrow as pa
 from conflict.columnar.bucket_images import BucketImages
 from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
 from conflict.columnar.kernels.column_scans import facts_of_rows
-from conflict.columnar.kernels.provenance import ColumnSets, ImageArrays
+from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest

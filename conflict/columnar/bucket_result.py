@@ -13,7 +13,8 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.cluster_setup import ClusterSetup, masks_of
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import Folded
-from conflict.columnar.kernels.provenance import FinalRows, trace_images
+from conflict.columnar.kernels.provenance import trace_images
+from conflict.columnar.kernels.provenance_records import FinalRows
 from conflict.columnar.older_states import OlderRows
 
 __all__ = ["BucketResult"]

@@ -16,7 +16,8 @@ from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_images import in_order_of_columns
 from conflict.columnar.kernels.arrays import Int32, Int64
 from conflict.columnar.kernels.column_scans import distinct_numbers
-from conflict.columnar.kernels.provenance import ABSENT_IMAGE, ColumnSets
+from conflict.columnar.kernels.provenance import ABSENT_IMAGE
+from conflict.columnar.kernels.provenance_records import ColumnSets
 from conflict.results.arrow_rows import arrow_array
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.fast_columns import bytes_reader

@@ -18,7 +18,7 @@ from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.image_values import ImageReader, ImageValues
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
-from conflict.columnar.kernels.provenance import WatchedRows
+from conflict.columnar.kernels.provenance_records import WatchedRows
 from conflict.columnar.older_states import OlderRows
 from ndb_formats.columnar.keys import KeyRows, Slices, key_parts, put_keys
 from ndb_formats.schema.tables import Column

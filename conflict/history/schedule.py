@@ -15,21 +15,17 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Mapping, Sequence
-from itertools import pairwise, permutations
+from itertools import pairwise
 
 import attrs
 
-from conflict.errors import HistoryError
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import (
     END,
     LAST_GROUP,
     START,
-    DefinitionChange,
     EpochApply,
     Position,
-    Timeline,
-    Transaction,
     Window,
 )
 from conflict.rules.roles import Role
@@ -39,13 +35,11 @@ __all__ = [
     "Hint",
     "Hints",
     "Summary",
-    "consistent_cut",
     "epoch_ends",
     "logged_at",
     "place_applies",
     "set_back",
     "summarize",
-    "timeline_of",
 ]
 
 
@@ -110,50 +104,6 @@ def summarize(epoch: BinlogEpoch) -> Summary:
     groups = tuple(transaction.group for transaction in epoch.transactions)
     changes = sum(len(transaction.changes) for transaction in epoch.transactions)
     return Summary(epoch.number, groups, epoch.applied, changes)
-
-
-def consistent_cut(
-    summaries: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]
-) -> dict[str, list[Summary]]:
-    """
-    Return each cluster's epochs up to the first one that depends on a missing epoch.
-
-    A binlog can show that epochs of another cluster were applied although that cluster's binlog ends before them,
-    because it was cut short or copied earlier. What follows from missing epochs cannot be derived.
-
-    Args:
-        summaries: Per cluster, its own epochs.
-        server_ids: Per cluster, its server id.
-
-    Raises:
-        HistoryError: Epochs are missing in the middle: a file was left out.
-    """
-    kept = {name: list(own) for name, own in summaries.items()}
-    while True:
-        before = {name: len(own) for name, own in kept.items()}
-        for name, own in kept.items():
-            last = {server_ids[peer]: kept[peer][-1].number if kept[peer] else -1 for peer in kept if peer != name}
-            for place, summary in enumerate(own):
-                if any(item.server_id in last and item.epoch > last[item.server_id] for item in summary.applied):
-                    del own[place:]
-                    break
-        if before == {name: len(own) for name, own in kept.items()}:
-            _check_gaps(kept, server_ids)
-            return kept
-
-
-def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
-    for name, peer in permutations(kept, 2):
-        known = {summary.number for summary in kept[peer]}
-        for summary in kept[name]:
-            for item in summary.applied:
-                inside = item.server_id == server_ids[peer] and item.epoch > min(known, default=item.epoch)
-                if inside and item.epoch not in known:
-                    message = (
-                        f"cluster {name} applied epoch {item.epoch} of cluster {peer}, whose binlogs hold epochs "
-                        "before and after it, but not this one; give all binlog files between the first and the last"
-                    )
-                    raise HistoryError(message)
 
 
 def place_applies(
@@ -400,26 +350,3 @@ def _before(position: Position) -> Position:
 def _any_between(transactions: Sequence[Position], earliest: Position, latest: Position) -> bool:
     place = bisect.bisect_right(transactions, earliest)
     return place < len(transactions) and transactions[place] < latest
-
-
-def timeline_of(
-    transactions: Sequence[Transaction], applies: Sequence[EpochApply], changes: Sequence[DefinitionChange] = ()
-) -> Timeline:
-    """Merge a cluster's transactions, epoch applies and changes of definitions, in the order in which they happened."""
-    keys = [((item.epoch, item.group, 0, 0, 0), item) for item in transactions]
-    items: list[tuple[_Order, Transaction | EpochApply | DefinitionChange]] = [*keys]
-    taken = [
-        ((item.epoch, item.group, 0 if item.traced else 1, order, 0), item)
-        for order, item in enumerate(applies)
-        if item.applied
-    ]
-    items += taken
-    for order, change in enumerate(changes):
-        before = [key for key, item in taken if item.period == 0 and item.foreign_epoch <= change.follows]
-        place = (change.epoch, change.group, 1, -1, 0)
-        last = max([place, *before])
-        items.append(((*last[:4], order + 1), change))
-    return tuple(item for _, item in sorted(items, key=lambda entry: entry[0]))
-
-
-_Order = tuple[int, int, int, int, int]

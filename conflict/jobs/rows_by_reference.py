@@ -20,7 +20,7 @@ from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION
 from conflict.columnar.told_transactions import ToldTransactions
 from conflict.history.effects import Effect
 from conflict.history.model import Cluster, EpochApply, History, Position, RowMoment
-from conflict.history.schedule import timeline_of
+from conflict.history.timeline import timeline_of
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.touched_rows import TouchedRows, rows_of_keys, touched_history
 from conflict.reference.cluster import KnownTransactions, OtherConflictsError

@@ -15,7 +15,8 @@ import attrs
 
 from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction
 from conflict.history.placing import Choice, Place, Slot, choose_places
-from conflict.history.schedule import logged_at, timeline_of
+from conflict.history.schedule import logged_at
+from conflict.history.timeline import timeline_of
 from conflict.reference.background import Recorded, Setups, background_of, epochs_known
 from conflict.reference.row_store import RowKey
 from conflict.reference.trials import Trials

@@ -10,7 +10,9 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from conflict.cli.views.tables import counted, table_of
 from conflict.conformance.judge import CaseStatus, CaseVerdict
 
 __all__ = ["print_conformance"]
@@ -24,12 +26,14 @@ def print_conformance(console: Console, verdicts: Sequence[CaseVerdict]) -> None
     undecided = [verdict.undecided for verdict in verdicts if verdict.undecided]
     if undecided:
         console.print(
-            f"The binlogs leave {sum(undecided):,} decisions in {len(undecided)} cases open; "
-            "these cases are judged by what may have been decided."
+            f"The binlogs leave {counted(sum(undecided), 'decision')} in {counted(len(undecided), 'case')} open, "
+            "judged by what may have been decided."
         )
     by_candidates = sum(verdict.by_candidates for verdict in verdicts)
     if by_candidates:
-        console.print(f"{by_candidates} cases agree by candidates: with other answers than those that were chosen.")
+        console.print(
+            f"By candidates, with other answers than those that were chosen: {counted(by_candidates, 'case')}."
+        )
     for reason, times in Counter(each.detail for each in verdicts if each.status is CaseStatus.NOT_YET).most_common():
         console.print(f"[yellow]not yet[/yellow] ({times}): {escape(reason)}")
     for verdict in verdicts:
@@ -44,14 +48,10 @@ def _counts(verdicts: Sequence[CaseVerdict]) -> Table:
     for verdict in verdicts:
         folder = verdict.case.rpartition("/")[0]
         counts.setdefault((verdict.part, folder), Counter())[verdict.status] += 1
-    table = Table(title=f"Conformance of engine {verdicts[0].engine}", title_justify="left")
-    for heading in ("part", "folder"):
-        table.add_column(heading)
-    for status, style in _STYLES.items():
-        table.add_column(status, justify="right", style=style)
-    for (part, folder), each in counts.items():
-        table.add_row(part, folder, *(str(each[status]) for status in _STYLES))
     total = Counter(verdict.status for verdict in verdicts)
-    table.add_section()
-    table.add_row("all", "", *(str(total[status]) for status in _STYLES))
-    return table
+    rows = [[*place, *_figures(each)] for place, each in counts.items()] + [["all", "", *_figures(total)]]
+    return table_of(f"Conformance of engine {verdicts[0].engine}", ["part", "folder"], list(CaseStatus), rows)
+
+
+def _figures(counts: Counter[CaseStatus]) -> list[Text]:
+    return [Text(f"{counts[status]:,}", style=_STYLES[status] if counts[status] else "") for status in CaseStatus]

@@ -10,7 +10,9 @@ from typing import Any
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
+from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
 from conflict.pipeline import Run
@@ -63,27 +65,22 @@ def print_run(
 
 
 def _print_setups(console: Console, configuration: Configuration) -> None:
+    """Print each refusal and warning once, with the tables that it holds for."""
+    places: dict[tuple[str, str], list[str]] = {}
     for cluster, setups in configuration.setups().items():
         for table, setup in setups.items():
+            said = [("yellow", warning) for warning in setup.warnings]
             if setup.refusal is not None:
-                console.print(f"[red]{cluster}: table {table} is refused:[/red] {escape(setup.refusal.message)}")
-            for warning in setup.warnings:
-                console.print(f"[yellow]{cluster}: table {table}:[/yellow] {escape(warning)}")
+                said.insert(0, ("red", f"refused: {setup.refusal.message}"))
+            for each in said:
+                places.setdefault(each, []).append(f"{table} on {cluster}")
+    for (style, text), where in places.items():
+        console.print(f"[{style}]{escape(', '.join(where))}:[/{style}] {escape(text)}")
 
 
 # -----------------------------------------------------------------------------------------------------------
 # Tables
 # -----------------------------------------------------------------------------------------------------------
-
-
-def _table(title: str, texts: Sequence[str], figures: Sequence[str]) -> Table:
-    """Return an empty table: texts to the left and never cut, figures to the right."""
-    table = Table(title=title, title_justify="left", title_style="bold")
-    for heading in texts:
-        table.add_column(heading, no_wrap=True)
-    for heading in figures:
-        table.add_column(heading, justify="right")
-    return table
 
 
 def _operations(tally: Mapping[str, int]) -> int:
@@ -94,44 +91,46 @@ def _outcomes(tallies: Tallies) -> Table:
     """One row per applier and table that had operations; rare verdicts have a column only where they occur."""
     rare = [name for name in ("discarded", "skipped", "cannot_tell") if any(tally.get(name) for _, _, tally in tallies)]
     verdicts = ["applied", "ignored", *rare]
-    table = _table(
-        "What the appliers did",
-        ["applier", "table"],
-        ["changes", *(name.replace("_", " ") for name in verdicts), "conflicts", "refreshed"],
-    )
-    for cluster, name, tally in tallies:
-        figures = [_operations(tally), *(tally.get(each, 0) for each in (*verdicts, "rejected", "refreshes"))]
-        table.add_row(cluster, name, *(f"{figure:,}" for figure in figures))
-    return table
+    headings = ["changes", *(name.replace("_", " ") for name in verdicts), "conflicts", "refreshed"]
+    keys = (*verdicts, "rejected", "refreshes")
+    rows = [
+        [cluster, name, _operations(tally), *(tally.get(key, 0) for key in keys)] for cluster, name, tally in tallies
+    ]
+    return table_of("What the appliers did", ["applier", "table"], headings, rows)
 
 
 def _conflicts(tallies: Tallies, causes: Sequence[str]) -> Table:
     """One row per applier and table that had conflicts, by cause."""
     headings = [cause.lower().replace("_", " ") for cause in causes]
-    table = _table("Conflicts by cause", ["applier", "table"], headings)
-    for cluster, name, tally in tallies:
-        if tally["rejected"]:
-            table.add_row(cluster, name, *(f"{tally[cause]:,}" for cause in causes))
-    return table
+    rows = [
+        [cluster, name, *(tally[cause] for cause in causes)] for cluster, name, tally in tallies if tally["rejected"]
+    ]
+    return table_of("Conflicts by cause", ["applier", "table"], headings, rows)
 
 
 def _contradictions(summary: RunSummary) -> Table:
     """One row per applier, table and kind of contradiction."""
-    table = _table("What the binlogs show otherwise", ["applier", "table", "contradiction"], ["rows"])
-    for applier, tables in summary.contradictions.items():
-        for name, kinds in tables.items():
-            for kind, rows in sorted(kinds.items(), key=lambda item: -item[1]):
-                table.add_row(applier, name, kind, f"{rows:,}")
-    return table
+    rows = [
+        [applier, name, kind, number]
+        for applier, tables in summary.contradictions.items()
+        for name, kinds in tables.items()
+        for kind, number in sorted(kinds.items(), key=lambda item: -item[1])
+    ]
+    return table_of("What the binlogs show otherwise", ["applier", "table", "contradiction"], ["rows"], rows)
 
 
 def _final_rows(configuration: Configuration, summary: RunSummary) -> Table:
     names = [cluster.name for cluster in configuration.clusters]
-    table = _table("What the tables hold at the end", ["table"], [*(f"rows on {name}" for name in names), "differing"])
-    for name, differing in summary.differing_rows.items():
-        figures = [f"{summary.rows[cluster].get(name, 0):,}" for cluster in names]
-        table.add_row(name, *figures, "?" if differing is None else f"[red]{differing:,}[/red]" if differing else "0")
-    return table
+    headings = [*(f"rows on {name}" for name in names), "differing"]
+    rows = [
+        [table, *(summary.rows[name].get(table, 0) for name in names), _differing(differing)]
+        for table, differing in summary.differing_rows.items()
+    ]
+    return table_of("What the tables hold at the end", ["table"], headings, rows)
+
+
+def _differing(rows: int | None) -> Text:
+    return Text("?") if rows is None else Text(f"{rows:,}", style="red" if rows else "")
 
 
 # -----------------------------------------------------------------------------------------------------------
@@ -160,7 +159,8 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
     }
     which = ", on the rows that the logs touch" if run.starts else ""
     console.print(
-        f"The clusters {answers[run.summary.converged]}{which}, after {run.changes:,} row changes of their own."
+        f"The clusters {answers[run.summary.converged]}{which}, after {counted(run.changes, 'row change')} of their "
+        "own."
     )
     if run.summary.contradicted:
         return
@@ -170,7 +170,7 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         ]
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
-            what = "1 row differs" if differing == 1 else f"{differing:,} rows differ"
+            what = f"{counted(differing, 'row')} {'differs' if differing == 1 else 'differ'}"
             console.print(f"[red]{escape(table)}: {what}[/red]; {why}.")
 
 
@@ -181,21 +181,21 @@ def _print_appliers(console: Console, run: Run) -> None:
     for name, assumed in run.assumed.items():
         if assumed:
             console.print(
-                f"[yellow]Assumed:[/yellow] {assumed:,} epochs left no trace in the binlog of {name}. "
-                "When it applied them, or whether, decides on counters and exceptions alone; the first possible place "
-                "is taken."
+                f"[yellow]Assumed:[/yellow] {counted(assumed, 'epoch')} left no trace in the binlog of {name}. "
+                "When they were applied, or whether, decides on counters and exceptions alone; the first possible "
+                "place is taken."
             )
     for name, unexplained in summary.unexplained.items():
         if unexplained:
             console.print(
-                f"[yellow]{name} changed {unexplained:,} rows that should not exist there:[/yellow] the rows are older "
-                "than the binlogs, or another function was in force when the binlogs were written."
+                f"[yellow]{name} changed {counted(unexplained, 'row')} that should not exist there:[/yellow] older "
+                "than the binlogs, or made when another function was in force."
             )
     if summary.rounds:
         sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds)
         console.print(
-            f"{summary.rounds[-1].in_conflict:,} transactions are in conflict; found in {len(summary.rounds)} rounds "
-            f"over {sizes} row changes."
+            f"{counted(summary.rounds[-1].in_conflict, 'transaction')} in conflict, found in "
+            f"{counted(len(summary.rounds), 'round')} over {sizes} row changes."
         )
 
 
@@ -232,9 +232,12 @@ def _print_start(console: Console, run: Run) -> None:
             sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
         )
         if rows:
-            console.print(f"[yellow]Not known on {name}:[/yellow] whether the row exists, for {rows:,} keys.")
+            console.print(f"[yellow]Not known on {name}:[/yellow] whether the row exists, for {counted(rows, 'key')}.")
         if part:
-            console.print(f"[yellow]Not known on {name}:[/yellow] {columns:,} columns of {part:,} rows that exist.")
+            console.print(
+                f"[yellow]Not known on {name}:[/yellow] {counted(columns, 'column')} of {counted(part, 'row')} that "
+                f"{'exists' if part == 1 else 'exist'}."
+            )
 
 
 def _print_open_questions(console: Console, run: Run) -> None:
@@ -245,30 +248,30 @@ def _print_open_questions(console: Console, run: Run) -> None:
             "equally well; readings/ holds the results of the others."
         )
     for each in run.settled:
-        console.print(f"[yellow]The order of the binlogs leaves open[/yellow] {_settled_text(each)}")
+        console.print(f"[yellow]The binlogs leave open[/yellow] {_settled_text(each)}")
     for name, undecided in run.summary.undecided.items():
         tallies = run.summary.tables[name].values()
         open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
         if open_outcomes:
             console.print(
-                f"[yellow]Cannot tell:[/yellow] {open_outcomes:,} decisions of {name} depend on what is not known of "
-                f"older rows; their candidates are in undecided/applier={name}."
+                f"[yellow]Cannot tell:[/yellow] {counted(open_outcomes, 'decision')} of {name}, for want of what older "
+                f"rows held; the candidates are in undecided/applier={name}."
             )
         if undecided > open_outcomes:
             console.print(
-                f"[yellow]The binlogs leave open[/yellow] whether {undecided - open_outcomes:,} operations that {name} "
-                "rejected with "
-                f"their transactions were in conflict themselves, because {name} changed their rows in between. No row "
+                f"[yellow]The binlogs leave open[/yellow] how {name} judged "
+                f"{counted(undecided - open_outcomes, 'rejected operation')}: it changed their rows in between. No row "
                 f"depends on it; {_ranges(run.summary.counter_ranges.get(name, {}))}."
             )
 
 
 def _settled_text(settled: Inference) -> str:
     """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
+    rows = counted(settled.judged_earlier, "row")
     return (
-        f"when {settled.cluster} judged {settled.judged_earlier:,} rows of epoch {settled.foreign_epoch}: its own "
-        f"changes of them came in between. Of {settled.candidates:,} possible answers, one with the fewest rows judged "
-        f"earlier is chosen that explains the {settled.rows:,} rows that the binlog shows otherwise."
+        f"when {settled.cluster} judged {rows} of epoch {settled.foreign_epoch}: its own changes came in between. Of "
+        f"{counted(settled.candidates, 'possible answer')}, the chosen one agrees with its binlog, where "
+        f"{counted(settled.rows, 'row')} would differ otherwise, and judges the fewest rows earlier."
     )
 
 
@@ -285,7 +288,8 @@ def _print_agreement(console: Console, run: Run) -> None:
     agreement = f"[red]{summary.contradicted:,} differ[/red]" if summary.contradicted else "[green]all agree[/green]"
     if summary.compared:
         console.print(
-            f"The binlogs show {summary.compared:,} row changes by appliers; with those found here {agreement}."
+            f"The binlogs show {counted(summary.compared, 'row change')} by appliers; with those found here "
+            f"{agreement}."
         )
     if summary.contradicted:
         console.print(_contradictions(summary))
@@ -300,7 +304,7 @@ def _print_agreement(console: Console, run: Run) -> None:
     for name, epochs in run.epochs_left_out.items():
         if epochs:
             console.print(
-                f"[yellow]The last {epochs:,} epochs of {name} are left out:[/yellow] they build on epochs of the "
+                f"[yellow]Left out at the end:[/yellow] {counted(epochs, 'epoch')} of {name}, built on epochs of the "
                 "other cluster that its binlogs do not hold."
             )
     for note in run.notes:
@@ -308,6 +312,6 @@ def _print_agreement(console: Console, run: Run) -> None:
     for name, error in run.errors.items():
         console.print(
             f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}. "
-            f"Every epoch before that is resolved; {run.left_out.get(name, 0):,} row operations of an unfinished one "
-            "are left out."
+            f"Every epoch before that is resolved. Left out of an unfinished one: "
+            f"{counted(run.left_out.get(name, 0), 'row operation')}."
         )

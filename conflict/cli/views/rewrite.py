@@ -5,9 +5,9 @@ What `rewrite` did, on the terminal and as JSON.
 from __future__ import annotations
 
 from rich.console import Console
-from rich.markup import escape
-from rich.table import Table
+from rich.text import Text
 
+from conflict.cli.views.tables import counted, table_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.relogging import Basis
 from ndb_formats.writing.rewriting_plans import OTHER_ENGINE, Counts, Outcome
@@ -26,27 +26,21 @@ _NOTES = {
 
 def print_counts(console: Console, counts: Counts) -> None:
     """Print the changes by table, operation and outcome, and what the outcomes mean."""
-    table = Table(title="Row changes", title_justify="left", title_style="bold")
-    for heading in ("table", "operation"):
-        table.add_column(heading, no_wrap=True)
-    table.add_column("changes", justify="right")
-    table.add_column("written")
-    for outcome in _ordered(counts):
-        style = None if outcome.result == Basis.EXACT else "yellow" if outcome.rewritten else "red"
-        table.add_row(
-            escape(outcome.table),
-            outcome.operation.name,
-            str(counts.rows[outcome]),
-            escape(_words(counts, outcome)),
-            style=style,
-        )
-    console.print(table)
+    rows = [
+        [outcome.table, outcome.operation.name, _styled(outcome, _words(counts, outcome)), counts.rows[outcome]]
+        for outcome in _ordered(counts)
+    ]
+    console.print(table_of("Row changes", ["table", "operation", "written"], ["changes"], rows))
     guessed = {outcome.operation for outcome in counts.rows if outcome.result == Basis.CHANGED_VALUES}
     for operation in sorted(guessed):
         console.print(f"The log does not show what its statements named: {_NOTES[operation]}", soft_wrap=True)
     rewritten = sum(rows for outcome, rows in counts.rows.items() if outcome.rewritten)
     kept = sum(counts.rows.values()) - rewritten
-    console.print(f"{rewritten} row changes were rewritten, {kept} kept as they were logged.", soft_wrap=True)
+    console.print(f"Rewritten: {counted(rewritten, 'row change')}; kept as logged: {kept:,}.", soft_wrap=True)
+
+
+def _styled(outcome: Outcome, words: str) -> Text:
+    return Text(words, style="" if outcome.result == Basis.EXACT else "yellow" if outcome.rewritten else "red")
 
 
 def counts_json(counts: Counts) -> dict[str, object]:
