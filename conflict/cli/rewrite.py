@@ -11,8 +11,9 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, whole_file, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
 from conflict.jobs.runner import StageProgress
 from ndb_formats.binlog_reader import Event, read_events
@@ -91,7 +92,7 @@ def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -
     """Rewrite each file; return the fault of the last one if it ends too early."""
     with progress_bars() as show:
         for file, target in zip(files, targets, strict=True):
-            with whole_file(target) as out:
+            with staged_file(target) as out:
                 try:
                     Rewriter(out, plans).rewrite(_shown(read_events(file), file, show))
                 except CutFileError as fault:
