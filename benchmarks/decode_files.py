@@ -26,8 +26,9 @@ from pathlib import Path
 from benchmarks.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from conflict.decoding.decoding import Decoding
+from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
-from conflict.decoding.outputs import Format, Output
+from conflict.decoding.outputs import Output
 from conflict.jobs.data_source import register
 from conflict.jobs.session import spark_session
 from ndb_formats.columnar_text.log_text import TextOptions

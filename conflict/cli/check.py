@@ -5,14 +5,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from conflict.cli.common import FunctionOption, PolicyOption, RunFileArgument, console, load_run
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.check import checked_json, print_check
-from conflict.compatibility.check import CheckedTable, check_run
 from conflict.compatibility.deployment import Policy
-from conflict.compatibility.requirements import Status
+
+if TYPE_CHECKING:
+    from conflict.compatibility.check import CheckedTable
 
 __all__ = ["check"]
 
@@ -29,6 +30,9 @@ def check(
 
     Example: ndb-conflict check run.toml
     """
+    from conflict.cli.views.check import checked_json, print_check
+    from conflict.compatibility.check import check_run
+
     loaded = load_run(run_file, function)
     check_output(json_file, loaded.inputs, force=force)
     checked = check_run(loaded.configuration, policy)
@@ -38,6 +42,8 @@ def check(
 
 
 def _code(checked: Sequence[CheckedTable]) -> ExitCode:
+    from conflict.compatibility.requirements import Status
+
     if any(each.status is Status.REFUSED for each in checked):
         return ExitCode.REFUSED
     limited = any(each.status is Status.USABLE_BUT or each.setup.warnings for each in checked)

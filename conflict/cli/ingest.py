@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-import conflict.pipeline
 from conflict.cli.common import InexactKeysOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
@@ -24,9 +23,9 @@ from conflict.cli.sources import (
     load_sources,
 )
 from conflict.errors import ConfigurationError
-from conflict.grid.manifest import MANIFEST
-from conflict.ingestion.plan import PLAN
-from conflict.jobs.ingest_job import Ingested
+
+if TYPE_CHECKING:
+    from conflict.jobs.ingest_job import Ingested
 
 __all__ = ["ingest"]
 
@@ -47,6 +46,8 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
+    import conflict.pipeline
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     _refuse_other_folders(out)
@@ -58,6 +59,9 @@ def ingest(
 
 
 def _refuse_other_folders(out: Path) -> None:
+    from conflict.grid.manifest import MANIFEST
+    from conflict.ingestion.plan import PLAN
+
     if not out.exists() or any((out / name).exists() for name in (MANIFEST, PLAN)):
         return
     if not out.is_dir() or any(out.iterdir()):

@@ -20,7 +20,6 @@ from conflict.cli.sources import (
     show_logs,
 )
 from conflict.decoding.staging import staged_file
-from conflict.discovery.draft import draft_run
 
 __all__ = ["init"]
 
@@ -41,6 +40,8 @@ def init(
 
     Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
     """
+    from conflict.discovery.draft import draft_run
+
     check_output(out, [schema, ndb_replication], force=force)
     draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
     with staged_file(out) as file:
