@@ -12,6 +12,9 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
 
+    changes = conflict.read_binlog("london/", "shop.orders")
+    changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
+
 Everything that users import is here; a name is loaded when it is first used, so that Spark and the compiled kernels
 are loaded only where they are needed.
 """
@@ -22,6 +25,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conflict.binlog_table import BinlogTable, read_binlog
     from conflict.checking.report import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
@@ -31,6 +35,7 @@ if TYPE_CHECKING:
     from conflict.result import Result, read_result
 
 __all__ = [
+    "BinlogTable",
     "ConfigurationError",
     "ConflictError",
     "HistoryError",
@@ -41,6 +46,7 @@ __all__ = [
     "check",
     "ingest",
     "load_run_file",
+    "read_binlog",
     "read_result",
     "register",
     "resolve",
@@ -48,6 +54,7 @@ __all__ = [
 ]
 
 _MODULES = {
+    "conflict.binlog_table": ("BinlogTable", "read_binlog"),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.jobs.data_source": ("register",),

@@ -42,6 +42,8 @@ LAYERS = {
             "jobs",
             "runs",
             "pipeline",
+            "binlog_summary",
+            "binlog_table",
             "result",
             "library",
             "conformance",

@@ -6,26 +6,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from conflict.checking.check import check_configuration
-from conflict.checking.draft import draft_check
-from conflict.checking.findings import Severity
 from conflict.cli.common import FunctionOption, console, load_run
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.sources import additions_of
-from conflict.cli.views.check import print_report, report_json
 from conflict.compatibility.deployment import Policy
-from conflict.config.run_file import RunFile, load_run_file
-from conflict.discovery.draft import Additions
 from conflict.errors import ConfigurationError
 
-__all__ = ["check"]
+if TYPE_CHECKING:
+    from conflict.config.run_file import RunFile
+    from conflict.discovery.draft import Additions
 
-_CODES = {Severity.REFUSED: ExitCode.REFUSED, Severity.WARNING: ExitCode.WARNED, Severity.NOTE: ExitCode.DONE}
+__all__ = ["check"]
 
 
 def check(
@@ -60,6 +56,10 @@ def check(
 
     Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql --variables london=my.cnf
     """
+    from conflict.checking.check import check_configuration
+    from conflict.checking.findings import Severity
+    from conflict.cli.views.check import print_report, report_json
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = _run_of(run_file, additions, _files("--variables", variables), _files("--config-ini", config_ini))
     loaded = load_run(loaded, function)
@@ -67,12 +67,17 @@ def check(
     report = check_configuration(loaded.configuration, policy)
     print_report(console, report)
     write_json(json_file, report_json(report))
-    exit_with(ExitCode.DONE if report.worst is None else _CODES[report.worst])
+    codes = {Severity.REFUSED: ExitCode.REFUSED, Severity.WARNING: ExitCode.WARNED}
+    exit_with(ExitCode.DONE if report.worst is None else codes.get(report.worst, ExitCode.DONE))
 
 
 def _run_of(
     run_file: Path | None, additions: Additions, variables: dict[str, Path], config_ini: dict[str, Path]
 ) -> RunFile:
+    from conflict.checking.draft import draft_check
+    from conflict.config.run_file import load_run_file
+    from conflict.discovery.draft import Additions
+
     if run_file is None:
         return draft_check(additions, variables, config_ini)
     if additions != Additions() or variables or config_ini:

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-import conflict.pipeline
 from conflict.cli.common import InexactKeysOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
@@ -23,7 +22,9 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.jobs.ingest_job import Ingested
+
+if TYPE_CHECKING:
+    from conflict.jobs.ingest_job import Ingested
 
 __all__ = ["ingest"]
 
@@ -44,6 +45,8 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
+    import conflict.pipeline
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     with progress_bars() as progress:

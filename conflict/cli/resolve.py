@@ -9,12 +9,11 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
-import conflict.pipeline
 from conflict.cli.common import (
     FunctionOption,
     InexactKeysOption,
@@ -22,7 +21,6 @@ from conflict.cli.common import (
     console,
     progress_bars,
 )
-from conflict.cli.compiling import compilation_is_said
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption
 from conflict.cli.refusals import messages
@@ -35,14 +33,12 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
-from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
-from conflict.results.files import rejected_examples
-from conflict.runs.options import ResolveOptions
+
+if TYPE_CHECKING:
+    from conflict.config.configuration import Configuration
 
 __all__ = ["resolve"]
 
@@ -121,6 +117,13 @@ def resolve(
 
     Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out result
     """
+    import conflict.pipeline
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.result import print_run
+    from conflict.grid.folder import Folder
+    from conflict.results.files import rejected_examples
+    from conflict.runs.options import ResolveOptions
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, function, inexact_keys=inexact_keys)
     span = attrs.evolve(

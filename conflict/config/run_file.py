@@ -92,9 +92,10 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
-from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]

@@ -41,18 +41,8 @@ class CsvWriter:
 
 def flat_table(table: pa.Table) -> pa.Table:
     """Return rows with a column for every field of their images, in types that CSV has."""
-    names: list[str] = []
-    columns: list[pa.ChunkedArray] = []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if pa.types.is_struct(field.type):
-            chunks = [chunk.flatten() for chunk in column.chunks]
-            for number, part in enumerate(field.type):
-                names.append(f"{field.name}.{part.name}")
-                columns.append(_plain(pa.chunked_array([each[number] for each in chunks], part.type)))
-        else:
-            names.append(field.name)
-            columns.append(_plain(column))
-    return pa.Table.from_arrays(columns, names)
+    flat = table.flatten()
+    return pa.Table.from_arrays([_plain(column) for column in flat.columns], flat.schema.names)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
@@ -18,6 +17,7 @@ import pyarrow.parquet as pq
 
 from conflict.decoding.csv_files import no_formulas
 from conflict.decoding.decoding import Decoding
+from conflict.decoding.formats import Format
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat
 from conflict.errors import ConfigurationError
@@ -28,20 +28,11 @@ from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES
 from ndb_formats.row_records import RECORDS
 
-__all__ = ["Format", "Output"]
+__all__ = ["Output"]
 
 _WIDE_CSV = pa.schema(
     [pa.field(field.name, pa.string() if field.name in (*IMAGES, "flags") else field.type) for field in RECORDS]
 )
-
-
-class Format(StrEnum):
-    """The output format."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 _TABLES = {Format.CSV: TableFormat.CSV, Format.PARQUET: TableFormat.PARQUET}

@@ -47,12 +47,12 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
             message = f"{target}{same} is an input of this command and would be overwritten; give another output"
             raise ConfigurationError(message)
     if target.is_dir() != folder and (target.is_file() or target.is_dir()):
-        message = f"{target} is a {'file' if folder else 'folder'}; give another output"
+        message = f"{target} is a {'file; give a folder' if folder else 'folder; give a file'}"
         raise ConfigurationError(message)
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
     if not force:
-        message = f"{target} exists; give another output, or --force to replace it"
+        message = f"{target} exists already; --force replaces it"
         raise ConfigurationError(message)
     if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
         message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"

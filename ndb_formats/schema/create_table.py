@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import attrs
 from sqlglot.tokenizer_core import TokenType
 
+from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import charset_name, take_column
 from ndb_formats.schema.foreign_keys import split_reference, take_foreign_key, with_foreign_key
@@ -20,7 +21,6 @@ from ndb_formats.schema.tables import Column, ForeignKey, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
 
 __all__ = [
-    "DEFAULT_CHARSET",
     "TABLE_ITEMS",
     "IndexItem",
     "complete",
@@ -33,7 +33,6 @@ __all__ = [
     "take_table",
 ]
 
-DEFAULT_CHARSET = "utf8mb4"
 
 TABLE_ITEMS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 
