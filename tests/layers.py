@@ -46,6 +46,7 @@ LAYERS = {
             "binlog_table",
             "result",
             "library",
+            "explaining",
             "conformance",
             "cli",
             "__init__",

@@ -23,6 +23,10 @@ COMMANDS = {
         "conflict.cli.conflicts:conflicts",
         "Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.",
     ),
+    "explain": (
+        "conflict.cli.explain:explain",
+        "Show why a row ended as it did.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file for bare binlogs, with comments.",
