@@ -30,9 +30,7 @@ def explain(
     ] = None,
     exception: Annotated[
         int | None,
-        typer.Option(
-            metavar="N", min=1, help="Tell of the row of the N-th exceptions row; with --table, of that table."
-        ),
+        typer.Option(metavar="N", min=1, help="Tell of the N-th exceptions row; with --table, of that table."),
     ] = None,
     differences: Annotated[
         bool, typer.Option("--differences", help="Tell what parted each row that ends different.")

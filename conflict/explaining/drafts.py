@@ -84,9 +84,10 @@ class Draft:
     sequence: int = 0
 
     @property
-    def order(self) -> tuple[int, int, int, int]:
-        """Its place among the events of its cluster."""
-        return self.epoch, self.group, _PHASES[self.kind], self.sequence
+    def order(self) -> tuple[int, ...]:
+        """Its place among the events of its cluster; an applier goes through an epoch in the order of its groups."""
+        group = self.decided["group"] if self.decided is not None else self.change.group if self.change else 0
+        return self.epoch, self.group, _PHASES[self.kind], self.source_epoch, group, self.sequence
 
     @property
     def verdict(self) -> Verdict | None:
@@ -113,6 +114,7 @@ def drafts_of(facts: Facts) -> list[Draft]:
     for effect in effects:
         judged += _judged(effect, facts, outcomes)
     judged += [_without_log(each) for each in outcomes]
+    judged.sort(key=lambda each: each.order)
     shown = [effect for effect in effects if not _joined(effect, judged)]
     drafts = [*committed, *judged, *shown]
     for number, draft in enumerate(drafts):
@@ -221,7 +223,8 @@ def _heard(name: str, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Draft]:
         if news:
             waiting = waiting[len(news) :]
             cause = next((each for each in reversed(mine) if each.epoch == news[-1]), None)
-            yield Draft(Kind.HEARD, name, apply.epoch, apply.group, name, back, cause and cause.change, cause=cause)
+            change = None if cause is None else cause.change
+            yield Draft(Kind.HEARD, name, apply.epoch, apply.group, name, back, change, cause=cause)
 
 
 def _in_order_of_causes(drafts: Sequence[Draft], logs: Mapping[str, Log]) -> list[Draft]:

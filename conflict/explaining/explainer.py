@@ -48,6 +48,7 @@ class Explainer:
     result: Result
     configuration: Configuration
     progress: StageProgress = no_progress
+    _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
 
     @classmethod
     def of_result(cls, result: Result, progress: StageProgress = no_progress) -> Explainer:
@@ -87,7 +88,7 @@ class Explainer:
             HistoryError: There is no such table, or nothing ever happened to the row.
             ConfigurationError: The key is not understood.
         """
-        (story,) = self._rows([(table, key_as_it_compares(table_named(self.tables, table), key))])
+        (story,) = self.rows([(table, key_as_it_compares(table_named(self.tables, table), key))])
         if not story.events:
             message = f"nothing happened to the row {story.key} of {table} in these binlogs"
             raise HistoryError(message)
@@ -98,7 +99,7 @@ class Explainer:
         if table is not None:
             table_named(self.tables, table)
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
-        return self._rows(rows) if rows else []
+        return self.rows(rows) if rows else []
 
     def exception(self, number: int, table: str | None = None) -> Story:
         """
@@ -133,7 +134,7 @@ class Explainer:
             ),
             None,
         )
-        (story,) = self._rows([(str(place["table"]), str(place["key"]))], found)
+        (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
         return story
 
     def transaction(self, number: int) -> Story:
@@ -164,8 +165,14 @@ class Explainer:
             "", "", functions, tuple(told.events), because=because, follows=follows, notes=self._notes(logs, outcomes)
         )
 
-    def _rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
-        """Return the stories of some rows; the binlogs are read once for all of them."""
+    def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
+        """
+        Return the stories of some rows; the binlogs are read once for all of them.
+
+        Args:
+            rows: Tables and keys, as outcomes have them.
+            marked: The outcome that was asked for, if one was.
+        """
         logs = read_logs(self.configuration, Wanted(frozenset(rows)), self.progress)
         outcomes: dict[WantedRow, list[Decided]] = {}
         for each in decided(outcomes_where(self.result, of_rows(rows))):
@@ -245,7 +252,14 @@ class Explainer:
     def _reason(self, draft: Draft) -> str:
         outcome = draft.decided
         assert outcome is not None
-        return reason_of(ConflictEpoch.read(self.result, outcome), outcome["group"], self._words)
+        return reason_of(self._epoch_of(outcome), outcome["group"], self._words)
+
+    def _epoch_of(self, outcome: Decided) -> ConflictEpoch:
+        """Return the transactions in conflict of the epoch of an outcome."""
+        place = (outcome.applier, outcome["source"], outcome["source_epoch"], outcome["epoch"])
+        if place not in self._epochs:
+            self._epochs[place] = ConflictEpoch.read(self.result, outcome)
+        return self._epochs[place]
 
     def _words(self, outcome: Decided) -> str:
         """Return an operation that is in conflict itself, and why, in words."""
@@ -262,7 +276,7 @@ class Explainer:
         for each in outcomes:
             place = (each.applier, each["source"], each["source_epoch"], each["epoch"], each["group"])
             if each["cause"] == Cause.TRANS_IN_CONFLICT.name and place not in because:
-                because[place], below = trees_of(ConflictEpoch.read(self.result, each), each["group"], self._words)
+                because[place], below = trees_of(self._epoch_of(each), each["group"], self._words)
                 follows += below
         return tuple(because.values()), tuple(follows)
 

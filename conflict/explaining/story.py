@@ -78,6 +78,9 @@ class StoryEvent:
         operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``; None for what was heard.
         refresh: Whether the operation is a refresh.
         transaction_id: Id of its transaction; None if not known.
+        group: Group of the source epoch to which it belongs.
+        ordinal: Its number among the source's own changes of that epoch, -1 if an applier logged it; None if it has no
+            outcome.
         verdict: What the applier decided; only of judged operations.
         cause: Why it was rejected.
         own_cause: For ``TRANS_IN_CONFLICT``: why the operation put its transaction in conflict itself.
@@ -105,6 +108,8 @@ class StoryEvent:
     operation: str | None = None
     refresh: bool = False
     transaction_id: int | None = None
+    group: int | None = None
+    ordinal: int | None = None
     verdict: str | None = None
     cause: str | None = None
     own_cause: str | None = None
@@ -245,6 +250,8 @@ EVENTS = pa.schema(
         ("operation", pa.string()),
         ("refresh", pa.bool_()),
         ("transaction_id", pa.uint64()),
+        ("group", pa.int32()),
+        ("ordinal", pa.int32()),
         ("verdict", pa.string()),
         ("cause", pa.string()),
         ("own_cause", pa.string()),

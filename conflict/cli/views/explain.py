@@ -7,8 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
-from rich.padding import Padding
+from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree as TreeView
 
@@ -17,11 +16,12 @@ from conflict.explaining.sentences import verb
 from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
 from ndb_formats.types.values import Value
 
-__all__ = ["differences_json", "event_headline", "print_differences", "print_story", "row_words"]
+__all__ = ["differences_json", "print_differences", "print_story", "row_words"]
 
 _COLORS = ("cyan", "magenta", "yellow", "blue")  # of clusters
 _INDENT = 5
 _LONGEST = 40  # characters of a value
+_LEAST_WIDTH = 20
 _BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
 
 
@@ -35,7 +35,7 @@ def print_story(console: Console, story: Story) -> None:
     followers = _followers(story)
     for event in story.events:
         console.print()
-        console.print(_event(event, story, followers.get(event.number, ()), colors))
+        _print_event(console, event, story, followers.get(event.number, ()), colors)
     _print_trees(console, story)
     console.print()
     for line in _ending(story):
@@ -57,20 +57,19 @@ def print_differences(console: Console, stories: Sequence[Story], top: int, run:
     if not stories:
         console.print("All rows with a primary key end the same.")
         return
-    console.print(
-        f"{counted(len(stories), 'row')} with a primary key {'ends' if len(stories) == 1 else 'end'} different."
-    )
+    ends = "ends" if len(stories) == 1 else "end"
+    console.print(f"{counted(len(stories), 'row')} with a primary key {ends} different.")
     for story in stories[:top]:
         console.print()
         console.print(Text(f"{story.table} {story.key}", style="bold"))
         for name, end in story.ends.items():
-            console.print(_inside(Text(f"{name}: {row_words(end.row) if end.known else 'not known'}")))
-        console.print(_inside(Text(story.parting)))
+            _print_inside(console, f"{name}: {row_words(end.row) if end.known else 'not known'}")
+        _print_inside(console, story.parting)
         if story.parted_by is not None:
             event = story.event(story.parted_by)
             told = [event] if event.cause_number is None else [story.event(event.cause_number), event]
             for each in told:
-                console.print(_inside(_event(each, story, (), _colors(story))))
+                _print_event(console, each, story, (), _colors(story))
     if len(stories) > top:
         console.print(f"\nand {counted(len(stories) - top, 'row')} more; --top shows more of them, --json FILE all.")
     first = stories[0]
@@ -123,11 +122,11 @@ def _colors(story: Story) -> dict[str, str]:
     return {name: _COLORS[place % len(_COLORS)] for place, name in enumerate(names)}
 
 
-def event_headline(event: StoryEvent, *, with_number: bool = True) -> str:
+def _headline(event: StoryEvent) -> str:
     """Return what an event is, in few words."""
     what = "refresh" if event.refresh else verb(event.operation)
     whose = f"{event.source}'s {what}"
-    if with_number and event.cause_number is not None:
+    if event.cause_number is not None:
         whose += f" (event {event.cause_number})"
     if event.kind is Kind.COMMITTED:
         return f"commits {_article(what)} in epoch {event.epoch}"
@@ -148,19 +147,26 @@ def _article(noun: str) -> str:
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
 
 
-def _event(event: StoryEvent, story: Story, followers: Sequence[int], colors: Mapping[str, str]) -> RenderableType:
+def _print_event(
+    console: Console, event: StoryEvent, story: Story, followers: Sequence[int], colors: Mapping[str, str]
+) -> None:
     mark = ">" if event.number == story.marked else " "
     head = Text(f"{mark}{event.number:>3} ", style="bold")
     head.append(f"{event.time:%H:%M:%S.%f}"[:-3] + "  " if event.time is not None else "")
     head.append(event.cluster, style=f"bold {colors.get(event.cluster, 'white')}")
     head.append(" ")
     style = "red" if event.verdict in _BAD else "green" if event.verdict == "APPLIED" else ""
-    head.append(event_headline(event), style=style)
-    return Group(head, *(_inside(Text(line)) for line in _details(event, story, followers)))
+    head.append(_headline(event), style=style)
+    console.print(head)
+    for line in _details(event, story, followers):
+        _print_inside(console, line)
 
 
-def _inside(content: RenderableType) -> Padding:
-    return Padding(content, (0, 0, 0, _INDENT), expand=False)
+def _print_inside(console: Console, text: str) -> None:
+    """Print a text, and indent every line that it takes."""
+    for line in Text(text).wrap(console, max(console.width - _INDENT, _LEAST_WIDTH)):
+        line.rstrip()
+        console.print(Text(" " * _INDENT).append(line))
 
 
 def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Iterator[str]:
@@ -194,11 +200,8 @@ def _images(event: StoryEvent) -> Iterator[str]:
 
 def _places(event: StoryEvent) -> Iterator[str]:
     """Yield where an event stands in the binlogs."""
-    whose = (
-        ""
-        if event.transaction_id is None or event.kind is not Kind.COMMITTED
-        else f"transaction {event.transaction_id}, "
-    )
+    known = event.kind is Kind.COMMITTED and event.transaction_id is not None
+    whose = f"transaction {event.transaction_id}, " if known else ""
     if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
         yield f"{whose}{_place(event.place)}"
     elif event.logged is not None:
