@@ -46,7 +46,7 @@ def parting_of(told: Told, ends: Mapping[str, End]) -> tuple[str, int | None]:
         f"{_list(columns)} {'differs' if len(columns) == 1 else 'differ'}" if columns else "It is on one of them alone"
     )
     wrote = "; ".join(_wrote(told, name, number) for name, number in zip((one, other), last, strict=True))
-    said = f"{where}. {wrote}."
+    said = f"{where}. {wrote[0].upper()}{wrote[1:]}."
     if parted is None:
         return f"{said} The binlogs do not show what parted them.", None
     if found:
@@ -100,12 +100,12 @@ def _applied(event: StoryEvent) -> bool:
 
 def _wrote(told: Told, cluster: str, number: int | None) -> str:
     if number is None:
-        return f"On {cluster} nothing in its log wrote that"
+        return f"on {cluster} nothing in its log wrote that"
     origin = _origin(told, number)
     author = "its own" if origin.cluster == cluster else f"{origin.cluster}'s"
     what = "refresh" if origin.refresh else verb(origin.operation)
     at = f"event {number}" if origin.number == number else f"event {origin.number}, applied in event {number}"
-    return f"On {cluster} {author} {what} came last ({at})"
+    return f"on {cluster} {author} {what} came last ({at})"
 
 
 def _list(names: Sequence[str]) -> str:

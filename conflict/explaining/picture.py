@@ -22,6 +22,7 @@ __all__ = ["draw_story"]
 
 _APPLIED, _REJECTED, _REFRESHED, _QUIET = "#2f6f4f", "#c8553d", "#4c78a8", "#8a8f98"
 _COLUMNS = 44  # characters of a line of text
+_HEAD, _FOOT = 0.75, 0.95  # inches above and below the lanes
 _MOST_LINES, _LINE, _MOST_EVENTS = 3, 0.17, 60  # lines of an event, inches of a line
 
 
@@ -41,15 +42,17 @@ def draw_story(story: Story, path: Path) -> None:
     texts = {event.number: _text(event, story) for event in events}
     heights = [max(len(texts[event.number].splitlines()), 2) * _LINE + 0.12 for event in events]
     with mpl.rc_context(settings):
-        figure = Figure(figsize=(9.5, sum(heights) + 1.6))
-        axes = figure.add_axes((0.02, 0.01, 0.96, 1 - 1.3 / (sum(heights) + 1.6)))
+        tall = sum(heights) + _HEAD + _FOOT
+        figure = Figure(figsize=(9.5, tall))
+        axes = figure.add_axes((0.02, 0, 0.96, 1 - _HEAD / tall))
         places, depth = dict[int, float](), 0.0
         for event, height in zip(events, heights, strict=True):
             places[event.number] = depth + height / 2
             depth += height
         _draw(axes, story, places, texts, depth)
-        figure.text(0.02, 1 - 0.28 / (sum(heights) + 1.6), _title(story), size=11, weight="bold", va="center")
-        figure.text(0.02, 1 - 0.62 / (sum(heights) + 1.6), _subtitle(story), size=8, color="#444444", va="center")
+        figure.text(0.02, 1 - 0.22 / tall, _title(story), size=11, weight="bold", va="center")
+        figure.text(0.02, 1 - 0.46 / tall, _subtitle(story), size=8, color="#444444", va="center", parse_math=False)
+        _legend(axes)
         draft = path.with_name(f".{path.name}.part")
         metadata = {"Date": None} if path.suffix.lower() == ".svg" else None
         figure.savefig(draft, format=path.suffix[1:].lower(), dpi=150, metadata=metadata)
@@ -61,11 +64,18 @@ def _draw(axes: Axes, story: Story, places: Mapping[int, float], texts: Mapping[
     names = [name for name in story.ends if name in names] or names
     lanes = {name: 0.38 + 0.24 * place / max(len(names) - 1, 1) for place, name in enumerate(names)}
     axes.set_xlim(0, 1)
-    axes.set_ylim(depth, -0.35)
+    axes.set_ylim(depth + _FOOT, -0.35)
     axes.axis("off")
     for name, lane in lanes.items():
         axes.plot([lane, lane], [0, depth], color="#c5c9d0", linewidth=2, zorder=1)
         axes.text(lane, -0.2, name, ha="center", va="center", size=11, weight="bold")
+        end = story.ends.get(name)
+        if end is not None:
+            ends = _wrapped(_row(end.row) or "no row") if end.known else ["not known"]
+            side = "right" if name == names[0] else "left"
+            place = lane - 0.02 if side == "right" else lane + 0.02
+            text = "\n".join(["at the end", *ends])
+            axes.text(place, depth + 0.1, text, ha=side, va="top", weight="bold", parse_math=False)
     for event in story.events:
         if event.number in places:
             _draw_event(axes, event, lanes, places, texts[event.number], first=names[0])
@@ -106,6 +116,20 @@ def _draw_event(
         parse_math=False,
         zorder=4,
     )
+
+
+def _legend(axes: Axes) -> None:
+    from matplotlib.lines import Line2D  # noqa: PLC0415  # only for a picture
+
+    marks = (
+        ("o", "#222222", "committed by a user"),
+        ("o", _APPLIED, "applied"),
+        ("X", _REJECTED, "not applied"),
+        ("o", _REFRESHED, "refreshed"),
+    )
+    handles = [Line2D([], [], marker=mark, color=color, linestyle="", label=label) for mark, color, label in marks]
+    heard = Line2D([], [], marker="o", color=_QUIET, markerfacecolor="white", linestyle="", label="heard: come back")
+    axes.legend(handles=[*handles, heard], loc="lower center", ncols=5, frameon=False, handletextpad=0.1, fontsize=8)
 
 
 def _color(event: StoryEvent) -> str:

@@ -82,7 +82,8 @@ def _rule(function: ConflictFunction, operation: Operation) -> str:
         Cell.LESS: "is less than the row's",
     }
     cell = function.spec.cell(operation)
-    what = f"{function.spec.name} applies a {verb(operation.name)}"
+    word = verb(operation.name)
+    what = f"{function.spec.name} applies {'an' if word == 'update' else 'a'} {word}"
     return f"{what} only if its {function.column} {words[cell]}" if cell in words else what
 
 
