@@ -16,9 +16,8 @@ from conflict.pipeline import run_reference
 from conflict.result import Result
 from tests.corpora import RECORDINGS
 
-CASES = sorted(
-    path.parent for folder in ("conflict", "everyday") for path in (RECORDINGS / folder).rglob("scenario.json")
-)
+FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]
+CASES = sorted(path.parent for folder in FOLDERS for path in folder.rglob("scenario.json"))
 FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoch2/concurrent_5021_type8")
 
 

@@ -194,9 +194,9 @@ def test_a_value_that_wins_and_one_that_does_not() -> None:
     )
     assert won == "the update was applied: it brings x=6, and the row had 5"
     assert rejected == (
-        "the update was rejected: it brings x=4, which does not win over the row's 6; NDB$MAX applies a update only if "
-        "its x is greater than the row's"
-    ).replace("a update", "an update")
+        "the update was rejected: it brings x=4, which does not win over the row's 6; NDB$MAX applies an update only "
+        "if its x is greater than the row's"
+    )
 
 
 def test_dependencies() -> None:
