@@ -94,7 +94,8 @@ def test_a_few_recordings(case: str, tmp_path: Path) -> None:
 def test_every_recording(path: Path, tmp_path: Path) -> None:
     """No exceptions row and no row that ends different is without its decision, as many as are recorded."""
     explainer, expected = explainer_of(path, tmp_path)
-    recorded = sum(len(rows) for side in expected.values() for rows in side.get("exceptions", {}).values())
+    tables = [table for side in expected.values() for table in side.get("exceptions", {}).values()]
+    recorded = sum(len(table["rows"]) for table in tables)
     found = sum(1 for _ in exceptions_places(explainer))
     assert check(explainer) >= found
     assert found == recorded
