@@ -150,7 +150,8 @@ def result(folder: Path) -> dict[str, Any]:
     files = [file for file in folder.rglob("*.parquet") if file.name != "files.parquet"]  # has digests of the others
     tables = {file: pq.read_table(file, partitioning=None).to_pylist() for file in files}
     documents = {file: json.loads(file.read_text()) for file in folder.rglob("*.json")}
-    documents.get(folder / "run.json", {}).pop("files", None)
+    for entry in ("files", "inputs"):  # of the files that were read and written
+        documents.get(folder / "run.json", {}).pop(entry, None)
     return {str(file.relative_to(folder)): content for file, content in (tables | documents).items()}
 
 
