@@ -1,0 +1,103 @@
+"""
+Which rows transactions want: the request distributions of YCSB, sysbench's names for them, and given weights.
+
+A choice gives ranks. Rank 0 is the row that is wanted most; what row that is does not depend on the cluster, so hot
+rows are hot on both.
+"""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+import attrs
+import numpy as np
+
+from conflict.columnar.kernels.arrays import Int64
+from conflict.errors import ConfigurationError
+
+__all__ = ["Hotspot", "KeyChoice", "Latest", "Uniform", "Weighted", "Zipfian", "key_choice"]
+
+ZIPFIAN_CONSTANT = 0.99  # as in YCSB
+
+
+class KeyChoice(Protocol):
+    """Chooses rows."""
+
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+        """Return `count` ranks below `rows`. int64, shape (count,)."""
+
+
+@attrs.frozen
+class Uniform:
+    """Every row alike (sysbench: uniform)."""
+
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+        """See `KeyChoice`."""
+        return chance.integers(0, rows, count)
+
+
+@attrs.frozen
+class Zipfian:
+    """Rank r with a weight of 1 / (r + 1) ** constant (sysbench: zipfian)."""
+
+    constant: float = ZIPFIAN_CONSTANT
+
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+        """See `KeyChoice`."""
+        weights = np.cumsum((1.0 + np.arange(rows)) ** -self.constant)
+        return np.searchsorted(weights, chance.random(count) * weights[-1], "right").clip(max=rows - 1)
+
+
+@attrs.frozen
+class Latest(Zipfian):
+    """As Zipfian, but counted from the newest row backwards."""
+
+
+@attrs.frozen
+class Hotspot:
+    """
+    A share of the rows gets a share of the operations (sysbench: special).
+
+    Attributes:
+        data: Share of the rows that are hot (``hotspotdatafraction``).
+        operations: Share of the operations that want them (``hotspotopnfraction``).
+    """
+
+    data: float = 0.2
+    operations: float = 0.8
+
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+        """See `KeyChoice`."""
+        hot = min(max(round(self.data * rows), 1), rows)
+        cold = chance.random(count) >= self.operations if hot < rows else np.zeros(count, np.bool_)
+        low, high = np.where(cold, hot, 0), np.where(cold, rows, hot)
+        return low + (chance.random(count) * (high - low)).astype(np.int64)
+
+
+@attrs.frozen(eq=False)
+class Weighted:
+    """Row r with a given weight; rows beyond the weights are not wanted."""
+
+    weights: tuple[float, ...]
+
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+        """See `KeyChoice`."""
+        total = np.cumsum(np.array(self.weights[:rows]))
+        return np.searchsorted(total, chance.random(count) * total[-1], "right").clip(max=len(total) - 1)
+
+
+_BY_NAME = {"uniform": Uniform, "zipfian": Zipfian, "latest": Latest, "hotspot": Hotspot, "special": Hotspot}
+
+
+def key_choice(name: str, **parameters: float) -> KeyChoice:
+    """
+    Return the choice of that name.
+
+    Raises:
+        ConfigurationError: There is no such name.
+    """
+    if name not in _BY_NAME:
+        message = f"requestdistribution {name!r} is not known; give one of {', '.join(_BY_NAME)}"
+        raise ConfigurationError(message)
+    kind = _BY_NAME[name]
+    return kind(**{word: value for word, value in parameters.items() if word in attrs.fields_dict(kind)})
