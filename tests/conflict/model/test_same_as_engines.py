@@ -1,0 +1,88 @@
+"""What a simulation says of its own run is what the engines make of it: decisions, counters, rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.jobs.runner import in_process
+from conflict.model.as_history import history_of
+from conflict.model.configuration import DATABASE
+from conflict.model.figures import counters_of, decided, final_rows
+from conflict.model.run import Simulated, simulate
+from conflict.reference.replay import resolve
+from conflict.rules.replication_table import ReplicationRow
+from ndb_formats.schema.row_keys import key_of
+from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.model.models import random_model
+
+
+def key(run: Simulated, table: int, number: int) -> bytes:
+    columns = run.model.schema.tables[table].columns[:1]
+    return key_of(columns, [number.to_bytes(4, "little")])
+
+
+def configuration(run: Simulated) -> Configuration:
+    """The run file of a simulation."""
+    rows = tuple(
+        ReplicationRow(DATABASE, table.name, site.server_id, table.binlog_type, table.functions.get(site.name))
+        for table in run.model.tables
+        for site in run.model.sites
+    )
+    clusters = tuple(ClusterConfiguration(site.name, site.server_id, (), site.role) for site in run.model.sites)
+    return Configuration(clusters, run.model.schema, rows)
+
+
+def assert_same_as_reference(seed: int) -> Simulated:
+    run = simulate(random_model(seed), seed)
+    resolution = resolve(history_of(run), run.model.setups())
+    names = [table.full_name for table in run.model.schema.tables]
+    mine: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
+    for each in decided(run):
+        mine[each.applier].append(
+            (each.epoch, each.group, names[each.table], key(run, each.table, each.key), each.operation, each.refresh)
+            + (each.verdict, each.cause, each.incoming, each.stored)
+        )
+    for name, result in resolution.clusters.items():
+        assert result.stop is None
+        theirs = [
+            (each.source_epoch, each.group, each.table, each.key, each.operation, each.refresh)
+            + (each.verdict, each.cause, each.incoming, each.stored)
+            for each in resolution.outcomes
+            if each.applier == name
+        ]
+        assert mine[name] == theirs
+        assert {k: v for k, v in counters_of(run)[name].items() if v} == {k: v for k, v in result.counters.items() if v}
+        assert result.unexplained == 0
+        for table, rows in result.rows.items():
+            assert sorted(final_rows(run, name, table)) == sorted(rows)
+    return run
+
+
+@given(seed=st.integers(0, 2**32 - 1))
+@settings(max_examples=60)
+def test_a_simulation_is_what_the_reference_engine_makes_of_it(seed: int) -> None:
+    """Every decision with the values compared, every counter and every row."""
+    assert_same_as_reference(seed)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_the_columnar_engine_makes_the_same_of_it(seed: int) -> None:
+    """By way of a History on disk."""
+    run = simulate(random_model(seed), seed)
+    history, made = history_of(run), configuration(run)
+    assert by_reference(history, made) == by_kernels(history, made, in_process, buckets=2, epochs_per_segment=5)
+
+
+def test_the_random_models_meet_everything() -> None:
+    """Each verdict and each cause occurs, also of reflected and refreshed rows."""
+    found: Counter[Any] = Counter()
+    for seed in range(40):
+        run = simulate(random_model(seed), seed)
+        found.update((each.verdict, each.cause) for each in decided(run))
+    assert len(found) >= 7
