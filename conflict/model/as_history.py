@@ -56,6 +56,11 @@ def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict
         epoch, foreign = int(applies["epoch"][number]), int(applies["foreign_epoch"][number])
         group, traced = int(applies["group"][number]), bool(applies["traced"][number])
         items.append(((epoch, group, int(number)), EpochApply(epoch, group, source, foreign, traced)))
+    site = run.world.site[side]
+    if site["stopped"]:
+        epoch, group = int(site["stop_epoch"]), int(site["stop_group"]) - 1
+        foreign = int(run.world.epochs[1 - side, site["next_foreign"]]["number"])
+        items.append(((epoch, group, len(applies)), EpochApply(epoch, group, source, foreign, traced=False)))
     return tuple(item for _, item in sorted(items, key=lambda each: each[0]))
 
 

@@ -179,7 +179,16 @@ class Model:
                 if setup.refusal is not None:
                     message = f"cluster {site.name} refuses table {name}: {setup.refusal.message}"
                     raise ConfigurationError(message)
+        self._refuse_compared_reflections(found)
         return found
+
+    def _refuse_compared_reflections(self, setups: Mapping[str, Mapping[str, TableSetup]]) -> None:
+        """Refuse a table of which one cluster reflects changes and the other compares values of them."""
+        for name in next(iter(setups.values())):
+            specs = [setup.function.spec for each in setups.values() if (setup := each[name]).function is not None]
+            if any(spec.reflects for spec in specs) and any(spec.needs for spec in specs):
+                message = f"table {name}: a function with roles on one cluster and one by column on the other is not built"
+                raise ConfigurationError(message)
 
     def clusters(self) -> list[ClusterSetup]:
         """Return both clusters in the form that rules are made of."""

@@ -10,20 +10,20 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from conflict.columnar.kernels.arrays import OperationKind
 from conflict.columnar.kernels.dependencies import find_dependent_groups
 from conflict.columnar.kernels.fold import log_rows
 from conflict.columnar.kernels.passes import FULL, Groups, call_decide_pass, restore
 from conflict.model.kernels.users import epoch_number, note_difference
 from conflict.model.kernels.world import NEVER, RESOLVE_BIT, Loss, author_of
 from conflict.rules.decision import Cause, Verdict
+from conflict.rules.functions import Cell
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["apply_epoch"]
 
 UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
 APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
-CHANGE = int(OperationKind.CHANGE)
+EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
 LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 
@@ -42,6 +42,8 @@ def apply_epoch(here, now, world):
     foreign = world.epochs[there, site["next_foreign"]]
     number = run["applies"]
     _begin(number, here, foreign, world)
+    if _stops(number, here, world):
+        return True
     rejected, room = _transactions_in_conflict(number, here, world)
     if not room:
         return False
@@ -74,6 +76,34 @@ def _begin(number, here, foreign, world):
     apply["applier"], apply["traced"], apply["previous"] = here, True, site["last_apply"]
     arrival["active"], arrival["first"], arrival["last"] = True, foreign["first"], foreign["last"]
     arrival["queue_start"], arrival["queue_stop"] = foreign["queue_start"], foreign["queue_stop"]
+
+
+@njit(cache=True, nogil=True)
+def _stops(number, here, world):
+    """Whether an operation lacks the value that its function compares; then the applier stops for good."""
+    arrival, log, changes = world.work.arrivals[number], world.work.log, world.changes.rows
+    for place in range(arrival["first"], arrival["last"]):
+        change = changes[place]
+        if _lacks_value(here, change["key"], change["operation"], change["before_given"], change["after_given"], world):
+            return True
+    for place in range(arrival["queue_start"], arrival["queue_stop"]):
+        entry = log.entries[log.queue[1 - here, place]]
+        if _lacks_value(here, entry["key"], entry["operation"], False, entry["given"], world):
+            return True
+    return False
+
+
+@njit(inline="always")
+def _lacks_value(here, key, operation, before_given, after_given, world):
+    table = world.key_table[key]
+    cell = world.rules.cells[here, table, operation]
+    if cell < EQUAL or cell > LESS or (before_given if cell == EQUAL or operation == DELETE else after_given):
+        return False
+    site = world.site[here]
+    site["stopped"], site["stop_table"], site["stop_operation"] = True, table, operation
+    site["stop_epoch"], site["stop_group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]
+    site["apply_at"] = NEVER
+    return True
 
 
 @njit(cache=True, nogil=True)

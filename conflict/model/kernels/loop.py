@@ -104,7 +104,7 @@ def _is_quiet(world):
         site = world.site[side]
         if site["content"] or _user_time(side, world) != NEVER:
             return False
-        if site["next_foreign"] < world.site[1 - side]["logged"]:
+        if site["next_foreign"] < world.site[1 - side]["logged"] and not site["stopped"]:
             return False
     return True
 
@@ -200,7 +200,7 @@ def _leave_untraced(side, epoch, world):
 def _plan_apply(here, world):
     """Work out when an applier commits its next epoch, if it has one."""
     site, setting, there = world.site[here], world.settings[here], 1 - here
-    if site["apply_at"] != NEVER or site["next_foreign"] == world.site[there]["logged"]:
+    if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == world.site[there]["logged"]:
         return
     epoch = world.epochs[there, site["next_foreign"]]
     rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]

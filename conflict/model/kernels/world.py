@@ -90,7 +90,8 @@ TABLE = np.dtype(
     ],
     align=True,
 )
-# What moves on, per cluster: its queues of transactions, its open epoch, and its applier.
+# What moves on, per cluster: its queues of transactions, its open epoch, and its applier. An applier that lacks a value
+# to compare has `stopped`, at the own epoch `stop_epoch` and its group `stop_group`.
 SITE = np.dtype(
     [
         *[("next_start", "i8"), ("thinking", "i8"), ("thought", "i8"), ("retried", "i8"), ("failed", "i8")],
@@ -98,6 +99,7 @@ SITE = np.dtype(
         *[("logged", "i8"), ("sent_at", "i8"), ("last_arrival", "i8"), ("bytes", "i8")],
         *[("next_foreign", "i8"), ("apply_at", "i8"), ("begun", "i8"), ("free_at", "i8")],
         *[("known", "u8"), ("back", "i8"), ("last_apply", "i8"), ("groups", "i4"), ("content", "?")],
+        *[("stopped", "?"), ("stop_operation", "i1"), ("stop_table", "i2"), ("stop_group", "i4"), ("stop_epoch", "u8")],
     ],
     align=True,
 )

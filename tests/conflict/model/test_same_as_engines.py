@@ -49,7 +49,8 @@ def assert_same_as_reference(seed: int) -> Simulated:
             + (each.verdict, each.cause, each.incoming, each.stored)
         )
     for name, result in resolution.clusters.items():
-        assert result.stop is None
+        stops = run.world.site["stopped"][[site.name for site in run.model.sites].index(name)]
+        assert (result.stop is not None) == stops
         theirs = [
             (each.source_epoch, each.group, each.table, each.key, each.operation, each.refresh)
             + (each.verdict, each.cause, each.incoming, each.stored)
