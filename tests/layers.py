@@ -27,6 +27,7 @@ LAYERS = {
         *(
             "reference",
             "columnar",
+            "model",
             "jobs",
             "pipeline",
             "result",

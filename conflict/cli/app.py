@@ -55,6 +55,10 @@ COMMANDS = {
         "conflict.cli.decode:decode",
         "Show what binlogs hold: text, JSON, CSV or Parquet.",
     ),
+    "simulate": (
+        "conflict.cli.simulate:simulate",
+        "Simulate a workload on two clusters.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

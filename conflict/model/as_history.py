@@ -16,7 +16,8 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of_types
 from ndb_formats.events.rows_event import Operation
-from ndb_formats.rules.update_format import EventColumns, ndb_columns
+from ndb_formats.rules.event_columns import EventColumns
+from ndb_formats.rules.update_format import ndb_columns
 from ndb_formats.schema.row_keys import key_of
 from ndb_formats.types.column_types import WireType
 
@@ -47,9 +48,9 @@ def row_key(run: Simulated, key: int) -> tuple[int, int]:
 
 
 def _timeline(run: Simulated, side: int, setups: list[TableSetup], layouts: dict[str, RowLayout]) -> Timeline:
-    items: list[tuple[tuple[int, int, int], Transaction | EpochApply]] = []
-    for transaction in _transactions(run, side, setups, layouts):
-        items.append(((transaction.epoch, transaction.group, 0), transaction))
+    items: list[tuple[tuple[int, int, int], Transaction | EpochApply]] = [
+        ((each.epoch, each.group, 0), each) for each in _transactions(run, side, setups, layouts)
+    ]
     source = run.model.sites[1 - side].name
     applies = run.world.schedule.applies[: run.world.run[0]["applies"]]
     for number in np.flatnonzero(applies["applier"] == side):

@@ -187,7 +187,9 @@ class Model:
         for name in next(iter(setups.values())):
             specs = [setup.function.spec for each in setups.values() if (setup := each[name]).function is not None]
             if any(spec.reflects for spec in specs) and any(spec.needs for spec in specs):
-                message = f"table {name}: a function with roles on one cluster and one by column on the other is not built"
+                message = (
+                    f"table {name}: a function with roles on one cluster and one by column on the other is not built"
+                )
                 raise ConfigurationError(message)
 
     def clusters(self) -> list[ClusterSetup]:

@@ -11,11 +11,12 @@ from typing import Protocol
 
 import attrs
 import numpy as np
+import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Int64
 from conflict.errors import ConfigurationError
 
-__all__ = ["Hotspot", "KeyChoice", "Latest", "Uniform", "Weighted", "Zipfian", "key_choice"]
+__all__ = ["Hotspot", "KeyChoice", "Latest", "Uniform", "Weighted", "Zipfian", "drawn_by_weight", "key_choice"]
 
 ZIPFIAN_CONSTANT = 0.99  # as in YCSB
 
@@ -44,8 +45,7 @@ class Zipfian:
 
     def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
         """See `KeyChoice`."""
-        weights = np.cumsum((1.0 + np.arange(rows)) ** -self.constant)
-        return np.searchsorted(weights, chance.random(count) * weights[-1], "right").clip(max=rows - 1)
+        return drawn_by_weight(chance, (1.0 + np.arange(rows)) ** -self.constant, count)
 
 
 @attrs.frozen
@@ -71,7 +71,8 @@ class Hotspot:
         hot = min(max(round(self.data * rows), 1), rows)
         cold = chance.random(count) >= self.operations if hot < rows else np.zeros(count, np.bool_)
         low, high = np.where(cold, hot, 0), np.where(cold, rows, hot)
-        return low + (chance.random(count) * (high - low)).astype(np.int64)
+        found: Int64 = low + (chance.random(count) * (high - low)).astype(np.int64)
+        return found
 
 
 @attrs.frozen(eq=False)
@@ -82,8 +83,7 @@ class Weighted:
 
     def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
         """See `KeyChoice`."""
-        total = np.cumsum(np.array(self.weights[:rows]))
-        return np.searchsorted(total, chance.random(count) * total[-1], "right").clip(max=len(total) - 1)
+        return drawn_by_weight(chance, np.array(self.weights[:rows]), count)
 
 
 _BY_NAME = {"uniform": Uniform, "zipfian": Zipfian, "latest": Latest, "hotspot": Hotspot, "special": Hotspot}
@@ -100,4 +100,12 @@ def key_choice(name: str, **parameters: float) -> KeyChoice:
         message = f"requestdistribution {name!r} is not known; give one of {', '.join(_BY_NAME)}"
         raise ConfigurationError(message)
     kind = _BY_NAME[name]
-    return kind(**{word: value for word, value in parameters.items() if word in attrs.fields_dict(kind)})
+    found: KeyChoice = kind(**{word: value for word, value in parameters.items() if word in attrs.fields_dict(kind)})
+    return found
+
+
+def drawn_by_weight(chance: np.random.Generator, weights: npt.NDArray[np.float64], count: int) -> Int64:
+    """Return `count` of the numbers from 0, by weight. int64, shape (count,)."""
+    total = np.cumsum(weights)
+    found: Int64 = np.searchsorted(total, chance.random(count) * total[-1], "right").clip(max=len(total) - 1)
+    return found

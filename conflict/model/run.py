@@ -120,6 +120,8 @@ def _run(model: Model, start: int, world: World, progress: Callable[[int, int], 
     end = End(run_until(start, world))
     world.settings[:], world.latency[:] = settings, latency
     world.totals[:] = 0
+    for name in ("differed", "row_time", "stale"):
+        world.run[0][name] = 0
     for part in range(1, SLICES + 1):
         if end is End.FULL:
             break
@@ -199,9 +201,13 @@ def _intentions(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
 
 def _joined(first: Intentions, second: Intentions) -> Intentions:
     """Return one list of transactions after another."""
-    starts = np.concatenate([first.first, first.first[-1] + second.first[1:]])
-    joined = (np.concatenate(pair) for pair in zip(first, second, strict=True))
-    return Intentions(*joined)._replace(first=starts)
+    return Intentions(
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.first, first.first[-1] + second.first[1:]]),
+        np.concatenate([first.kind, second.kind]),
+        np.concatenate([first.key, second.key]),
+        np.concatenate([first.writes, second.writes]),
+    )
 
 
 def _changes(counts: Sequence[int]) -> Changes:
@@ -212,9 +218,14 @@ def _changes(counts: Sequence[int]) -> Changes:
 
 
 def _made(count: int, columns: int) -> Made:
-    numbers = [np.zeros(count, np.int64) for _ in range(3)]
-    carried, values = np.zeros(count, np.uint64), np.zeros((count, columns), np.uint64)
-    return Made(*numbers, carried, values, np.zeros(count, np.int8))
+    return Made(
+        at=np.zeros(count, np.int64),
+        seen=np.zeros(count, np.int64),
+        transaction=np.zeros(count, np.int64),
+        carried=np.zeros(count, np.uint64),
+        columns=np.zeros((count, columns), np.uint64),
+        loss=np.zeros(count, np.int8),
+    )
 
 
 def _rows(keys: int, columns: int) -> Rows:

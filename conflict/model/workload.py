@@ -15,13 +15,12 @@ import numpy as np
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int64, UInt64
 from conflict.model.chance import Purpose, stream
-from conflict.model.key_choice import KeyChoice, Latest, Uniform
 from conflict.model.kernels.world import RESOLVE_BIT, Wish
+from conflict.model.key_choice import KeyChoice, Latest, Uniform, drawn_by_weight
 
-__all__ = ["Drawn", "KeySpace", "Listed", "Mix", "Workload", "draw", "limited"]
+__all__ = ["Drawn", "KeySpace", "Listed", "Mix", "Workload", "draw"]
 
 SECOND = 1_000_000
-INSERTS = (Wish.INSERT,)
 
 
 class Shapes(Protocol):
@@ -184,21 +183,12 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
     return Drawn(start, sizes, kind, table, key, writes | RESOLVE_BIT)
 
 
-def limited(drawn: Drawn, until: int) -> Drawn:
-    """Return the transactions that start before a time."""
-    count = int(np.searchsorted(drawn.start, until))
-    wishes = int(drawn.sizes[:count].sum())
-    columns = (drawn.kind, drawn.table, drawn.key, drawn.writes)
-    return Drawn(drawn.start[:count], drawn.sizes[:count], *(column[:wishes] for column in columns))
-
-
 def _weighted(chance: np.random.Generator, weights: Mapping[int, float], count: int) -> Int64:
     """Return `count` of some numbers, by weight."""
     numbers = np.array(list(weights), np.int64)
     if len(numbers) == 1:
         return np.broadcast_to(numbers, count).copy()
-    total = np.cumsum(np.array(list(weights.values()), np.float64))
-    return numbers[np.searchsorted(total, chance.random(count) * total[-1], "right").clip(max=len(numbers) - 1)]
+    return numbers[drawn_by_weight(chance, np.array(list(weights.values()), np.float64), count)]
 
 
 def _times(workload: Workload, duration: int, chance: np.random.Generator) -> Int64:

@@ -232,7 +232,7 @@ def _take_operation(here, key, operation, source, existed, world):
         if taken & (np.uint64(1) << np.uint64(column)):
             old = rows.columns[key, here, column]
             new = np.uint64(0) if operation == DELETE else values[column]
-            if source >= 0 and old != 0 and old != new:
+            if source >= 0 and old not in (0, new):
                 _note_loss(here, old, world.made.seen[change], world)
             rows.columns[key, here, column] = new
         elif not existed:
@@ -253,7 +253,7 @@ def _note_loss(here, value, seen, world):
 
 @njit(cache=True, nogil=True)
 def _complete_entries(here, first, stop, world):
-    """Queue what an applier logged for the other one, with the data columns of the rows; return whether there is room."""
+    """Queue what an applier logged, with the data columns of the rows; return whether there was room."""
     log, rows = world.work.log, world.rows
     for number in range(first, stop):
         entry = log.entries[number]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
-from conflict.model.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
 from conflict.model.kernels.world import Stamp, Wish
+from conflict.model.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
 from conflict.model.workload import Mix, Workload
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.roles import Role

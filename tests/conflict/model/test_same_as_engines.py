@@ -38,31 +38,28 @@ def configuration(run: Simulated) -> Configuration:
     return Configuration(clusters, run.model.schema, rows)
 
 
-def assert_same_as_reference(seed: int) -> Simulated:
-    run = simulate(random_model(seed), seed)
+def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:
+    run = simulate(random_model(seed, duration), seed)
     resolution = resolve(history_of(run), run.model.setups())
-    names = [table.full_name for table in run.model.schema.tables]
+    tables = run.model.schema.tables
     mine: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
     for each in decided(run):
-        mine[each.applier].append(
-            (each.epoch, each.group, names[each.table], key(run, each.table, each.key), each.operation, each.refresh)
-            + (each.verdict, each.cause, each.incoming, each.stored)
-        )
-    for name, result in resolution.clusters.items():
-        stops = run.world.site["stopped"][[site.name for site in run.model.sites].index(name)]
-        assert (result.stop is not None) == stops
-        theirs = [
-            (each.source_epoch, each.group, each.table, each.key, each.operation, each.refresh)
-            + (each.verdict, each.cause, each.incoming, each.stored)
-            for each in resolution.outcomes
-            if each.applier == name
-        ]
-        assert mine[name] == theirs
+        row = (tables[each.table].full_name, key(run, each.table, each.key))
+        decision = (each.verdict, each.cause, each.incoming, each.stored)
+        mine[each.applier].append((each.epoch, each.group, *row, each.operation, each.refresh, *decision))
+    theirs: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
+    for outcome in resolution.outcomes:
+        row = (outcome.table, outcome.key)
+        decision = (outcome.verdict, outcome.cause, outcome.incoming, outcome.stored)
+        place = (outcome.source_epoch, outcome.group)
+        theirs[outcome.applier].append((*place, *row, outcome.operation, outcome.refresh, *decision))
+    assert theirs == mine
+    for side, (name, result) in enumerate(resolution.clusters.items()):
+        assert (result.stop is not None) == run.world.site[side]["stopped"]
         assert {k: v for k, v in counters_of(run)[name].items() if v} == {k: v for k, v in result.counters.items() if v}
         assert result.unexplained == 0
         for table, rows in result.rows.items():
             assert sorted(final_rows(run, name, table)) == sorted(rows)
-    return run
 
 
 @given(seed=st.integers(0, 2**32 - 1))
