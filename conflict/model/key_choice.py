@@ -77,13 +77,13 @@ class Hotspot:
 
 @attrs.frozen(eq=False)
 class Weighted:
-    """Row r with a given weight; rows beyond the weights are not wanted."""
+    """Row r with a given weight, also of rows that are not there at first; rows beyond the weights are not wanted."""
 
     weights: tuple[float, ...]
 
     def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
         """See `KeyChoice`."""
-        return drawn_by_weight(chance, np.array(self.weights[:rows]), count)
+        return drawn_by_weight(chance, np.array(self.weights), count)
 
 
 _BY_NAME = {"uniform": Uniform, "zipfian": Zipfian, "latest": Latest, "hotspot": Hotspot, "special": Hotspot}

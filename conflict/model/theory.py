@@ -23,7 +23,7 @@ import attrs
 from conflict.model.configuration import Model, Site
 from conflict.model.kernels.world import Stamp, Wish
 from conflict.model.key_choice import Uniform
-from conflict.model.workload import Listed, Mix, Workload
+from conflict.model.workload import Listed, Mix, Pairs, Workload
 from conflict.rules.functions import Cell, ConflictFunction
 from conflict.rules.roles import Role
 
@@ -136,5 +136,7 @@ def _kinds(work: Workload, table: int) -> set[Wish]:
     shapes = work.shapes
     if isinstance(shapes, Mix):
         return {wish for wish, weight in shapes.proportions.items() if weight}
+    if isinstance(shapes, Pairs):
+        return {wish for wish, number in shapes.pairs if number == table}
     assert isinstance(shapes, Listed)
     return {wish for shape in shapes.shapes for wish, number in shape if number == table}

@@ -8,6 +8,7 @@ does: see `Wish`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from enum import StrEnum
 from typing import Protocol
 
 import attrs
@@ -18,9 +19,17 @@ from conflict.model.chance import Purpose, stream
 from conflict.model.kernels.world import RESOLVE_BIT, Wish
 from conflict.model.key_choice import KeyChoice, Latest, Uniform, drawn_by_weight
 
-__all__ = ["Drawn", "KeySpace", "Listed", "Mix", "Workload", "draw"]
+__all__ = ["Drawn", "InsertKeys", "KeySpace", "Listed", "Mix", "Pairs", "Shapes", "Workload", "draw"]
 
 SECOND = 1_000_000
+
+
+class InsertKeys(StrEnum):
+    """Which keys inserts have."""
+
+    OWN = "own"  # new ones, which the other cluster does not use, as with ``auto_increment_offset``
+    SHARED = "shared"  # new ones, which the other cluster uses too
+    ANY = "any"  # those of rows that are wanted
 
 
 class Shapes(Protocol):
@@ -56,6 +65,29 @@ class Mix:
         number = np.repeat(np.arange(count), sizes)
         within = np.arange(len(number)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         return sizes, kinds.astype(np.int8), chosen[number, within % self.together]
+
+
+@attrs.frozen(eq=False)
+class Pairs:
+    """
+    Wishes for rows of tables, one as likely as another in the same transaction.
+
+    Attributes:
+        pairs: Kind and table of each.
+        weights: How often each occurs.
+        rows: Weight of each number of rows per transaction.
+    """
+
+    pairs: tuple[tuple[Wish, int], ...]
+    weights: tuple[float, ...]
+    rows: Mapping[int, float]
+
+    def draw(self, chance: Mapping[Purpose, np.random.Generator], count: int) -> tuple[Int64, Int8, Int64]:
+        """See `Shapes`."""
+        sizes = _weighted(chance[Purpose.SHAPES], self.rows, count)
+        chosen = _weighted(chance[Purpose.TABLES], dict(enumerate(self.weights)), int(sizes.sum()))
+        taken = np.array(self.pairs)[chosen]
+        return sizes, taken[:, 0].astype(np.int8), taken[:, 1].astype(np.int64)
 
 
 @attrs.frozen(eq=False)
@@ -95,8 +127,7 @@ class Workload:
         columns: Data columns that an update sets; 0 is all of them, as an ORM does.
         column_sets: By table, sets of columns (bits) that updates set, with weights; in place of `columns`.
         affinity: Share of the wishes for rows of the cluster's own half of each table.
-        shared_inserts: Both clusters insert rows with the same keys; else each has its own, as with
-            ``auto_increment_offset``.
+        inserts: By table, which keys inserts have; those of the cluster's own where left out.
         operations: Most wishes in all; 0 is no limit.
         think: Time between reading and committing, in microseconds.
         checks: A transaction fails if a row that it wants changed while it thought.
@@ -111,7 +142,7 @@ class Workload:
     columns: int = 0
     column_sets: Mapping[int, tuple[tuple[int, float], ...]] = attrs.field(factory=dict)
     affinity: float = 0
-    shared_inserts: bool = False
+    inserts: Mapping[int, InsertKeys] = attrs.field(factory=dict)
     operations: int = 0
     think: int = 0
     checks: bool = False
@@ -178,7 +209,13 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
     for number, records in enumerate(tables.records):
         mine = np.flatnonzero(table == number)
         choice = workload.keys.get(number, Uniform())
-        key[mine] = _keys(workload, choice, kind[mine], records, side, chance[Purpose.KEYS])
+        inserts = workload.inserts.get(number, InsertKeys.OWN)
+        ranks = choice.ranks(chance[Purpose.KEYS], len(mine), max(records, 1))
+        own = _own_half(ranks, workload.affinity, records, side, chance[Purpose.KEYS])
+        newest = isinstance(choice, Latest)
+        key[mine] = (
+            own if inserts is InsertKeys.ANY else _with_new(own, kind[mine], records, side, inserts, newest=newest)
+        )
         writes[mine] = _column_sets(workload, number, tables.columns[number], len(mine), chance[Purpose.COLUMNS])
     return Drawn(start, sizes, kind, table, key, writes | RESOLVE_BIT)
 
@@ -201,18 +238,15 @@ def _times(workload: Workload, duration: int, chance: np.random.Generator) -> In
     return times[times < duration]
 
 
-def _keys(
-    workload: Workload, choice: KeyChoice, kind: Int8, records: int, side: int, chance: np.random.Generator
-) -> Int64:
-    """Return the rows that the wishes for a table want, in order."""
-    inserts = kind == Wish.INSERT
-    earlier = np.cumsum(inserts) - inserts  # inserts of this cluster before each wish
-    new = records + (earlier if workload.shared_inserts else 2 * earlier + side)
-    ranks = choice.ranks(chance, len(kind), max(records, 1))
-    if isinstance(choice, Latest):
-        newest = records - 1 + (earlier if workload.shared_inserts else np.maximum(2 * earlier - 1 + side, 0))
-        ranks = np.maximum(newest - ranks, 0)
-    return np.where(inserts, new, _own_half(ranks, workload.affinity, records, side, chance))
+def _with_new(ranks: Int64, kind: Int8, records: int, side: int, inserts: InsertKeys, *, newest: bool) -> Int64:
+    """Return the rows that wishes want: inserts take new keys; with `newest`, ranks count from the newest row back."""
+    inserted = kind == Wish.INSERT
+    earlier = np.cumsum(inserted) - inserted  # inserts of this cluster before each wish
+    shared = inserts is InsertKeys.SHARED
+    if newest:
+        last = records - 1 + (earlier if shared else np.maximum(2 * earlier - 1 + side, 0))
+        ranks = np.maximum(last - ranks, 0)
+    return np.where(inserted, records + (earlier if shared else 2 * earlier + side), ranks)
 
 
 def _own_half(ranks: Int64, affinity: float, records: int, side: int, chance: np.random.Generator) -> Int64:

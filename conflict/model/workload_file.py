@@ -11,7 +11,7 @@ from conflict.model.configuration import ModelTable
 from conflict.model.kernels.world import Wish
 from conflict.model.key_choice import KeyChoice, Weighted, key_choice
 from conflict.model.words import SECOND, Words
-from conflict.model.workload import Listed, Mix, Workload
+from conflict.model.workload import InsertKeys, Listed, Mix, Pairs, Shapes, Workload
 
 __all__ = ["WISHES", "workload_of"]
 
@@ -45,13 +45,13 @@ def workload_of(words: Words, tables: Sequence[ModelTable]) -> Workload:
         columns = words.whole("columnsperupdate", 1, low=1)
     found = Workload(
         rates=_rates(words),
-        shapes=_listed(words, numbers) if "transactions" in words else _mix(words, numbers),
+        shapes=_shapes(words, numbers),
         slot=words.time("slot_seconds", 1, SECOND, low=0.001),
         keys=_keys(words, numbers),
         columns=0 if columns == "all" else columns,
         column_sets=_column_sets(words, numbers),
         affinity=words.number("affinity", 0, high=1),
-        shared_inserts=words.text("insertkeys", "own", ("own", "shared")) == "shared",
+        inserts=_inserts(words, numbers),
         operations=words.whole("operationcount", 0, high=2**53),
         think=words.time("think_ms"),
         checks=words.switch("check_reads"),
@@ -60,6 +60,22 @@ def workload_of(words: Words, tables: Sequence[ModelTable]) -> Workload:
     )
     words.finish()
     return found
+
+
+def _shapes(words: Words, numbers: Mapping[str, int]) -> Shapes:
+    if "transactions" in words:
+        return _listed(words, numbers)
+    return _pairs(words, numbers) if "wishes" in words else _mix(words, numbers)
+
+
+def _inserts(words: Words, numbers: Mapping[str, int]) -> dict[int, InsertKeys]:
+    """Return which keys inserts have: one word for all tables, or a word per table."""
+    given, known = words.value("insertkeys", InsertKeys.OWN.value), tuple(InsertKeys)
+    if not isinstance(given, Mapping):
+        return dict.fromkeys(numbers.values(), InsertKeys(words.text("insertkeys", InsertKeys.OWN.value, known)))
+    each = words.table("insertkeys")
+    _refuse_unknown(words, "insertkeys", given, numbers)
+    return {numbers[name]: InsertKeys(each.text(name, InsertKeys.OWN.value, known)) for name in given}
 
 
 def _rates(words: Words) -> tuple[float, ...]:
@@ -89,6 +105,19 @@ def _sizes(words: Words) -> dict[int, float]:
             words.refuse("rowspertransaction", "a number of rows, or weights of numbers of rows")
         return {int(size): weight for size, weight in weights.items()}
     return {words.whole("rowspertransaction", 1, low=1): 1.0}
+
+
+def _pairs(words: Words, numbers: Mapping[str, int]) -> Pairs:
+    """Return wishes with weights: [wish, table, weight]."""
+    given: Any = words.value("wishes")
+    try:
+        pairs = tuple((WISHES[wish], numbers[table]) for wish, table, _ in given)
+        weights = tuple(float(weight) for _, _, weight in given)
+    except (TypeError, ValueError, KeyError):
+        words.refuse("wishes", f"a list of [wish, table, weight]; wishes are {', '.join(WISHES)}")
+    if not sum(weights):
+        words.refuse("wishes", "weights of which one is not 0")
+    return Pairs(pairs, weights, _sizes(words))
 
 
 def _listed(words: Words, numbers: Mapping[str, int]) -> Listed:

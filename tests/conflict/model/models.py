@@ -7,7 +7,7 @@ from random import Random
 from conflict.model.configuration import Applier, Latency, Link, Model, ModelTable, Site, Span
 from conflict.model.kernels.world import Stamp, Wish
 from conflict.model.key_choice import Hotspot, KeyChoice, Latest, Uniform, Zipfian
-from conflict.model.workload import Mix, Workload
+from conflict.model.workload import InsertKeys, Mix, Workload
 from conflict.rules.functions import FUNCTIONS, Argument
 from conflict.rules.roles import Role
 
@@ -76,7 +76,7 @@ def _workload(chance: Random, tables: int) -> Workload:
         keys={number: _keys(chance) for number in range(tables)},
         columns=chance.randint(0, 3),
         affinity=chance.choice([0, 0, 0.7]),
-        shared_inserts=chance.random() < 0.5,
+        inserts={number: chance.choice(list(InsertKeys)) for number in range(tables)},
         think=chance.choice([0, 0, 5000, 80_000]),
         checks=chance.random() < 0.5,
         retries=chance.choice([0, 2]),

@@ -1,0 +1,109 @@
+"""
+The time of recorded epochs, from their numbers, and how long they travelled.
+
+An epoch's number has the checkpoint in its high word and counts epochs in it in the low word, so it is a clock. The
+clocks of two clusters are unrelated: they are set against each other so that the fastest epochs took as long one way as
+the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import attrs
+import numpy as np
+
+from conflict.columnar.kernels.arrays import Int64
+from conflict.history.epochs import BinlogEpoch
+
+__all__ = ["EpochClock", "Journeys", "journeys"]
+
+CHECKPOINT = 2_000_000  # TimeBetweenGlobalCheckpoints, microseconds; no binlog tells it
+USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
+FASTEST = 0.05  # share of the epochs that count as the fastest
+LOW_WORD = 0xFFFFFFFF
+
+
+@attrs.frozen
+class EpochClock:
+    """
+    A cluster's epochs as a clock.
+
+    Attributes:
+        epoch: Length of an epoch, microseconds.
+        checkpoint: Length of a checkpoint.
+    """
+
+    epoch: int
+    checkpoint: int = CHECKPOINT
+
+    @classmethod
+    def of(cls, numbers: Sequence[int]) -> EpochClock:
+        """Return the clock that some epoch numbers come from, if checkpoints have their usual length."""
+        most = max((number & LOW_WORD for number in numbers), default=0) + 1
+        count = min((each for each in USUAL_EPOCHS if each >= most), default=most)
+        return cls(CHECKPOINT // count)
+
+    def time(self, number: int) -> int:
+        """Return when an epoch began, microseconds from an unknown moment on."""
+        return (number >> 32) * self.checkpoint + (number & LOW_WORD) * self.epoch
+
+
+@attrs.frozen(eq=False)
+class Journeys:
+    """
+    How long the epochs of two clusters travelled.
+
+    Attributes:
+        shift: What to add to the second cluster's clock to get the first one's.
+        closed: Per cluster, when each epoch that arrived ended, by the first cluster's clock. Shape (epochs,).
+        took: Per cluster, how long each took from its end to its commit by the other's applier. Shape (epochs,).
+    """
+
+    shift: int
+    closed: tuple[Int64, Int64]
+    took: tuple[Int64, Int64]
+
+    def trace(self, side: int, begin: int) -> list[list[float]]:
+        """Return the latency of the epochs of a cluster: seconds after `begin`, and milliseconds."""
+        moments, took = self.closed[side] - begin, self.took[side]
+        kept = np.flatnonzero(moments >= 0)
+        if not len(kept):
+            return [[0.0, 0.0]]
+        return [[round(int(moments[place]) / 1e6, 3), round(int(took[place]) / 1e3, 1)] for place in kept]
+
+
+Side = tuple[EpochClock, Sequence[BinlogEpoch], int]
+
+
+def journeys(first: Side, second: Side) -> Journeys:
+    """
+    Find how long the epochs of two clusters travelled.
+
+    Args:
+        first: Clock, epochs and server id of the first cluster.
+        second: The same of the second one.
+    """
+    forth, back = _journeys(first, second), _journeys(second, first)
+    fastest = [float(np.quantile(took, FASTEST)) if len(took) else 0.0 for _, took in (forth, back)]
+    shift = round((fastest[1] - fastest[0]) / 2)
+    took = (np.maximum(forth[1] + shift, 0), np.maximum(back[1] - shift, 0))
+    return Journeys(shift, (forth[0], back[0] + shift), took)
+
+
+def _journeys(source: Side, applier: Side) -> tuple[Int64, Int64]:
+    """
+    Return when epochs ended that left a trace, by their own clock, and how much later they were applied, by both.
+
+    The commit was somewhere in the applier's epoch: half of it, on average, from its start.
+    """
+    clock, _, server_id = source
+    other, epochs, _ = applier
+    found = [
+        (clock.time(each.epoch) + clock.epoch, other.time(epoch.number) + other.epoch // 2)
+        for epoch in epochs
+        for each in epoch.applied
+        if each.server_id == server_id
+    ]
+    closed, applied = np.array(found, np.int64).reshape(-1, 2).T
+    return closed, applied - closed
