@@ -8,6 +8,7 @@ the other.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import attrs
@@ -40,8 +41,12 @@ class EpochClock:
     @classmethod
     def of(cls, numbers: Sequence[int]) -> EpochClock:
         """Return the clock that some epoch numbers come from, if checkpoints have their usual length."""
-        most = max((number & LOW_WORD for number in numbers), default=0) + 1
-        count = min((each for each in USUAL_EPOCHS if each >= most), default=most)
+        last: dict[int, int] = {}
+        for number in numbers:
+            last[number >> 32] = max(last.get(number >> 32, 0), number & LOW_WORD)
+        # A checkpoint that comes late has more epochs, and one in which nothing was logged at its end seems to have less.
+        usual = float(np.quantile(list(last.values()), 0.75)) + 1
+        count = min(USUAL_EPOCHS, key=lambda each: abs(math.log(each / usual)))
         return cls(CHECKPOINT // count)
 
     def time(self, number: int) -> int:

@@ -9,10 +9,10 @@ and an update of a row that was not there did nothing. So wishes are found by ho
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
-from math import comb
 from typing import Any
 
 import attrs
@@ -32,7 +32,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["Log", "learn", "read_logs"]
 
 RowKey = tuple[str, bytes]
-SLOT_SECONDS = 1.0
+MOST_SLOTS = 2000  # in which rates are counted
 MOST_WEIGHTS = 100_000  # rows of a table whose weights are written one by one
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 _WISHES = {Operation.WRITE_ROW: INSERT, Operation.UPDATE_ROW: UPDATE, Operation.DELETE_ROW: DELETE}
@@ -101,7 +101,7 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
     begin = min(moment + by for moment, by in zip(begins, shift, strict=True))
     end = max(log.clock.time(log.epochs[-1].number) + by for log, by in zip(logs, shift, strict=True))
     present = [_existence(log, numbers) for log in logs]
-    seconds = max((end - begin) / SECOND, SLOT_SECONDS)
+    seconds = max((end - begin) / SECOND, 1.0)
     clusters = {}
     for side, log in enumerate(logs):
         start = begin - shift[side]
@@ -302,11 +302,13 @@ def _workload(
     done: Counter[tuple[str, str]] = Counter()
     wanted: dict[str, Counter[int]] = {name: Counter() for name in numbers}
     sizes: Counter[int] = Counter()
-    slots = np.zeros(max(round(seconds / SLOT_SECONDS), 1))
+    # Slots as short as an epoch, because users wait when their cluster does.
+    slot_seconds = max(log.clock.epoch / SECOND, seconds / MOST_SLOTS)
+    slots = np.zeros(math.ceil(seconds / slot_seconds))
     for transaction in users:
         changes = [change for change in transaction.changes if change.table in numbers]
         sizes[len(changes)] += 1
-        slot = int((log.clock.time(transaction.epoch) - begin) / SECOND / SLOT_SECONDS)
+        slot = int((log.clock.time(transaction.epoch) - begin) / SECOND / slot_seconds)
         slots[min(max(slot, 0), len(slots) - 1)] += 1
         for change in changes:
             done[change.table, _WISHES[change.operation]] += 1
@@ -316,8 +318,8 @@ def _workload(
     tried = _sizes(sizes, fits, fails)
     scale = sum(tried.values()) / max(sum(sizes.values()), 1)
     return {
-        "transactions_per_second": [round(float(count) / SLOT_SECONDS * scale, 3) for count in slots],
-        "slot_seconds": SLOT_SECONDS,
+        "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
+        "slot_seconds": slot_seconds,
         "rowspertransaction": {str(size): round(weight, 3) for size, weight in tried.items() if weight},
         "wishes": [[wish, _short(table), round(weight, 3)] for (table, wish), weight in sorted(wishes.items())],
         "insertkeys": {_short(name): "own" if each.grows else "any" for name, each in numbers.items()},
@@ -375,7 +377,7 @@ def _sizes(sizes: Mapping[int, int], fits: float, fails: float) -> dict[int, flo
         committed = max(left[size], 0) / does**size
         tried[size] = committed / (1 - fails) ** size
         for made in range(size + 1):
-            left[made] -= committed * comb(size, made) * does**made * (1 - does) ** (size - made)
+            left[made] -= committed * math.comb(size, made) * does**made * (1 - does) ** (size - made)
     return dict(sorted(tried.items()))
 
 
