@@ -9,7 +9,7 @@ the other.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import attrs
 import numpy as np
@@ -22,6 +22,7 @@ __all__ = ["EpochClock", "Journeys", "journeys"]
 CHECKPOINT = 2_000_000  # TimeBetweenGlobalCheckpoints, microseconds; no binlog tells it
 USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
 FASTEST = 0.05  # share of the epochs that count as the fastest
+NEIGHBOURS = 5
 LOW_WORD = 0xFFFFFFFF
 
 
@@ -32,10 +33,12 @@ class EpochClock:
 
     Attributes:
         epoch: Length of an epoch, microseconds.
-        checkpoint: Length of a checkpoint.
+        late: How many epochs more than usual the checkpoints had that came late, by checkpoint.
+        checkpoint: Length of a checkpoint that comes in time.
     """
 
     epoch: int
+    late: Mapping[int, int] = attrs.field(factory=dict)
     checkpoint: int = CHECKPOINT
 
     @classmethod
@@ -47,11 +50,14 @@ class EpochClock:
         # A checkpoint that comes late has more epochs, and one in which nothing was logged at its end seems to have less.
         usual = float(np.quantile(list(last.values()), 0.75)) + 1
         count = min(USUAL_EPOCHS, key=lambda each: abs(math.log(each / usual)))
-        return cls(CHECKPOINT // count)
+        late = {number: low + 1 - count for number, low in last.items() if low >= count}
+        return cls(CHECKPOINT // count, late)
 
     def time(self, number: int) -> int:
         """Return when an epoch began, microseconds from an unknown moment on."""
-        return (number >> 32) * self.checkpoint + (number & LOW_WORD) * self.epoch
+        checkpoint = number >> 32
+        before = sum(epochs for each, epochs in self.late.items() if each < checkpoint)
+        return checkpoint * self.checkpoint + ((number & LOW_WORD) + before) * self.epoch
 
 
 @attrs.frozen(eq=False)
@@ -92,8 +98,17 @@ def journeys(first: Side, second: Side) -> Journeys:
     forth, back = _journeys(first, second), _journeys(second, first)
     fastest = [float(np.quantile(took, FASTEST)) if len(took) else 0.0 for _, took in (forth, back)]
     shift = round((fastest[1] - fastest[0]) / 2)
-    took = (np.maximum(forth[1] + shift, 0), np.maximum(back[1] - shift, 0))
+    took = (_smooth(forth[1] + shift), _smooth(back[1] - shift))
     return Journeys(shift, (forth[0], back[0] + shift), took)
+
+
+def _smooth(took: Int64) -> Int64:
+    """Return averages over neighbours, none negative: each alone is as uncertain as an epoch is long."""
+    if not len(took):
+        return took
+    window = np.ones(min(NEIGHBOURS, len(took)))
+    averages = np.convolve(took, window, "same") / np.convolve(np.ones(len(took)), window, "same")
+    return np.maximum(np.rint(averages), 0).astype(np.int64)
 
 
 def _journeys(source: Side, applier: Side) -> tuple[Int64, Int64]:
