@@ -321,11 +321,28 @@ def _workload(
         "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
         "slot_seconds": slot_seconds,
         "rowspertransaction": {str(size): round(weight, 3) for size, weight in tried.items() if weight},
+        "sametable": round(_stays(users, numbers), 3),
         "wishes": [[wish, _short(table), round(weight, 3)] for (table, wish), weight in sorted(wishes.items())],
         "insertkeys": {_short(name): "own" if each.grows else "any" for name, each in numbers.items()},
         "columnsperupdate": "all",
         "keyweights": {_short(name): _weights(wanted[name], len(each.row)) for name, each in numbers.items()},
     }
+
+
+def _stays(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> float:
+    """Return the share of the changes that are in the table of their transaction's first one, besides those by chance."""
+    tables: Counter[str] = Counter()
+    same = others = 0
+    for transaction in users:
+        names = [change.table for change in transaction.changes if change.table in numbers]
+        tables.update(names)
+        same += sum(name == names[0] for name in names[1:])
+        others += max(len(names) - 1, 0)
+    total = sum(tables.values())
+    by_chance = sum((count / total) ** 2 for count in tables.values()) if total else 1.0
+    if not others or by_chance == 1:
+        return 0.0
+    return max((same / others - by_chance) / (1 - by_chance), 0.0)
 
 
 def _short(table: str) -> str:

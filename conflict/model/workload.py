@@ -70,24 +70,33 @@ class Mix:
 @attrs.frozen(eq=False)
 class Pairs:
     """
-    Wishes for rows of tables, one as likely as another in the same transaction.
+    Wishes for rows of tables.
 
     Attributes:
         pairs: Kind and table of each.
         weights: How often each occurs.
         rows: Weight of each number of rows per transaction.
+        stays: Share of the wishes that are for the table of their transaction's first one, besides those by chance.
     """
 
     pairs: tuple[tuple[Wish, int], ...]
     weights: tuple[float, ...]
     rows: Mapping[int, float]
+    stays: float = 0
 
     def draw(self, chance: Mapping[Purpose, np.random.Generator], count: int) -> tuple[Int64, Int8, Int64]:
         """See `Shapes`."""
         sizes = _weighted(chance[Purpose.SHAPES], self.rows, count)
-        chosen = _weighted(chance[Purpose.TABLES], dict(enumerate(self.weights)), int(sizes.sum()))
-        taken = np.array(self.pairs)[chosen]
-        return sizes, taken[:, 0].astype(np.int8), taken[:, 1].astype(np.int64)
+        pairs = np.array(self.pairs)
+        table = pairs[_weighted(chance[Purpose.TABLES], dict(enumerate(self.weights)), int(sizes.sum())), 1]
+        first = np.repeat(np.cumsum(sizes) - sizes, sizes)
+        table = np.where(chance[Purpose.TABLES].random(len(table)) < self.stays, table[first], table)
+        kind = np.zeros(len(table), np.int8)
+        for number in np.unique(table):
+            mine = np.flatnonzero(table == number)
+            kinds = {int(wish): weight for (wish, each), weight in zip(self.pairs, self.weights, strict=True) if each == number}
+            kind[mine] = _weighted(chance[Purpose.SHAPES], kinds, len(mine))
+        return sizes, kind, table.astype(np.int64)
 
 
 @attrs.frozen(eq=False)

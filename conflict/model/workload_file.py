@@ -117,7 +117,7 @@ def _pairs(words: Words, numbers: Mapping[str, int]) -> Pairs:
         words.refuse("wishes", f"a list of [wish, table, weight]; wishes are {', '.join(WISHES)}")
     if not sum(weights):
         words.refuse("wishes", "weights of which one is not 0")
-    return Pairs(pairs, weights, _sizes(words))
+    return Pairs(pairs, weights, _sizes(words), words.number("sametable", 0, high=1))
 
 
 def _listed(words: Words, numbers: Mapping[str, int]) -> Listed:
