@@ -22,7 +22,7 @@ __all__ = ["EpochClock", "Journeys", "journeys"]
 CHECKPOINT = 2_000_000  # TimeBetweenGlobalCheckpoints, microseconds; no binlog tells it
 USUAL_EPOCHS = (1, 2, 4, 5, 10, 20, 40, 50, 100, 200)  # in a checkpoint
 FASTEST = 0.05  # share of the epochs that count as the fastest
-NEIGHBOURS = 5
+NEIGHBOURS, ALIKE_EPOCHS = 3, 2  # to average over, on either side
 LOW_WORD = 0xFFFFFFFF
 
 
@@ -98,17 +98,23 @@ def journeys(first: Side, second: Side) -> Journeys:
     forth, back = _journeys(first, second), _journeys(second, first)
     fastest = [float(np.quantile(took, FASTEST)) if len(took) else 0.0 for _, took in (forth, back)]
     shift = round((fastest[1] - fastest[0]) / 2)
-    took = (_smooth(forth[1] + shift), _smooth(back[1] - shift))
+    took = (_smooth(forth[1] + shift, first[0].epoch), _smooth(back[1] - shift, second[0].epoch))
     return Journeys(shift, (forth[0], back[0] + shift), took)
 
 
-def _smooth(took: Int64) -> Int64:
-    """Return averages over neighbours, none negative: each alone is as uncertain as an epoch is long."""
-    if not len(took):
-        return took
-    window = np.ones(min(NEIGHBOURS, len(took)))
-    averages = np.convolve(took, window, "same") / np.convolve(np.ones(len(took)), window, "same")
-    return np.maximum(np.rint(averages), 0).astype(np.int64)
+def _smooth(took: Int64, epoch: int) -> Int64:
+    """
+    Return averages over neighbours that took about as long, none negative.
+
+    Each alone is as uncertain as an epoch is long; where an applier stops or begins again, they jump.
+    """
+    total, count = np.zeros(len(took)), np.zeros(len(took))
+    for distance in range(-NEIGHBOURS, NEIGHBOURS + 1):
+        there = np.clip(np.arange(len(took)) + distance, 0, max(len(took) - 1, 0))
+        alike = np.abs(took[there] - took) <= ALIKE_EPOCHS * epoch
+        total += np.where(alike, took[there], 0)
+        count += alike
+    return np.maximum(np.rint(total / np.maximum(count, 1)), 0).astype(np.int64)
 
 
 def _journeys(source: Side, applier: Side) -> tuple[Int64, Int64]:

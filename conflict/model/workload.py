@@ -94,7 +94,11 @@ class Pairs:
         kind = np.zeros(len(table), np.int8)
         for number in np.unique(table):
             mine = np.flatnonzero(table == number)
-            kinds = {int(wish): weight for (wish, each), weight in zip(self.pairs, self.weights, strict=True) if each == number}
+            kinds = {
+                int(wish): weight
+                for (wish, each), weight in zip(self.pairs, self.weights, strict=True)
+                if each == number
+            }
             kind[mine] = _weighted(chance[Purpose.SHAPES], kinds, len(mine))
         return sizes, kind, table.astype(np.int64)
 
