@@ -47,7 +47,7 @@ class EpochClock:
         last: dict[int, int] = {}
         for number in numbers:
             last[number >> 32] = max(last.get(number >> 32, 0), number & LOW_WORD)
-        # A checkpoint that comes late has more epochs, and one in which nothing was logged at its end seems to have less.
+        # One that comes late has more epochs; one at the end of which nothing was logged seems to have less.
         usual = float(np.quantile(list(last.values()), 0.75)) + 1
         count = min(USUAL_EPOCHS, key=lambda each: abs(math.log(each / usual)))
         late = {number: low + 1 - count for number, low in last.items() if low >= count}
@@ -96,10 +96,17 @@ def journeys(first: Side, second: Side) -> Journeys:
         second: The same of the second one.
     """
     forth, back = _journeys(first, second), _journeys(second, first)
-    fastest = [float(np.quantile(took, FASTEST)) if len(took) else 0.0 for _, took in (forth, back)]
-    shift = round((fastest[1] - fastest[0]) / 2)
+    epoch = max(first[0].epoch, second[0].epoch)
+    shift = round((_fastest(back[1], epoch) - _fastest(forth[1], epoch)) / 2)
     took = (_smooth(forth[1] + shift, first[0].epoch), _smooth(back[1] - shift, second[0].epoch))
     return Journeys(shift, (forth[0], back[0] + shift), took)
+
+
+def _fastest(took: Int64, epoch: int) -> float:
+    """Return how long the fastest epochs took on average, by clocks that are not set against each other."""
+    if not len(took):
+        return 0.0
+    return float(took[took <= np.quantile(took, FASTEST) + ALIKE_EPOCHS * epoch].mean())
 
 
 def _smooth(took: Int64, epoch: int) -> Int64:

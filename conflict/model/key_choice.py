@@ -81,7 +81,7 @@ class Weighted:
 
     weights: tuple[float, ...]
 
-    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
+    def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:  # noqa: ARG002  # has its own rows
         """See `KeyChoice`."""
         return drawn_by_weight(chance, np.array(self.weights), count)
 

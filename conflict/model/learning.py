@@ -4,7 +4,7 @@ A simulation learnt from recorded binlogs of two clusters: tables, what users wa
 The result is the document of a file that `conflict.model.model_file` reads. docs/model.md says what is assumed.
 
 Binlogs show what users did, not what they wanted: an insert of a row that was there failed with its whole transaction,
-and an update of a row that was not there did nothing. So wishes are found by how often rows were there (`Existence`).
+and an update of a row that was not there did nothing. So wishes are found by how often rows were there.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from ndb_formats.events.rows_event import Operation
 
 __all__ = ["Log", "learn", "read_logs"]
 
-RowKey = tuple[str, bytes]
+Shares = npt.NDArray[np.float64]
 MOST_SLOTS = 2000  # in which rates are counted
-MOST_WEIGHTS = 100_000  # rows of a table whose weights are written one by one
+ROUNDS, RARELY = 5, 0.02
 INSERT, UPDATE, DELETE = "insert", "update", "delete"
 _WISHES = {Operation.WRITE_ROW: INSERT, Operation.UPDATE_ROW: UPDATE, Operation.DELETE_ROW: DELETE}
 SECOND = 1_000_000
@@ -100,7 +100,6 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
     shift = [0, travel.shift]
     begin = min(moment + by for moment, by in zip(begins, shift, strict=True))
     end = max(log.clock.time(log.epochs[-1].number) + by for log, by in zip(logs, shift, strict=True))
-    present = [_existence(log, numbers) for log in logs]
     seconds = max((end - begin) / SECOND, 1.0)
     clusters = {}
     for side, log in enumerate(logs):
@@ -111,7 +110,7 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
             "role": log.role,
             "epoch_ms": log.clock.epoch / 1000,
             "checkpoint_ms": log.clock.checkpoint / 1000,
-            "workload": _workload(log, users, start, seconds, present[side].shares(start), numbers),
+            "workload": _workload(log, users, start, seconds, _existence(log, numbers, start), numbers),
             "link": {"trace_ms": travel.trace(side, begin)},
             "applier": {"epoch_ms": 0, "row_us": 0},
         }
@@ -249,45 +248,27 @@ def _value(change: RowChange, ordinal: int) -> int | None:
 # -----------------------------------------------------------------------------------------------------------
 
 
-@attrs.define
-class Existence:
+def _existence(log: Log, numbers: Mapping[str, Numbers], begin: int) -> dict[str, Shares]:
     """
-    How many of the rows that users want were there, on one cluster over time.
+    Return, per table, for which share of the time since users began each row was there on a cluster.
 
-    Attributes:
-        moments: Starts of the cluster's epochs, by its own clock.
-        present: Per table, the share of its rows that were there in each epoch.
+    By its own changes and those of its applier. Shape (rows,).
     """
-
-    moments: list[int] = attrs.field(factory=list)
-    present: dict[str, list[float]] = attrs.field(factory=dict)
-
-    def shares(self, begin: int) -> dict[str, float]:
-        """Return the average share of rows that were there, by table, since users began."""
-        since = np.array(self.moments) >= begin
-        return {
-            name: float(np.clip(np.mean(np.array(each)[since]), 0.02, 0.98)) if since.any() else 0.5
-            for name, each in self.present.items()
-        }
-
-
-def _existence(log: Log, numbers: Mapping[str, Numbers]) -> Existence:
-    """Follow which rows were there on a cluster, by its own changes and those of its applier."""
     there = {name: np.arange(len(each.row)) < each.records for name, each in numbers.items()}
-    counts = {name: int(each.sum()) for name, each in there.items()}
-    found = Existence(present={name: [] for name in numbers})
+    since = {name: np.full(len(each.row), begin) for name, each in numbers.items()}
+    total = {name: np.zeros(len(each.row)) for name, each in numbers.items()}
+    end = begin + 1
     for epoch in log.epochs:
-        found.moments.append(log.clock.time(epoch.number))
-        for name, rows in there.items():
-            found.present[name].append(counts[name] / len(rows))
+        moment = max(log.clock.time(epoch.number), begin)
+        end = max(end, moment)
         own = (change for each in epoch.transactions for change in each.changes)
         for change in (*own, *(change for _, change in epoch.consequences)):
             number = numbers[change.table].row.get(change.key) if change.table in numbers else None
             if number is not None:
-                exists = change.operation is not Operation.DELETE_ROW
-                counts[change.table] += exists - int(there[change.table][number])
-                there[change.table][number] = exists
-    return found
+                total[change.table][number] += there[change.table][number] * (moment - since[change.table][number])
+                since[change.table][number] = moment
+                there[change.table][number] = change.operation is not Operation.DELETE_ROW
+    return {name: (total[name] + there[name] * (end - since[name])) / (end - begin) for name in numbers}
 
 
 def _workload(
@@ -295,42 +276,51 @@ def _workload(
     users: Sequence[Transaction],
     begin: int,
     seconds: float,
-    present: Mapping[str, float],
+    there: Mapping[str, Shares],
     numbers: Mapping[str, Numbers],
 ) -> dict[str, Any]:
     """Return what the users of a cluster wanted: how often, how much at a time, of which tables and rows."""
-    done: Counter[tuple[str, str]] = Counter()
-    wanted: dict[str, Counter[int]] = {name: Counter() for name in numbers}
-    sizes: Counter[int] = Counter()
+    done, wanted, sizes = _counts(users, numbers)
     # Slots as short as an epoch, because users wait when their cluster does.
     slot_seconds = max(log.clock.epoch / SECOND, seconds / MOST_SLOTS)
     slots = np.zeros(math.ceil(seconds / slot_seconds))
     for transaction in users:
-        changes = [change for change in transaction.changes if change.table in numbers]
-        sizes[len(changes)] += 1
         slot = int((log.clock.time(transaction.epoch) - begin) / SECOND / slot_seconds)
         slots[min(max(slot, 0), len(slots) - 1)] += 1
-        for change in changes:
-            done[change.table, _WISHES[change.operation]] += 1
-            wanted[change.table][numbers[change.table].row[change.key]] += 1
-    wishes = _wishes(done, present, numbers)
+    wishes, weights, present = _wishes(done, wanted, there, numbers)
     fits, fails = _chances(wishes, present, numbers)
     tried = _sizes(sizes, fits, fails)
     scale = sum(tried.values()) / max(sum(sizes.values()), 1)
     return {
         "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
         "slot_seconds": slot_seconds,
-        "rowspertransaction": {str(size): round(weight, 3) for size, weight in tried.items() if weight},
+        "rowspertransaction": {str(size): round(float(weight), 3) for size, weight in tried.items() if weight},
         "sametable": round(_stays(users, numbers), 3),
         "wishes": [[wish, _short(table), round(weight, 3)] for (table, wish), weight in sorted(wishes.items())],
         "insertkeys": {_short(name): "own" if each.grows else "any" for name, each in numbers.items()},
         "columnsperupdate": "all",
-        "keyweights": {_short(name): _weights(wanted[name], len(each.row)) for name, each in numbers.items()},
+        "keyweights": {_short(name): [round(float(each), 4) for each in weights[name]] for name in numbers},
     }
 
 
+def _counts(
+    users: Sequence[Transaction], numbers: Mapping[str, Numbers]
+) -> tuple[Counter[tuple[str, str]], dict[str, Shares], Counter[int]]:
+    """Return how often users did what, how often they changed each row, and transactions by number of changes."""
+    done: Counter[tuple[str, str]] = Counter()
+    wanted = {name: np.zeros(len(each.row)) for name, each in numbers.items()}
+    sizes: Counter[int] = Counter()
+    for transaction in users:
+        changes = [change for change in transaction.changes if change.table in numbers]
+        sizes[len(changes)] += 1
+        for change in changes:
+            done[change.table, _WISHES[change.operation]] += 1
+            wanted[change.table][numbers[change.table].row[change.key]] += 1
+    return done, wanted, sizes
+
+
 def _stays(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> float:
-    """Return the share of the changes that are in the table of their transaction's first one, besides those by chance."""
+    """Return the share of changes in the table of their transaction's first one, besides those by chance."""
     tables: Counter[str] = Counter()
     same = others = 0
     for transaction in users:
@@ -350,14 +340,42 @@ def _short(table: str) -> str:
 
 
 def _wishes(
-    done: Mapping[tuple[str, str], int], present: Mapping[str, float], numbers: Mapping[str, Numbers]
-) -> dict[tuple[str, str], float]:
-    """Return how often users wanted what, from how often they got it and how often rows were there."""
-    found = {}
-    for (table, wish), count in done.items():
-        share = present[table]
-        found[table, wish] = count / _chance(wish, share, grows=numbers[table].grows)
-    return found
+    done: Mapping[tuple[str, str], int],
+    wanted: Mapping[str, Shares],
+    there: Mapping[str, Shares],
+    numbers: Mapping[str, Numbers],
+) -> tuple[dict[tuple[str, str], float], dict[str, Shares], dict[str, float]]:
+    """
+    Return how often users wanted what, how much they wanted each row, and the share of wishes whose row was there.
+
+    Each of the three follows from the others; a few rounds settle them.
+
+    Args:
+        done: How often they did what, by table and wish.
+        wanted: How often they changed each row.
+        there: For which share of the time each row was there.
+        numbers: The tables.
+    """
+    weights = {name: np.ones(len(counts)) if _are_alike(counts) else counts for name, counts in wanted.items()}
+    uneven = [name for name, counts in wanted.items() if not (_are_alike(counts) or numbers[name].grows)]
+    wishes: dict[tuple[str, str], float] = {}
+    present: dict[str, float] = {}
+    for _ in range(ROUNDS):
+        present = {name: _average(there[name], each) for name, each in weights.items()}
+        wishes = {
+            (table, wish): count / _chance(wish, present[table], grows=numbers[table].grows)
+            for (table, wish), count in done.items()
+        }
+        for name in uneven:
+            inserts = wishes.get((name, INSERT), 0.0)
+            total = max(inserts + sum(wishes.get((name, each), 0.0) for each in (UPDATE, DELETE)), 1.0)
+            fits = ((1 - there[name]) * inserts + there[name] * (total - inserts)) / total
+            weights[name] = wanted[name] / np.maximum(fits, RARELY)
+    return wishes, weights, present
+
+
+def _average(shares: Shares, weights: Shares) -> float:
+    return float(np.clip(np.average(shares, weights=weights), RARELY, 1 - RARELY)) if weights.sum() else 0.5
 
 
 def _chance(wish: str, share: float, *, grows: bool) -> float:
@@ -398,13 +416,7 @@ def _sizes(sizes: Mapping[int, int], fits: float, fails: float) -> dict[int, flo
     return dict(sorted(tried.items()))
 
 
-def _weights(wanted: Mapping[int, int], rows: int) -> list[float]:
-    """Return how much each row is wanted: all alike if the counts spread no more than chance has it."""
-    counts: npt.NDArray[np.float64] = np.zeros(max(rows, 1))
-    for number, count in wanted.items():
-        counts[number] = count
-    mean = counts.mean()
-    alike = mean == 0 or counts.var() <= mean * (1 + 4 * np.sqrt(2 / len(counts)))
-    if alike or rows > MOST_WEIGHTS:
-        return [1.0] * min(len(counts), MOST_WEIGHTS)
-    return [float(count) for count in counts]
+def _are_alike(counts: Shares) -> bool:
+    """Whether rows are wanted alike: the counts spread no more than chance has it."""
+    mean = counts.mean() if len(counts) else 0.0
+    return bool(not mean or counts.var() <= mean * (1 + 4 * np.sqrt(2 / len(counts))))
