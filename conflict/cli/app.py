@@ -59,6 +59,10 @@ COMMANDS = {
         "conflict.cli.simulate:simulate",
         "Simulate a workload on two clusters.",
     ),
+    "workload": (
+        "conflict.cli.workload:workload",
+        "Learn a workload to simulate from binlogs.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

@@ -180,6 +180,11 @@ class Model:
                     message = f"cluster {site.name} refuses table {name}: {setup.refusal.message}"
                     raise ConfigurationError(message)
         self._refuse_compared_reflections(found)
+        for site in self.sites:
+            functions = [setup.function for setup in found[site.name].values()]
+            if site.role is Role.NONE and any(each is not None and each.spec.roles for each in functions):
+                message = f"cluster {site.name} has the role NONE, and a table has a function with roles; set its role"
+                raise ConfigurationError(message)
         return found
 
     def _refuse_compared_reflections(self, setups: Mapping[str, Mapping[str, TableSetup]]) -> None:

@@ -45,7 +45,7 @@ class Zipfian:
 
     def ranks(self, chance: np.random.Generator, count: int, rows: int) -> Int64:
         """See `KeyChoice`."""
-        return drawn_by_weight(chance, (1.0 + np.arange(rows)) ** -self.constant, count)
+        return drawn_by_weight(chance, np.power(np.arange(1, rows + 1, dtype=np.float64), -self.constant), count)
 
 
 @attrs.frozen

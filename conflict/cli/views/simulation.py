@@ -16,7 +16,7 @@ from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
 
-__all__ = ["print_simulation", "simulation_json"]
+__all__ = ["print_learnt", "print_simulation", "simulation_json"]
 
 SECOND = 1_000_000
 _USERS = {
@@ -84,7 +84,7 @@ def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
 
 def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]]) -> list[list[object]]:
     """Return a row per line that holds anything."""
-    found = []
+    found: list[list[object]] = []
     for words, name in lines.items():
         cells = [column.get(name) for column in columns.values()]
         if name in _ALWAYS or any(cell is not None and cell.high for cell in cells):
@@ -111,7 +111,7 @@ def _print_predictions(console: Console, model: Model, found: Mapping[str, Any])
     predicted = predictions(model, found)
     if not predicted:
         return
-    rows: list[list[object]] = [
+    rows = [
         [each.applier, each.table, _figure(each.simulated), _figure(each.expected), f"{each.ratio:.2f}"]
         for each in predicted
     ]
@@ -151,6 +151,30 @@ def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs
             )
     seeds = f"seed {model.seed}" if len(runs) == 1 else f"seeds {model.seed} to {model.seed + len(runs) - 1}"
     console.print(f"{counted(len(runs), 'run')} of {model.duration / SECOND:g} s, {seeds}.")
+
+
+def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> None:
+    """
+    Print what was learnt from binlogs.
+
+    Args:
+        console: Where to print.
+        document: What was learnt; see `conflict.model.learning.learn`.
+        where: The file that it was written to.
+    """
+    rows: list[list[object]] = []
+    for name, cluster in document["clusters"].items():
+        work, trace = cluster["workload"], sorted(took for _, took in cluster["link"]["trace_ms"])
+        rate = sum(work["transactions_per_second"]) * work["slot_seconds"] / document["seconds"]
+        sizes = {int(size): weight for size, weight in work["rowspertransaction"].items()}
+        mean = sum(size * weight for size, weight in sizes.items()) / max(sum(sizes.values()), 1)
+        median, most = trace[len(trace) // 2], trace[-1]
+        rows.append([name, _figure(rate), _figure(mean), _figure(cluster["epoch_ms"]), _figure(median), _figure(most)])
+    headings = ["transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms"]
+    console.print(table_of("What users want, and how long epochs travel", ["cluster"], headings, rows))
+    tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
+    console.print(f"{document['seconds']:g} s; {tables}.", highlight=False, markup=False)
+    console.print(f"Written to {where}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
 
 
 def simulation_json(model: Model, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
