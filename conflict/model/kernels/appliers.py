@@ -232,7 +232,7 @@ def _take_operation(here, key, operation, source, existed, world):
         if taken & (np.uint64(1) << np.uint64(column)):
             old = rows.columns[key, here, column]
             new = np.uint64(0) if operation == DELETE else values[column]
-            if source >= 0 and old not in (0, new):
+            if source >= 0 and old and old != new:
                 _note_loss(here, old, world.made.seen[change], world)
             rows.columns[key, here, column] = new
         elif not existed:
