@@ -60,14 +60,14 @@ def apply_epoch(here, now, world):
         if sent == FULL or not _complete_entries(here, run["sent"], sent, world):
             return False
     for place in range(started, made):
-        room &= note_difference(decisions.key[place], now, world)
+        room &= note_difference(decisions.key[place], now, work.state.rows, world.rows, run, world.stale)
     site["content"] |= content or sent > run["sent"]
     run["made"], run["sent"] = made, sent
     _commit(number, here, now, foreign, world)
     return room
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _begin(number, here, foreign, world):
     """Fill in the epoch apply and what it receives."""
     site, apply, arrival = world.site[here], world.schedule.applies[number], world.work.arrivals[number]
@@ -106,7 +106,7 @@ def _lacks_value(here, key, operation, before_given, after_given, world):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _commit(number, here, now, foreign, world):
     """Note what an epoch apply tells: own epochs came back with it, and its own epoch will say so."""
     site, run = world.site[here], world.run[0]
@@ -196,7 +196,7 @@ def _transactions_in_conflict(number, here, world):
     return Groups(groups, start, stop), True
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _take_columns(number, here, started, made, world):
     """Give rows the data columns of the operations that were applied; return whether anything changed."""
     rows, decisions, state = world.rows, world.passes.final, world.work.state
@@ -215,7 +215,7 @@ def _take_columns(number, here, started, made, world):
     return content
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _take_operation(here, key, operation, source, existed, world):
     """Give a row the data columns of one operation; `source` as in `Decisions`."""
     rows, there = world.rows, 1 - here
@@ -239,7 +239,7 @@ def _take_operation(here, key, operation, source, existed, world):
             rows.columns[key, here, column] = 0
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _note_loss(here, value, seen, world):
     """Note that a value was overwritten by a change of the other cluster, which had applied `seen` epochs of here."""
     side, number = author_of(value)
@@ -251,7 +251,7 @@ def _note_loss(here, value, seen, world):
         world.made.loss[change] = LOST_OVERWRITTEN
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _complete_entries(here, first, stop, world):
     """Queue what an applier logged, with the data columns of the rows; return whether there was room."""
     log, rows = world.work.log, world.rows

@@ -109,48 +109,50 @@ def _is_quiet(world):
     return True
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _serve_user(side, now, world):
     """Start a transaction, or commit one that has thought; return whether there was room for what it did."""
     site, setting, (numbers, times) = world.site[side], world.settings[side], world.queues
     length = numbers.shape[2]
     at = site["thinking"] % length
-    if site["thinking"] < site["thought"] and times[side, THINKING, at] == now:
+    ends = site["thinking"] < site["thought"] and times[side, THINKING, at] == now
+    if ends:
+        number = numbers[side, THINKING, at]
         site["thinking"] += 1
-        return _end_transaction(side, numbers[side, THINKING, at], now, world)
-    at = site["retried"] % length
-    if site["retried"] < site["failed"] and times[side, RETRYING, at] == now:
-        number = numbers[side, RETRYING, at]
-        site["retried"] += 1
     else:
-        number = site["next_start"]
-        site["next_start"] += 1
-    if setting["optimistic"]:
-        read_rows(side, number, world)
-    if not setting["think"]:
-        return _end_transaction(side, number, now, world)
-    at = site["thought"] % length
-    numbers[side, THINKING, at], times[side, THINKING, at] = number, now + setting["think"]
-    site["thought"] += 1
-    return True
+        at = site["retried"] % length
+        if site["retried"] < site["failed"] and times[side, RETRYING, at] == now:
+            number = numbers[side, RETRYING, at]
+            site["retried"] += 1
+        else:
+            number = site["next_start"]
+            site["next_start"] += 1
+        if setting["optimistic"]:
+            read_rows(side, number, world.intentions[side], world.rows.version, world.read)
+    room = True
+    if ends or not setting["think"]:
+        room = _end_transaction(side, number, now, world)
+    else:
+        at = site["thought"] % length
+        numbers[side, THINKING, at], times[side, THINKING, at] = number, now + setting["think"]
+        site["thought"] += 1
+    return room
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _end_transaction(side, number, now, world):
     """Commit a transaction; one that fails is tried again later, as often as its users do that."""
     site, setting, totals, (numbers, times) = world.site[side], world.settings[side], world.totals[side], world.queues
     committed, room = commit_transaction(side, number, now, world)
-    if committed:
-        return room
-    if world.tries[side, number] >= setting["retries"]:
+    if not committed and world.tries[side, number] >= setting["retries"]:
         totals["failed"] += 1
-        return True
-    world.tries[side, number] += 1
-    totals["again"] += 1
-    at = site["failed"] % numbers.shape[2]
-    numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
-    site["failed"] += 1
-    return True
+    elif not committed:
+        world.tries[side, number] += 1
+        totals["again"] += 1
+        at = site["failed"] % numbers.shape[2]
+        numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
+        site["failed"] += 1
+    return room
 
 
 @njit(inline="always")

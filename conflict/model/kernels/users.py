@@ -32,17 +32,19 @@ def epoch_number(setting, tick):
 
 
 @njit(cache=True, nogil=True)
-def note_difference(key, now, world):
+def note_difference(key, now, states, rows, run, stale):
     """
     Note whether a row differs between the clusters from now on; return whether there was room for it.
 
     Args:
         key: The row.
         now: The time.
-        world: `World`.
+        states: `State.rows`.
+        rows: `Rows`.
+        run: `World.run[0]`.
+        stale: `World.stale`.
     """
-    rows, run = world.rows, world.run[0]
-    first, second = world.work.state.rows[key, 0], world.work.state.rows[key, 1]
+    first, second = states[key, 0], states[key, 1]
     differs = first["exists"] != second["exists"]
     if first["exists"] and second["exists"]:
         differs = first["value"] != second["value"]
@@ -62,19 +64,27 @@ def note_difference(key, now, world):
     run["row_time"] += now - since
     if run["differing"] == 0:
         run["differed"] += now - run["since"]
-    if run["stale"] == len(world.stale):
+    if run["stale"] == len(stale):
         return False
-    world.stale[run["stale"]] = now - since
+    stale[run["stale"]] = now - since
     run["stale"] += 1
     return True
 
 
 @njit(cache=True, nogil=True)
-def read_rows(side, number, world):
-    """Let a transaction read the rows that it wants, to check later that nobody changed them since."""
-    wishes = world.intentions[side]
+def read_rows(side, number, wishes, version, read):
+    """
+    Let a transaction read the rows that it wants, to check later that nobody changed them since.
+
+    Args:
+        side: Its cluster.
+        number: Its number among the wishes.
+        wishes: `Intentions` of the cluster.
+        version: `Rows.version`.
+        read: `World.read`; filled in.
+    """
     for place in range(wishes.first[number], wishes.first[number + 1]):
-        world.read[side, place] = world.rows.version[wishes.key[place], side]
+        read[side, place] = version[wishes.key[place], side]
 
 
 @njit(inline="always")
@@ -147,11 +157,11 @@ def commit_transaction(side, number, now, world):
     for place in range(first, end):
         key = changes.rows[place]["key"]
         rows.version[key, side] += 1
-        room &= note_difference(key, now, world)
+        room &= note_difference(key, now, state.rows, rows, world.run[0], world.stale)
     return True, room
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _log_change(side, key, operation, wished, epoch, now, world):
     """Log one row operation of a user, and give the row its data columns."""
     site, setting, rows = world.site[side], world.settings[side], world.rows

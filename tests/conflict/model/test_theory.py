@@ -10,8 +10,8 @@ from conflict.model.run import simulate
 from conflict.model.theory import predictions
 
 UNIFORM = {
-    "seconds": 400,
-    "tables": [{"name": "t", "recordcount": 1000}],
+    "seconds": 150,
+    "tables": [{"name": "t", "recordcount": 500}],
     "clusters": {
         "A": {"link": {"latency": "lognormal", "latency_ms": 40, "spread": 0.5}},
         "B": {"link": {"latency_ms": 25}},
