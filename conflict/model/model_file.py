@@ -24,6 +24,7 @@ from ndb_formats.rules.update_format import parse_binlog_type
 __all__ = ["load_model", "parse_model"]
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
+MOST = 50_000_000  # transactions or epochs
 _LATENCIES = ("constant", "normal", "lognormal", "trace")
 
 
@@ -58,11 +59,11 @@ def parse_model(document: Mapping[str, Any]) -> Model:
         rest = {key: value for key, value in document.items() if key != "preset"}
         return parse_model(_over(tomllib.loads(PRESETS[name]), rest))
     top = Words("", document)
-    names = tuple(document.get("clusters", {})) or ("A", "B")
+    clusters = top.table("clusters")
+    names = tuple(clusters.given) or ("A", "B")
     if len(names) != 2:
         message = f"[clusters] has {len(names)}; a simulation is of two clusters"
         raise ConfigurationError(message)
-    clusters = top.table("clusters")
     common = dict(top.table("workload").given)
     tables = _tables(top, names)
     first, second = (
@@ -77,7 +78,24 @@ def parse_model(document: Mapping[str, Any]) -> Model:
     )
     top.finish()
     model.setups()
+    _refuse_too_much(model)
     return model
+
+
+def _refuse_too_much(model: Model) -> None:
+    """
+    Refuse what memory does not hold.
+
+    Raises:
+        ConfigurationError: There are too many transactions or epochs.
+    """
+    seconds = model.duration / SECOND
+    transactions = sum(sum(site.workload.rates) / len(site.workload.rates) * seconds for site in model.sites)
+    epochs = sum((model.duration + model.drain) / site.epoch for site in model.sites)
+    for what, count in (("transactions", transactions), ("epochs", epochs)):
+        if count > MOST:
+            message = f"that makes {count:,.0f} {what}, and {MOST:,} are the most; simulate fewer seconds"
+            raise ConfigurationError(message)
 
 
 def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,7 +114,11 @@ def _tables(top: Words, names: Sequence[str]) -> tuple[ModelTable, ...]:
     given = top.value("tables", [{"name": "usertable"}])
     if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given) or not given:
         top.refuse("tables", "one [[tables]] per table")
-    return tuple(_table(Words(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
+    tables = tuple(_table(Words(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
+    known = [table.name for table in tables]
+    if len(set(known)) < len(known) or not all(name.isidentifier() for name in known):
+        top.refuse("tables", "each table a name of its own, of letters, digits and underscores")
+    return tables
 
 
 def _table(words: Words, names: Sequence[str]) -> ModelTable:

@@ -11,7 +11,6 @@ from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from numba import njit
 
 from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
@@ -280,8 +279,3 @@ def written_by(side, number):
 def author_of(value):
     """Return the cluster that wrote a value of a data column, and the number of its change."""
     return np.int64((value - np.uint64(1)) & np.uint64(1)), np.int64((value - np.uint64(1)) >> np.uint64(1))
-
-
-def structured(shape: tuple[int, ...], kind: np.dtype[np.void]) -> npt.NDArray[np.void]:
-    """Return records of zeros."""
-    return np.zeros(shape, kind)
