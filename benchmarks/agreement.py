@@ -17,7 +17,7 @@ from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
 from conflict.reference.replay import resolve
 from conflict.results.files import read_rows, summarize_resolution, write_resolution
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path
+from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, rows_folder
 from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary
 
@@ -39,7 +39,7 @@ def contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, 
         outcomes = pads.dataset(f"{out.uri}/{path}").to_table().to_pylist() if out.exists(path) else []
         found[f"outcomes of {cluster.name}"] = Counter(tuple(row.items()) for row in outcomes)
         for table in run.data_schema.tables:
-            rows = read_rows(out, f"rows/{cluster.name}/{table.full_name}", table)
+            rows = read_rows(out, rows_folder(cluster.name, table.full_name), table)
             found[f"rows of {cluster.name}"] = sorted(rows, key=str)
     return found
 

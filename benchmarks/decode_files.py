@@ -6,7 +6,8 @@ How fast the command `decode` is, and the data source: whole outputs, beside mys
 All read seeded files of one table with integers, decimals, temporals, text and JSON; python-mysql-replication, which
 only iterates, a shorter one of the same mix. What is compared is processor time per row change: ours in this process,
 after one run that compiles, mysqlbinlog as a whole process. For the data source it is the time on the wall, on two
-cores. Peers that are not given are left out, with a message.
+cores; beside it, Spark itself copies the same Parquet, which is what its own reader and writer need. Peers that are not
+given are left out, with a message.
 """
 
 from __future__ import annotations
@@ -25,8 +26,9 @@ from pathlib import Path
 from benchmarks.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from conflict.decoding.decoding import Decoding
+from conflict.decoding.formats import Format
 from conflict.decoding.inputs import opened_inputs
-from conflict.decoding.outputs import Format, Output
+from conflict.decoding.outputs import Output
 from conflict.jobs.data_source import register
 from conflict.jobs.session import spark_session
 from ndb_formats.columnar_text.log_text import TextOptions
@@ -46,18 +48,33 @@ def decode(path: Path, form: Format, target: Path) -> None:
         output.write(Decoding(inputs, Selection(), Schema(), TextOptions(2), False), BytesIO())
 
 
-def spark_seconds(path: Path, target: Path, runs: int) -> Timing:
-    """Measure the data source to Parquet on two cores; processor time is not known, so it is the wall's."""
+def spark_timings(path: Path, folder: Path, runs: int) -> dict[str, Timing]:
+    """
+    Measure the data source on two cores, read to the end and written to Parquet, and Spark itself copying that Parquet.
+
+    Processor time is not known, so it is the wall's.
+    """
     spark = spark_session("2")
     register(spark)
     frame = spark.read.format("ndb_binlog").option("table", "bench.mixed")
-    wall = []
-    for _ in range(runs + 1):
-        before = time.perf_counter()
-        frame.load(str(path)).write.mode("overwrite").parquet(str(target))
-        wall.append(time.perf_counter() - before)
+    first, second = str(folder / "spark"), str(folder / "copy")
+    works: dict[str, Callable[[], None]] = {
+        "data source, 2 cores": lambda: frame.load(str(path)).write.mode("overwrite").format("noop").save(),
+        "data source to Parquet, 2 cores": lambda: frame.load(str(path)).write.mode("overwrite").parquet(first),
+        "Spark, that Parquet to Parquet, 2 cores": lambda: (
+            spark.read.parquet(first).write.mode("overwrite").parquet(second)
+        ),
+    }
+    found = {}
+    for title, work in works.items():
+        wall = []
+        for _ in range(runs + 1):
+            before = time.perf_counter()
+            work()
+            wall.append(time.perf_counter() - before)
+        found[title] = Timing(tuple(wall[1:]), tuple(wall[1:]))
     spark.stop()
-    return Timing(tuple(wall[1:]), tuple(wall[1:]))
+    return found
 
 
 def peer(path: Path, runs: int, python: str) -> Timing:
@@ -89,7 +106,7 @@ def main() -> None:
         }
         for title, work in works.items():
             found[title] = rows, measure(work, runs=arguments.runs)
-        found["data source to Parquet, 2 cores"] = rows, spark_seconds(file, folder / "spark", arguments.runs)
+        found |= {title: (rows, timing) for title, timing in spark_timings(file, folder, arguments.runs).items()}
         if arguments.mysqlbinlog:
             command = [arguments.mysqlbinlog, "--no-defaults", "-vv", "--base64-output=decode-rows", str(file)]
             found[TOOL] = rows, measure_command(command, runs=arguments.runs)
@@ -124,6 +141,7 @@ def main() -> None:
             "parquet to mysqlbinlog": 3,
             "parquet to python-mysql-replication": 100,
             "text to mysqlbinlog": 1 / 3,
+            "data source to Parquet, to decode to Parquet": 1 / 3,
         },
         "results": {
             title: {"rows": count, "rows_per_second": rates[title], **timing.document()}

@@ -33,9 +33,10 @@ from benchmarks.history_images import image_bytes
 from benchmarks.history_rows import consequences_of
 from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.grid.catalogue import facts_of
 from conflict.grid.folder import Folder
 from conflict.grid.image_digests import digests_of_columns
-from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
+from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, never_null, part
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.history.effects import Effect
@@ -133,7 +134,8 @@ def make_history(shape: Shape, folder: Folder, *, processes: int = 1) -> Manifes
             list(pool.map(write, parts))
     plan = plan_of(shape)
     folder.write_table("schedule.parquet", pa.concat_tables(_applies(plan, applier) for applier in (0, 1)))
-    manifest = _manifest(plan)
+    parts = [path for path in folder.sizes() if "/" in path]
+    manifest = with_schedule(folder, with_files(folder, _manifest(plan), 0, facts_of(folder, parts)))
     write_manifest(folder, manifest)
     return manifest
 
@@ -208,7 +210,8 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         np.ones(len(foreign), np.bool_),
         np.ones(len(foreign), np.bool_),
         np.zeros(len(foreign), np.int64),
-        pa.nulls(len(foreign)),
+        pa.nulls(len(foreign)),  # roles never change
+        pa.nulls(len(foreign)),  # no clock says when an epoch committed
     )
     arrays = [
         (column if isinstance(column, pa.Array) else pa.array(column)).cast(field.type)
@@ -324,7 +327,7 @@ def _digests(bucket: MadeBucket, side: Side, after: Array) -> Array:
     offsets, data = image_bytes(bucket.ids[side.place], side.value, after)
     starts, sizes = offsets[:-1].astype(np.int64), np.where(after == 0, -1, np.diff(offsets)).astype(np.int64)
     digests = digests_of_columns([bytes([each]) if each else b"" for each in range(256)])[after]
-    add_values(data, starts, sizes, np.arange(len(after)), digests)
+    add_values(data, starts, sizes, digests)
     return digests
 
 

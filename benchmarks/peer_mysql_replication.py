@@ -64,7 +64,7 @@ def decode(events: list[bytes], column: str | None) -> tuple[int, int]:
         elif isinstance(event, WriteRowsEvent | UpdateRowsEvent | DeleteRowsEvent):
             rows += len(event.rows)
             if column is not None:
-                total += sum((row.get("after_values") or row["values"])[column] for row in event.rows)
+                total += sum((row.get("after_values") or row["values"]).get(column, 0) for row in event.rows)
     return rows, total
 
 

@@ -10,6 +10,11 @@ What happens when row changes of two MySQL NDB Clusters meet.
     result = conflict.resolve("run.toml", out="result")
     result = conflict.read_result("result")     # the same, later
 
+    conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
+
+    changes = conflict.read_binlog("london/", "shop.orders")
+    changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
+
 Everything that users import is here; a name is loaded when it is first used, so that Spark and the compiled kernels
 are loaded only where they are needed.
 """
@@ -20,22 +25,28 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from conflict.binlog_table import BinlogTable, read_binlog
+    from conflict.checking.report import Report
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.jobs.data_source import register
     from conflict.jobs.session import spark_session
-    from conflict.library import ingest, resolve
+    from conflict.library import check, ingest, resolve
     from conflict.result import Result, read_result
 
 __all__ = [
+    "BinlogTable",
     "ConfigurationError",
     "ConflictError",
     "HistoryError",
     "NotBuiltError",
+    "Report",
     "Result",
     "RunFile",
+    "check",
     "ingest",
     "load_run_file",
+    "read_binlog",
     "read_result",
     "register",
     "resolve",
@@ -43,11 +54,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "conflict.binlog_table": ("BinlogTable", "read_binlog"),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.jobs.data_source": ("register",),
     "conflict.jobs.session": ("spark_session",),
-    "conflict.library": ("ingest", "resolve"),
+    "conflict.checking.report": ("Report",),
+    "conflict.library": ("check", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
 }
 

@@ -8,6 +8,9 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
+from conflict.checking.check import check_configuration
+from conflict.checking.draft import draft_check
+from conflict.checking.report import Report
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.draft import Additions, draft_run
@@ -15,12 +18,12 @@ from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.jobs.ingest_job import Ingested
 from conflict.jobs.runner import StageProgress
-from conflict.pipeline import ResolveOptions, no_progress
 from conflict.pipeline import ingest as ingest_into
 from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
+from conflict.runs.options import ResolveOptions, no_progress
 
-__all__ = ["ingest", "resolve"]
+__all__ = ["check", "ingest", "resolve"]
 
 Source = RunFile | Path | str
 
@@ -35,6 +38,7 @@ def resolve(
     conflict_fn: Mapping[str, str] | None = None,
     primary: str | None = None,
     history: Path | str | None = None,
+    keep_history: Path | str | None = None,
     final_rows: bool = True,
     all_outcomes: bool = False,
     force: bool = False,
@@ -54,6 +58,7 @@ def resolve(
         conflict_fn: Conflict function by table or pattern, for bare binlogs: ``{"shop.*": "NDB$MAX(version)"}``.
         primary: The primary cluster, for bare binlogs and functions by epoch.
         history: A History of these binlogs that `ingest` made; the binlogs are not read again.
+        keep_history: Folder in which the History that is made of the binlogs is kept; an existing one is continued.
         final_rows: Whether the rows of the tables at the end are wanted.
         all_outcomes: Write an outcome for every operation, not only for those that were not simply applied.
         force: Replace a result that is in the folder already.
@@ -66,8 +71,8 @@ def resolve(
     additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
     run = _run_of(sources, additions)
     target = Path(tempfile.mkdtemp(prefix="ndb-conflict-")) / "result" if out is None else out
-    made = None if history is None else Folder(str(history))
-    options = ResolveOptions(made, final_rows, all_outcomes, force)
+    made, kept = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, keep_history))
+    options = ResolveOptions(made, kept, final_rows, all_outcomes, force)
     resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
     return read_result(str(target))
 
@@ -86,6 +91,45 @@ def ingest(*sources: Source, out: Path | str, progress: StageProgress = no_progr
         HistoryError: The folder holds a History of something else.
     """
     return ingest_into(_run_of(sources, Additions()), str(out), progress)
+
+
+def check(
+    run: Source | None = None,
+    *,
+    policy: str = Policy.MANUAL.value,
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Mapping[str, str] | None = None,
+    primary: str | None = None,
+    variables: Mapping[str, Path | str] | None = None,
+    config_ini: Mapping[str, Path | str] | None = None,
+) -> Report:
+    """
+    Return what a configuration will do and what servers will refuse, without binlogs; as the command ``check``.
+
+    Args:
+        run: A run file, or one that `load_run_file` has read; its binlogs need not be there. Without one, the rest:
+        policy: ``manual``, or ``needs`` to leave out what the manual advises against.
+        schema: File of CREATE TABLE statements.
+        ndb_replication: File with the rows of ``mysql.ndb_replication``.
+        conflict_fn: Conflict function by table or pattern: ``{"shop.*": "NDB$MAX(version)"}``.
+        primary: The primary cluster.
+        variables: By cluster, its my.cnf or what SHOW GLOBAL VARIABLES prints.
+        config_ini: By cluster, its config.ini.
+
+    Raises:
+        ConfigurationError: Something that is needed is missing, or a file is wrong.
+    """
+    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
+    files = [{name: Path(file) for name, file in (given or {}).items()} for given in (variables, config_ini)]
+    if run is None:
+        loaded = draft_check(additions, *files)
+    elif additions != Additions() or any(files):
+        message = "a run file says itself what the other arguments say; give it alone"
+        raise ConfigurationError(message)
+    else:
+        loaded = run if isinstance(run, RunFile) else load_run_file(run, binlogs=False)
+    return check_configuration(loaded.configuration, Policy(policy))
 
 
 def _run_of(sources: tuple[Source, ...], additions: Additions) -> RunFile:

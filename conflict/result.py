@@ -5,6 +5,7 @@ A result on disk, read again: what `conflict.read_result` returns.
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from functools import partial
 from typing import Any
 
@@ -15,8 +16,19 @@ import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
+from conflict.results.catalogue import refuse_damaged_result
+from conflict.results.conflicts import count_conflicts, read_conflicts
+from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
-from conflict.results.layout import APPLIED_EPOCHS, OUTCOMES, applied_epochs_path, exceptions_path
+from conflict.results.key_values import key_schema, key_values
+from conflict.results.layout import (
+    APPLIED_EPOCHS,
+    OUTCOMES,
+    RESULT_FORMAT,
+    applied_epochs_path,
+    exceptions_path,
+    rows_folder,
+)
 from conflict.rules.decision import Verdict
 
 __all__ = ["Result", "read_result"]
@@ -55,23 +67,51 @@ class Result:
         found = self.outcomes()
         return found.filter(pc.equal(found["verdict"], Verdict.REJECTED.name))
 
+    def conflicts_by(self, by: By | str, since: datetime | None = None) -> pa.Table:
+        """
+        Count the conflicts; the counts of all rows add up to their number.
+
+        Args:
+            by: ``table``, ``hour``, ``key``, ``cause`` or ``transaction``; see docs/conflicts.md for the columns.
+            since: Leave out what committed before, in UTC unless it says else; None for all.
+        """
+        moment = since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
+        return count_conflicts(read_conflicts(self.folder, self.clusters, moment), By(by))
+
     def applied_epochs(self, applier: str) -> pa.Table:
         """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""
         return self.folder.read_table(applied_epochs_path(applier), APPLIED_EPOCHS)
 
-    def outcomes(self, applier: str | None = None) -> pa.Table:
+    def outcomes(self, applier: str | None = None, table: str | None = None) -> pa.Table:
         """
         Return what became of the operations that appliers received.
 
         Args:
             applier: One of the clusters; None for all.
+            table: ``database.table``; None for all.
 
         Returns:
-            Columns as `OUTCOMES`; for all clusters, with a column `applier` before them.
+            Columns as `OUTCOMES`; for all clusters, with a column `applier` before them. Of one table, with a column
+            `key_values` after them: a struct of the key columns in their types, where text is as it compares.
+
+        Raises:
+            HistoryError: The result has no such table.
         """
+        found = self._outcomes_of(applier)
+        if table is None:
+            return found
+        configuration = self.run["configuration"]
+        columns, key = (configuration[name].get(table) for name in ("tables", "primary_keys"))
+        if columns is None:
+            message = f"the result has no table {table}; it has {', '.join(configuration['tables'])}"
+            raise HistoryError(message)
+        found = found.filter(pc.equal(found["table"], table))
+        return found.append_column("key_values", key_values(found["key"], key_schema(columns, key))) if key else found
+
+    def _outcomes_of(self, applier: str | None) -> pa.Table:
         if applier is not None:
             return self._all_parts(f"outcomes/applier={applier}", OUTCOMES)
-        return self._of_all("applier", self.outcomes, OUTCOMES)
+        return self._of_all("applier", self._outcomes_of, OUTCOMES)
 
     def exceptions(self, table: str, cluster: str | None = None) -> pa.Table:
         """
@@ -82,8 +122,8 @@ class Result:
             cluster: One of the clusters; None for all.
 
         Returns:
-            The columns of the exceptions table; for all clusters, with a column `cluster` before them. Empty, without
-            columns, if there are no rows.
+            The columns of the exceptions table, and `NDB$outcome`, which tells the outcome of each row; for all
+            clusters, with a column `cluster` before them. Empty, without columns, if there are no rows.
         """
         if cluster is None:
             return self._of_all("cluster", partial(self.exceptions, table))
@@ -93,7 +133,7 @@ class Result:
 
     def rows(self, cluster: str, table: str) -> pa.Table:
         """Return the rows that a table holds on a cluster at the end; empty if it has none."""
-        return self._all_parts(f"rows/{cluster}/{table}")
+        return self._all_parts(rows_folder(cluster, table))
 
     def spark(self, part: str) -> Any:
         """
@@ -134,10 +174,15 @@ def read_result(folder: str) -> Result:
         folder: A path, or a URI that pyarrow knows.
 
     Raises:
-        HistoryError: There is no result in it.
+        HistoryError: There is no result in it, one of another version, or it is not as it was written.
     """
     found = Folder(str(folder))
     if not (found.exists("run.json") and found.exists("counters.json")):
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
-    return Result(found, found.read_json("run.json"), found.read_json("counters.json"))
+    run = found.read_json("run.json")
+    if run.get("format") != RESULT_FORMAT:
+        message = f"the result in {found.uri} is of another version of ndb-conflict; resolve the binlogs again"
+        raise HistoryError(message)
+    refuse_damaged_result(found, run)
+    return Result(found, run, found.read_json("counters.json"))

@@ -13,6 +13,8 @@ __all__ = [
     "BINLOG_MAGIC",
     "CHECKSUM_ALG_CRC32",
     "CHECKSUM_ALG_OFF",
+    "DEFAULT_CHARSET",
+    "DEFAULT_EVENT_SIZE",
     "ENCRYPTED_MAGIC",
     "EVENT_HEADER_SIZE",
     "LOG_EVENT_BINLOG_IN_USE_F",
@@ -26,6 +28,8 @@ ENCRYPTED_MAGIC = b"\xfdbin"
 EVENT_HEADER_SIZE = 19
 LOG_EVENT_BINLOG_IN_USE_F = 0x1  # flag of a header
 CHECKSUM_ALG_OFF = 0
+DEFAULT_CHARSET = "utf8mb4"  # of a server
+DEFAULT_EVENT_SIZE = 8192  # of binlog_row_event_max_size
 CHECKSUM_ALG_CRC32 = 1
 
 

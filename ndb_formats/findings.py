@@ -2,8 +2,8 @@
 What checks find: one type for every check, with a stable code.
 
 A check is a pure function that returns findings; a `Rule` says what all findings of one code have in common.
-Codes are ``NDB-``, a letter for the check (R: a replica), and three digits. A code keeps its meaning for ever.
-docs/findings.md lists them all.
+Codes are ``NDB-``, a letter for the check (R: a replica; E: a configuration), and three digits. A code keeps its
+meaning for ever. docs/findings.md lists those of R, docs/check.md those of E.
 """
 
 from __future__ import annotations

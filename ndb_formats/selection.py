@@ -15,6 +15,7 @@ from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
+from ndb_formats.schema.full_names import full_name
 
 __all__ = ["UNREAD_ROW_EVENTS", "DecodedEvent", "DecodingState", "Selection", "decode_event", "select_events"]
 
@@ -66,7 +67,7 @@ class Selection:
     def has_name(self, database: str, table: str) -> bool:
         """Return whether the changes of a table are selected."""
         in_database = not self.databases or database in self.databases
-        return in_database and (not self.tables or f"{database}.{table}" in self.tables)
+        return in_database and (not self.tables or full_name(database, table) in self.tables)
 
     def has_table(self, table_map: TableMap) -> bool:
         """Return whether the changes of a table are selected."""

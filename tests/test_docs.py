@@ -18,6 +18,8 @@ import pytest
 from pyspark.sql import SparkSession
 from typer.testing import CliRunner
 
+from conflict.checking.codes import CODES
+from conflict.checking.findings import Severity as CheckSeverity
 from conflict.cli import app as cli
 from conflict.cli.common import console
 from conflict.cli.exit_codes import MEANINGS
@@ -192,6 +194,8 @@ def test_every_piece_of_a_run_file_is_one(text: str, tmp_path: Path) -> None:
     (tmp_path / document["schema"]).write_text("CREATE TABLE t (k INT PRIMARY KEY, version INT UNSIGNED);")
     if isinstance(document.get("ndb_replication"), str):
         (tmp_path / document["ndb_replication"]).write_text("INSERT INTO ndb_replication VALUES ('d', 't', 0, 7, NULL)")
+    if "steps" in document.get("schedule", {}):
+        (tmp_path / document["schedule"]["steps"]).write_text('{"steps": []}')
     (tmp_path / "run.toml").write_text(whole)
     loaded = load_run_file(tmp_path / "run.toml")
     assert list(document["clusters"]) == [cluster.name for cluster in loaded.configuration.clusters]
@@ -231,6 +235,13 @@ def test_findings() -> None:
     rows = table("findings.md", "code", "severity")
     assert rows == [[each.code, each.severity, each.effect, each.title, each.condition, each.page] for each in RULES]
     assert [row[0] for row in table("findings.md", "severity", "meaning")] == list(Severity)
+
+
+def test_findings_of_a_configuration() -> None:
+    """The table of codes is `CODES`, cell by cell."""
+    rows = table("check.md", "code", "severity", "server error")
+    assert rows == [[each.code, each.severity, str(each.error or ""), each.title] for each in CODES]
+    assert [row[0] for row in table("check.md", "severity", "meaning", "exit code")] == list(CheckSeverity)
 
 
 def test_conflict_functions() -> None:

@@ -19,6 +19,10 @@ COMMANDS = {
         "conflict.cli.resolve:resolve",
         "Find what was applied, what was rejected and why.",
     ),
+    "conflicts": (
+        "conflict.cli.conflicts:conflicts",
+        "Count the conflicts of a result: where, when and why.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file for bare binlogs, with comments.",
@@ -29,7 +33,7 @@ COMMANDS = {
     ),
     "check": (
         "conflict.cli.check:check",
-        "Check whether each function can judge what arrives.",
+        "Check what a configuration will do, without binlogs.",
     ),
     "requirements": (
         "conflict.cli.requirements:requirements",

@@ -1,44 +1,98 @@
 """
-`ndb-conflict check`: whether the conflict functions of a run can work, from its run file alone.
+`ndb-conflict check`: what a configuration will do, before anyone changes a server.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
-from conflict.cli.common import FunctionOption, PolicyOption, RunFileArgument, console, load_run
+import typer
+
+from conflict.cli.common import FunctionOption, console, load_run
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.check import checked_json, print_check
-from conflict.compatibility.check import CheckedTable, check_run
+from conflict.cli.sources import additions_of
 from conflict.compatibility.deployment import Policy
-from conflict.compatibility.requirements import Status
+from conflict.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from conflict.config.run_file import RunFile
+    from conflict.discovery.draft import Additions
 
 __all__ = ["check"]
 
 
 def check(
-    run_file: RunFileArgument,
-    policy: PolicyOption = Policy.MANUAL,
+    run_file: Annotated[
+        Path | None, typer.Argument(help="The run file (TOML); its binlogs need not be there.", dir_okay=False)
+    ] = None,
+    schema: Annotated[Path | None, typer.Option(help="Without a run file: CREATE TABLE statements.")] = None,
+    ndb_replication: Annotated[
+        Path | None, typer.Option(help="Rows of mysql.ndb_replication: .sql, .csv, .tsv or .toml.")
+    ] = None,
+    conflict_fn: Annotated[
+        list[str] | None,
+        typer.Option(metavar="TABLE=FUNCTION", help="In place of rows: shop.orders=NDB$MAX(version), or shop.*=..."),
+    ] = None,
+    primary: Annotated[str | None, typer.Option(metavar="CLUSTER", help="The primary, for functions by epoch.")] = None,
+    variables: Annotated[
+        list[str] | None,
+        typer.Option(metavar="CLUSTER=FILE", help="A cluster's my.cnf, or what SHOW GLOBAL VARIABLES prints."),
+    ] = None,
+    config_ini: Annotated[
+        list[str] | None, typer.Option(metavar="CLUSTER=FILE", help="A cluster's config.ini.")
+    ] = None,
+    policy: Annotated[
+        Policy, typer.Option(help="With needs, leave out what the manual advises against and the server accepts.")
+    ] = Policy.MANUAL,
     function: FunctionOption = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
     """
-    Check whether the conflict function of every table can judge what arrives; read no binlog.
+    Check what a configuration will do and what servers will refuse; read no binlog.
 
-    Example: ndb-conflict check run.toml
+    Example: ndb-conflict check --schema schema.sql --ndb-replication rows.sql --variables london=my.cnf
     """
-    loaded = load_run(run_file, function)
+    from conflict.checking.check import check_configuration
+    from conflict.checking.findings import Severity
+    from conflict.cli.views.check import print_report, report_json
+
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    loaded = _run_of(run_file, additions, _files("--variables", variables), _files("--config-ini", config_ini))
+    loaded = load_run(loaded, function)
     check_output(json_file, loaded.inputs, force=force)
-    checked = check_run(loaded.configuration, policy)
-    print_check(console, checked)
-    write_json(json_file, {"policy": policy.value, "tables": checked_json(checked)})
-    exit_with(_code(checked))
+    report = check_configuration(loaded.configuration, policy)
+    print_report(console, report)
+    write_json(json_file, report_json(report))
+    codes = {Severity.REFUSED: ExitCode.REFUSED, Severity.WARNING: ExitCode.WARNED}
+    exit_with(ExitCode.DONE if report.worst is None else codes.get(report.worst, ExitCode.DONE))
 
 
-def _code(checked: Sequence[CheckedTable]) -> ExitCode:
-    if any(each.status is Status.REFUSED for each in checked):
-        return ExitCode.REFUSED
-    limited = any(each.status is Status.USABLE_BUT or each.setup.warnings for each in checked)
-    return ExitCode.WARNED if limited else ExitCode.DONE
+def _run_of(
+    run_file: Path | None, additions: Additions, variables: dict[str, Path], config_ini: dict[str, Path]
+) -> RunFile:
+    from conflict.checking.draft import draft_check
+    from conflict.config.run_file import load_run_file
+    from conflict.discovery.draft import Additions
+
+    if run_file is None:
+        return draft_check(additions, variables, config_ini)
+    if additions != Additions() or variables or config_ini:
+        message = f"{run_file} is a run file, which says itself what the options say; change it there"
+        raise ConfigurationError(message)
+    return load_run_file(run_file.absolute(), binlogs=False)
+
+
+def _files(option: str, given: Sequence[str] | None) -> dict[str, Path]:
+    """Return files by cluster."""
+    found = {}
+    for text in given or ():
+        cluster, equals, file = text.partition("=")
+        if not (cluster and equals and file):
+            message = f"{option} {text} is not understood; give CLUSTER=FILE, as in {option} london=london.txt"
+            raise ConfigurationError(message)
+        found[cluster] = Path(file)
+    return found

@@ -5,24 +5,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conflict.cli.common import console
 from conflict.cli.exit_codes import code_of_findings, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.findings import ReplicaReport, print_replica_report, replica_report_json
-from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
-from ndb_formats.rules.images import Logging
-from ndb_formats.rules.replica.check import ReplicaSettings
-from ndb_formats.rules.replica.check import check_replica as findings_of
-from ndb_formats.rules.replica.conversions import parse_type_conversions
-from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
-from ndb_formats.rules.update_format import effective_format, parse_binlog_type
-from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
-from ndb_formats.schema.tables import Schema
+from ndb_formats.constants import DEFAULT_CHARSET
+
+if TYPE_CHECKING:
+    from ndb_formats.rules.replica.check import ReplicaSettings
+    from ndb_formats.schema.tables import Schema
 
 __all__ = ["check_replica"]
 
@@ -49,6 +44,9 @@ def check_replica(
 
     Example: ndb-conflict check-replica source.sql replica.sql --row-image minimal
     """
+    from conflict.cli.views.findings import ReplicaReport, print_replica_report, replica_report_json
+    from ndb_formats.rules.replica.check import check_replica as findings_of
+
     check_output(json_file, [source, replica], force=force)
     settings = _settings(row_image, binlog_type, type_conversions)
     schemas = [_schema(file, database, charset) for file in (source, replica)]
@@ -61,6 +59,12 @@ def check_replica(
 
 def _settings(row_image: str | None, binlog_type: str | None, conversions: str) -> ReplicaSettings:
     """Return the settings; the one of the two formats that is given alone also rules tables without ENGINE."""
+    from ndb_formats.rules.images import Logging
+    from ndb_formats.rules.replica.check import ReplicaSettings
+    from ndb_formats.rules.replica.conversions import parse_type_conversions
+    from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
+    from ndb_formats.rules.update_format import effective_format, parse_binlog_type
+
     logging = Logging(
         effective_format(parse_binlog_type(binlog_type)),
         RowImageRule.FULL if row_image is None else parse_row_image(row_image),
@@ -70,6 +74,9 @@ def _settings(row_image: str | None, binlog_type: str | None, conversions: str) 
 
 
 def _schema(file: Path, database: str, charset: str) -> Schema:
+    from conflict.config.text_file import located, read_text
+    from ndb_formats.schema.create_table import parse_schema
+
     with located(file):
         schema = parse_schema(read_text(file), database=database, charset=charset)
     if not schema.tables:

@@ -8,22 +8,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
+from conflict.cli.terminal import PlainConsole
 from conflict.compatibility.deployment import Policy
-from conflict.config.run_file import RunFile, load_run_file
-from conflict.jobs.runner import StageProgress
-from conflict.rules.user_policies import load_functions
-from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.exact_keys import with_inexact_keys
-from ndb_formats.schema.tables import Schema
+
+if TYPE_CHECKING:
+    from conflict.config.run_file import RunFile
+    from conflict.jobs.runner import StageProgress
+    from ndb_formats.schema.tables import Schema
 
 __all__ = [
     "Engine",
@@ -40,7 +39,7 @@ __all__ = [
     "progress_bars",
 ]
 
-console = Console()
+console = PlainConsole()
 
 
 class Engine(StrEnum):
@@ -69,12 +68,19 @@ InexactKeysOption = Annotated[
 
 def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
     """Read the definitions of tables, if there is a file with them."""
+    from ndb_formats.schema.create_table import parse_schema
+    from ndb_formats.schema.exact_keys import with_inexact_keys
+    from ndb_formats.schema.tables import Schema
+
     definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
     return with_inexact_keys(definitions) if inexact_keys else definitions
 
 
 def load_run(run_file: Path | RunFile, functions: list[str] | None, *, inexact_keys: bool = False) -> RunFile:
     """Read a run file and add rules in Python; paths become absolute, because Spark tasks run elsewhere."""
+    from conflict.config.run_file import load_run_file
+    from conflict.rules.user_policies import load_functions
+
     loaded = load_run_file(run_file.absolute()) if isinstance(run_file, Path) else run_file
     configuration = attrs.evolve(
         loaded.configuration, functions=load_functions(functions or (), loaded.configuration.functions)

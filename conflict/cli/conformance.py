@@ -13,9 +13,6 @@ import typer
 from conflict.cli.common import Engine, EngineOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.conformance import print_conformance
-from conflict.conformance.corpus import find_recordings
-from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
 
 __all__ = ["conformance"]
 
@@ -34,6 +31,10 @@ def conformance(
 
     Example: ndb-conflict conformance tests/recordings/conflict --engine reference
     """
+    from conflict.cli.views.conformance import print_conformance
+    from conflict.conformance.corpus import find_recordings
+    from conflict.conformance.judge import CaseStatus, judge_all, verdicts_json
+
     check_output(json_file, folder.rglob("*"), force=force)
     recordings = find_recordings(folder)
     with progress_bars() as progress:

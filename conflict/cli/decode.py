@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from datetime import datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import typer
@@ -18,14 +18,13 @@ from rich.markup import escape
 
 from conflict.cli.common import load_definitions, messages, progress_bars
 from conflict.cli.exit_codes import ExitCode
-from conflict.decoding.decoding import Decoding
-from conflict.decoding.inputs import Inputs, opened_inputs
-from conflict.decoding.outputs import Format, Output
+from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
 from ndb_formats.binlog_reader import FIRST_POSITION
-from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.errors import FormatError
-from ndb_formats.selection import Selection
+
+if TYPE_CHECKING:
+    from conflict.decoding.inputs import Inputs
 
 __all__ = ["decode"]
 
@@ -102,6 +101,12 @@ def decode(
 
     Example: ndb-conflict decode -vv binlog.000001
     """
+    from conflict.decoding.decoding import Decoding
+    from conflict.decoding.inputs import opened_inputs
+    from conflict.decoding.outputs import Output
+    from ndb_formats.columnar_text.log_text import TextOptions
+    from ndb_formats.selection import Selection
+
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
     output.check([*files, *([] if schema is None else [schema])])
     selection = Selection(

@@ -5,12 +5,11 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
-import conflict.pipeline
 from conflict.cli.common import InexactKeysOption, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
@@ -23,10 +22,9 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.errors import ConfigurationError
-from conflict.grid.manifest import MANIFEST
-from conflict.ingestion.plan import PLAN
-from conflict.jobs.ingest_job import Ingested
+
+if TYPE_CHECKING:
+    from conflict.jobs.ingest_job import Ingested
 
 __all__ = ["ingest"]
 
@@ -47,22 +45,15 @@ def ingest(
 
     Example: ndb-conflict ingest run.toml --out history
     """
+    import conflict.pipeline
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
-    _refuse_other_folders(out)
     with progress_bars() as progress:
         ingested = conflict.pipeline.ingest(loaded, str(out), progress)
     _print_ingested(ingested, out)
     if ingested.manifest.errors:
         raise typer.Exit(ExitCode.CUT_SHORT)
-
-
-def _refuse_other_folders(out: Path) -> None:
-    if not out.exists() or any((out / name).exists() for name in (MANIFEST, PLAN)):
-        return
-    if not out.is_dir() or any(out.iterdir()):
-        message = f"{out} exists already and is no History; give another folder, or remove it first"
-        raise ConfigurationError(message)
 
 
 def _print_ingested(ingested: Ingested, out: Path) -> None:

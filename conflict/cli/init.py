@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console
-from conflict.cli.outputs import ForceOption, check_output, whole_file
+from conflict.cli.outputs import ForceOption, check_output
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -19,7 +19,7 @@ from conflict.cli.sources import (
     additions_of,
     show_logs,
 )
-from conflict.discovery.draft import draft_run
+from conflict.decoding.staging import staged_file
 
 __all__ = ["init"]
 
@@ -40,9 +40,11 @@ def init(
 
     Example: ndb-conflict init london/ paris/ --conflict-fn 'shop.*=NDB$EPOCH2_TRANS()' --primary london
     """
+    from conflict.discovery.draft import draft_run
+
     check_output(out, [schema, ndb_replication], force=force)
     draft = draft_run(binlogs, additions_of(schema, ndb_replication, conflict_fn, primary), out)
-    with whole_file(out) as file:
+    with staged_file(out) as file:
         file.write(draft.text.encode())
     show_logs(draft.logs)
     console.print(f"Wrote {out}. Check it, then: ndb-conflict resolve {out} --out result", markup=False, soft_wrap=True)

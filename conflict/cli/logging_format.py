@@ -12,14 +12,8 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.logging_format import logging_json, print_logging
 from conflict.errors import ConfigurationError
-from ndb_formats.rules.statement_logging.catalog import engine_name
 from ndb_formats.rules.statement_logging.decision import BinlogFormat
-from ndb_formats.rules.statement_logging.session import Session
-from ndb_formats.rules.statement_logging.settings import Settings
-from ndb_formats.rules.statement_logging.sql_text import split_statements
-from ndb_formats.rules.statement_logging.statement_log import catalog_of, log_statements
 
 __all__ = ["logging"]
 
@@ -42,6 +36,13 @@ def logging(
 
     Example: ndb-conflict logging 'INSERT INTO t VALUES (UUID())'
     """
+    from conflict.cli.views.logging_format import logging_json, print_logging
+    from ndb_formats.rules.statement_logging.catalog import engine_name
+    from ndb_formats.rules.statement_logging.session import Session
+    from ndb_formats.rules.statement_logging.settings import Settings
+    from ndb_formats.rules.statement_logging.sql_text import split_statements
+    from ndb_formats.rules.statement_logging.statement_log import catalog_of, log_statements
+
     # One word that has a dot or a slash is no statement.
     named = not any(each.isspace() for each in source) and any(each in source for each in "./")
     file = Path(source) if named or source.endswith(".sql") else None

@@ -12,16 +12,17 @@ from contextlib import suppress
 from typing import ParamSpec
 
 import typer
-from rich.console import Console
 from rich.markup import escape
 
 from conflict.cli.exit_codes import ExitCode
+from conflict.cli.terminal import PlainConsole
+from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 
 __all__ = ["messages", "refusing_bad_input"]
 
-messages = Console(stderr=True)
+messages = PlainConsole(stderr=True)
 Parameters = ParamSpec("Parameters")
 
 
@@ -31,7 +32,8 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
     @functools.wraps(command)
     def run(*args: Parameters.args, **kwargs: Parameters.kwargs) -> None:
         try:
-            command(*args, **kwargs)
+            with stopped_politely():
+                command(*args, **kwargs)
         except (ConflictError, FormatError) as error:
             _report(str(error))
             raise typer.Exit(ExitCode.REFUSED) from error

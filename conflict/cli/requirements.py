@@ -8,24 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
 from conflict.cli.common import PolicyOption, console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.requirements import answer_json, print_answer, print_table
-from conflict.compatibility.deployment import Deployment, Policy, TableLogging
-from conflict.compatibility.requirements import requirements as requirements_of
-from conflict.compatibility.requirements_table import TABLE_TYPES, example_function, example_table
+from conflict.compatibility.deployment import Policy
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import FUNCTIONS, ConflictFunction
 from conflict.rules.roles import Role
-from ndb_formats.rules.update_format import ServerOptions, parse_binlog_type, server_options
-from ndb_formats.schema.create_table import parse_schema
-from ndb_formats.schema.tables import Table
+
+if TYPE_CHECKING:
+    from conflict.rules.functions import ConflictFunction
+    from ndb_formats.rules.update_format import ServerOptions
+    from ndb_formats.schema.tables import Table
 
 __all__ = ["requirements"]
 
@@ -52,6 +49,14 @@ def requirements(
 
     Example: ndb-conflict requirements --function 'NDB$MAX(x)' --binlog-type 8
     """
+    from conflict.cli.views.requirements import answer_json, print_answer, print_table
+    from conflict.compatibility.deployment import Deployment, TableLogging
+    from conflict.compatibility.requirements import requirements as requirements_of
+    from conflict.compatibility.requirements_table import TABLE_TYPES, example_function
+    from conflict.rules.conflict_fn_text import parse_conflict_function
+    from conflict.rules.functions import FUNCTIONS
+    from ndb_formats.rules.update_format import parse_binlog_type
+
     check_output(json_file, [schema], force=force)
     options = _options(option or [])
     asked = None if function is None else parse_conflict_function(function)
@@ -73,6 +78,8 @@ def requirements(
 
 
 def _options(settings: Sequence[str]) -> ServerOptions:
+    from ndb_formats.rules.update_format import ServerOptions, server_options
+
     values = dict(setting.partition("=")[::2] for setting in settings)
     known = [field.name for field in attrs.fields(ServerOptions)]
     for name in values:
@@ -84,6 +91,9 @@ def _options(settings: Sequence[str]) -> ServerOptions:
 
 def _definition(schema: Path | None, name: str | None, function: ConflictFunction | None) -> Table:
     """Return the named table, or an example table with the column that the function compares."""
+    from conflict.compatibility.requirements_table import example_table
+    from ndb_formats.schema.create_table import parse_schema
+
     if schema is None:
         if name is not None:
             message = "--table names a table of a schema; give --schema, too"

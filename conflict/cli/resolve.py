@@ -4,16 +4,16 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
-import conflict.pipeline
 from conflict.cli.common import (
     FunctionOption,
     InexactKeysOption,
@@ -21,7 +21,6 @@ from conflict.cli.common import (
     console,
     progress_bars,
 )
-from conflict.cli.compiling import compilation_is_said
 from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption
 from conflict.cli.refusals import messages
@@ -34,14 +33,12 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.cli.views.result import print_run
 from conflict.compatibility.deployment import Policy
-from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
-from conflict.grid.folder import Folder
 from conflict.jobs.engine_choice import LOCAL_BYTES, choose_engine
-from conflict.pipeline import ResolveOptions
-from conflict.results.files import rejected_examples
+
+if TYPE_CHECKING:
+    from conflict.config.configuration import Configuration
 
 __all__ = ["resolve"]
 
@@ -55,6 +52,9 @@ class ResolveEngine(StrEnum):
     REFERENCE = "reference"
     LOCAL = "local"
     SPARK = "spark"
+
+
+_DIGITS = 20  # of the highest epoch
 
 
 class OnMissing(StrEnum):
@@ -79,6 +79,12 @@ def resolve(
     ] = OnMissing.STOP,
     history: Annotated[
         Path | None, typer.Option(help="Resolve this History, made by `ingest`, and read no binlogs.")
+    ] = None,
+    keep_history: Annotated[
+        Path | None,
+        typer.Option(
+            help="Keep what is read of the binlogs as a History in this folder; one that is there is continued."
+        ),
     ] = None,
     final_rows: Annotated[
         bool, typer.Option(help="Write the final rows of the tables, which reads all images of the History.")
@@ -111,6 +117,13 @@ def resolve(
 
     Example: ndb-conflict resolve london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out result
     """
+    import conflict.pipeline
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.result import print_run
+    from conflict.grid.folder import Folder
+    from conflict.results.files import rejected_examples
+    from conflict.runs.options import ResolveOptions
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, function, inexact_keys=inexact_keys)
     span = attrs.evolve(
@@ -124,14 +137,15 @@ def resolve(
         stop_time=_seconds(stop_datetime),
     )
     configuration = attrs.evolve(loaded.configuration, skip_missing=on_missing is OnMissing.SKIP, span=span)
-    made = None if history is None else Folder(str(history.absolute()))
-    options = ResolveOptions(made, final_rows, all_outcomes, force)
+    made, kept = (None if path is None else Folder(str(path.absolute())) for path in (history, keep_history))
+    options = ResolveOptions(made, kept, final_rows, all_outcomes, force)
     loaded = attrs.evolve(loaded, configuration=configuration)
     chosen = engine.value
     if engine is ResolveEngine.AUTO:
         choice = choose_engine(configuration)
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
+    gc.freeze()  # what imports made stays, and need not be looked at again and again
     with compilation_is_said(), progress_bars() as progress:
         run = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
@@ -148,11 +162,12 @@ def _epochs(option: str, texts: Sequence[str] | None, configuration: Configurati
     epochs = {}
     for text in texts or ():
         name, equals, epoch = text.partition("=")
-        if name not in configuration.server_ids or not equals or not epoch.isdecimal():
+        number = int(epoch) if epoch.isdecimal() and len(epoch) <= _DIGITS else -1
+        if name not in configuration.server_ids or not equals or not 0 <= number < 2**64:
             names = " or ".join(configuration.server_ids)
             message = f"{option} {text} is not understood; give cluster {names}, =, and an own epoch of it"
             raise ConfigurationError(message)
-        epochs[name] = int(epoch)
+        epochs[name] = number
     return epochs
 
 

@@ -6,22 +6,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, whole_file, write_json
-from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.decoding.staging import staged_file
 from conflict.errors import ConfigurationError
-from conflict.jobs.runner import StageProgress
-from ndb_formats.binlog_reader import Event, read_events
 from ndb_formats.errors import CutFileError
-from ndb_formats.rules.relogging import LoggedAs
-from ndb_formats.rules.row_image_rules import RowImageRule, parse_row_image
-from ndb_formats.rules.update_format import UpdateFormat, effective_format, parse_binlog_type
-from ndb_formats.writing.rewriting import Rewriter
-from ndb_formats.writing.rewriting_plans import Plans, Target
+
+if TYPE_CHECKING:
+    from conflict.jobs.runner import StageProgress
+    from ndb_formats.binlog_reader import Event
+    from ndb_formats.rules.row_image_rules import RowImageRule
+    from ndb_formats.rules.update_format import UpdateFormat
+    from ndb_formats.writing.rewriting_plans import Plans
 
 __all__ = ["rewrite"]
 
@@ -47,6 +48,10 @@ def rewrite(
 
     Example: ndb-conflict rewrite binlog.000001 --binlog-type 8 --schema schema.sql --out minimal
     """
+    from conflict.cli.views.rewrite import counts_json, is_complete, print_counts
+    from ndb_formats.rules.relogging import LoggedAs
+    from ndb_formats.writing.rewriting_plans import Plans, Target
+
     if binlog_type is None and row_image is None:
         message = "give the format to write: --binlog-type for NDB tables, --row-image for others, or both"
         raise ConfigurationError(message)
@@ -61,17 +66,23 @@ def rewrite(
     print_counts(console, plans.counts)
     write_json(json_file, counts_json(plans.counts))
     if cut is not None:
-        messages.print(f"[yellow]warning:[/yellow] {cut}; its complete transactions were written", soft_wrap=True)
+        messages.print(
+            f"[yellow]warning:[/yellow] {escape(str(cut))}; its complete transactions were written", soft_wrap=True
+        )
         raise typer.Exit(ExitCode.CUT_SHORT)
     if not is_complete(plans.counts):
         raise typer.Exit(ExitCode.WARNED)
 
 
 def _update_format(value: str | None) -> UpdateFormat | None:
+    from ndb_formats.rules.update_format import effective_format, parse_binlog_type
+
     return None if value is None else effective_format(parse_binlog_type(value))
 
 
 def _row_image(value: str | None) -> RowImageRule | None:
+    from ndb_formats.rules.row_image_rules import parse_row_image
+
     return None if value is None else parse_row_image(value)
 
 
@@ -89,9 +100,12 @@ def _targets(files: Sequence[Path], out: Path, schema: Path | None, *, force: bo
 
 def _rewrite_all(files: Sequence[Path], targets: Sequence[Path], plans: Plans) -> CutFileError | None:
     """Rewrite each file; return the fault of the last one if it ends too early."""
+    from ndb_formats.binlog_reader import read_events
+    from ndb_formats.writing.rewriting import Rewriter
+
     with progress_bars() as show:
         for file, target in zip(files, targets, strict=True):
-            with whole_file(target) as out:
+            with staged_file(target) as out:
                 try:
                     Rewriter(out, plans).rewrite(_shown(read_events(file), file, show))
                 except CutFileError as fault:

@@ -5,21 +5,19 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 
 from conflict.cli.common import ExitCode, InexactKeysOption, console, load_definitions, messages, progress_bars
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.sizes import print_sizes, sizes_json
-from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
 from conflict.errors import ConfigurationError
-from ndb_formats.columnar.compression import CompressionMeter
-from ndb_formats.columnar.event_chunks import EventChunk
-from ndb_formats.columnar.log_sizes import DEFAULT_EVENT_SIZE, LogSizer
-from ndb_formats.columnar.size_report import size_report
+from ndb_formats.constants import DEFAULT_EVENT_SIZE
 from ndb_formats.errors import CutFileError
+
+if TYPE_CHECKING:
+    from ndb_formats.columnar.event_chunks import EventChunk
 
 __all__ = ["sizes"]
 
@@ -44,6 +42,12 @@ def sizes(
 
     Example: ndb-conflict sizes binlog.000001 --schema schema.sql
     """
+    from conflict.cli.views.sizes import print_sizes, sizes_json
+    from conflict.cli.views.sizes_chart import check_chart_file, draw_sizes
+    from ndb_formats.columnar.compression import CompressionMeter
+    from ndb_formats.columnar.log_sizes import LogSizer
+    from ndb_formats.columnar.size_report import size_report
+
     for target in (json_file, plot):
         check_output(target, [*files, schema], force=force)
     check_chart_file(plot)

@@ -6,16 +6,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conflict.cli.common import load_run
 from conflict.cli.refusals import messages
-from conflict.config.run_file import RunFile
-from conflict.discovery.draft import Additions, draft_run
-from conflict.discovery.logs import FoundLog
 from conflict.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from conflict.config.run_file import RunFile
+    from conflict.discovery.draft import Additions
+    from conflict.discovery.logs import FoundLog
 
 __all__ = [
     "ConflictFnOption",
@@ -63,6 +65,8 @@ def additions_of(
     Raises:
         ConfigurationError: A ``--conflict-fn`` has no table or no function, or there are rows of their own.
     """
+    from conflict.discovery.draft import Additions
+
     functions = {}
     for text in conflict_fn or ():
         table, equals, function = text.partition("=")
@@ -89,6 +93,8 @@ def load_sources(
     Raises:
         ConfigurationError: What is given is missing or wrong, or something is added to a run file.
     """
+    from conflict.discovery.draft import Additions, draft_run
+
     if len(sources) == 1 and sources[0].suffix == ".toml":
         if additions != Additions():
             message = f"{sources[0]} is a run file, which says itself what options say of bare binlogs; change it there"

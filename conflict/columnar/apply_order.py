@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.columnar.kernels.apply_order import NO_CLUSTER, known_before, order
-from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, RowMoments, UInt64, read_only
+from conflict.columnar.kernels.arrays import Bool, EpochApplies, Int32, Int64, RowMoments, UInt64, read_only
 from conflict.errors import HistoryError
 from conflict.history.model import Cluster, EpochApply
 
@@ -30,6 +30,7 @@ _TYPES = {
     "restarted": np.bool_,
     "arrived_epoch": np.uint64,
     "arrived_group": np.int32,
+    "committed": np.int64,
 }
 
 # Bucket and number in it of rows, by table and key.
@@ -52,6 +53,7 @@ class ApplierEpochs:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
+    committed: Int64
     moments: RowMoments
 
     def __len__(self) -> int:
@@ -62,7 +64,16 @@ class ApplierEpochs:
         """Return the epoch applies of a cluster of a History in memory; `located` has the rows of their moments."""
         applies = [item for item in cluster.timeline if isinstance(item, EpochApply)]
         rows = [
-            (each.foreign_epoch, each.epoch, each.group, each.traced, each.restarted, *each.arrived) for each in applies
+            (
+                each.foreign_epoch,
+                each.epoch,
+                each.group,
+                each.traced,
+                each.restarted,
+                *each.arrived,
+                each.committed or 0,
+            )
+            for each in applies
         ]
         columns = list(zip(*rows, strict=True)) or [()] * len(_TYPES)
         known: dict[str, Any] = {
@@ -79,7 +90,9 @@ class ApplierEpochs:
     def of_table(cls, table: pa.Table, applier: str) -> Self:
         """Return the epoch applies of an applier in a table `SCHEDULE`; no row is judged early."""
         mine = table.filter(pc.and_(pc.equal(table.column("applier"), applier), table.column("applied")))
-        known = {name: mine.column(name).to_numpy() for name in _TYPES if name in mine.column_names}
+        columns = {name: mine.column(name) for name in _TYPES}
+        columns["committed"] = pc.fill_null(columns["committed"], 0)
+        known = {name: column.to_numpy() for name, column in columns.items()}
         return cls(**{name: np.asarray(each, _TYPES[name]) for name, each in known.items()}, moments=RowMoments.none())
 
     def first(self, kept: int | None) -> ApplierEpochs:

@@ -15,9 +15,11 @@ from conflict.columnar.bucket_images import BucketImages
 from conflict.columnar.kernels.arrays import BucketRows, Int8, Int16, Int32, Int64, Presence, UInt64, each_read_only
 from conflict.columnar.kernels.column_scans import facts_of_rows
 from conflict.columnar.kernels.provenance_records import ColumnSets, ImageArrays
+from conflict.errors import HistoryError
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
+from conflict.grid.ranges import ranges_of_bucket
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.grid.tables import TableNumbers
 from conflict.history.start import Bounds
@@ -155,7 +157,31 @@ class Bucket:
         bitmaps = joined.chunk(0).dictionary.to_pylist() if chunks else []
         numbers = (chunk.indices.to_numpy() for chunk in joined.chunks)
         before, after, other_before, other_after = (_joined([next(numbers) for _ in each.chunks]) for each in columns)
-        return [_positions(each) if each else None for each in bitmaps], [(before, after), (other_before, other_after)]
+        carried = [_positions(each) if each else None for each in bitmaps]
+        self._refuse_columns_too_many(carried, [(before, after), (other_before, other_after)])
+        return carried, [(before, after), (other_before, other_after)]
+
+    def _refuse_columns_too_many(
+        self, carried: Sequence[set[int] | None], images: Sequence[tuple[Int32, Int32]]
+    ) -> None:
+        """
+        Make sure that images carry no columns that their tables do not have.
+
+        Raises:
+            HistoryError: One does.
+        """
+        widths = np.array([len(table.columns) for table in self.numbers.tables], np.int64)
+        needed = np.array([1 + max(each, default=-1) if each else 0 for each in carried], np.int64)
+        if not needed.size or not widths.size or needed.max() <= widths.min():
+            return
+        for changes, sets in zip(self.changes, images, strict=True):
+            of_rows = widths[self.key_table[changes.array("key")]]
+            if any((needed[each] > of_rows).any() for each in sets):
+                message = (
+                    f"{changes.history.uri}: an image in bucket {self.number} carries columns that its table does not "
+                    "have. Ingest the binlogs again into another folder"
+                )
+                raise HistoryError(message)
 
 
 def required_bits(table: Table) -> dict[int, int]:
@@ -207,13 +233,16 @@ def load_bucket(
     def paths(kind: str, cluster: str) -> list[str]:
         return [part(kind, cluster, run, number) for run in range(len(manifest.segments[cluster]))]
 
-    def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
-        if bounds is not None:
-            return GridColumns(history, paths(kind, cluster), schema, bounds[cluster].last, bounds[cluster].first)
-        last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None
-        return GridColumns(history, paths(kind, cluster), schema, last)
-
     clusters = tuple(manifest.clusters)
+    ranges = {cluster: ranges_of_bucket(history, manifest, number, cluster) for cluster in clusters}
+
+    def columns(kind: str, cluster: str, schema: pa.Schema) -> GridColumns:
+        own = ranges[cluster]
+        if bounds is not None:
+            return GridColumns(history, paths(kind, cluster), schema, bounds[cluster].last, bounds[cluster].first, own)
+        last = manifest.last_epochs[cluster] if manifest.epochs_left_out.get(cluster) else None
+        return GridColumns(history, paths(kind, cluster), schema, last, ranges=own)
+
     changes = tuple(columns("changes", cluster, CHANGES) for cluster in clusters)
     kept = [] if bounds is None else [each.kept for each in changes]
     return Bucket(
@@ -224,5 +253,10 @@ def load_bucket(
         changes,
         BucketImages(history, [paths("images", cluster) for cluster in clusters], kept) if images else None,
         tuple(columns("consequences", cluster, CONSEQUENCES) for cluster in clusters),
-        GridColumns(history, [keys_part(number, batch) for batch in range(manifest.batches)], KEYS),
+        GridColumns(
+            history,
+            [keys_part(number, batch) for batch in range(manifest.batches)],
+            KEYS,
+            ranges=ranges[clusters[0]],
+        ),
     )

@@ -12,6 +12,7 @@ from conflict.columnar.kernels.arrays import Int64
 from conflict.grid.columns import GridColumns
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
+from conflict.grid.ranges import ranges_of_bucket
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from ndb_formats.events.rows_event import Operation
 
@@ -42,7 +43,12 @@ def changes_older_rows(history: Folder, manifest: Manifest) -> bool:
 def _changes_older_rows(history: Folder, manifest: Manifest, cluster: str, bucket: int) -> bool:
     segments = range(len(manifest.segments[cluster]))
     own, shown = (
-        GridColumns(history, [part(kind, cluster, segment, bucket) for segment in segments], schema)
+        GridColumns(
+            history,
+            [part(kind, cluster, segment, bucket) for segment in segments],
+            schema,
+            ranges=ranges_of_bucket(history, manifest, bucket, cluster),
+        )
         for kind, schema in (("changes", CHANGES), ("consequences", CONSEQUENCES))
     )
     keys = 1 + max(int(each.array("key").max(initial=-1)) for each in (own, shown))

@@ -118,7 +118,7 @@ def _as_configured(
     configuration: Configuration, cluster: ClusterConfiguration, table: Table
 ) -> tuple[ConflictFunction | None, TableLogging]:
     """Return a table's function, even if the server refuses it for the table, and how the table is logged."""
-    match = best_match(configuration.replication, table.database, table.name, cluster.server_id)
+    match = best_match(configuration.replication_of(cluster), table.database, table.name, cluster.server_id)
     row = match if isinstance(match, ReplicationRow) else ReplicationRow(table.database, table.name)
     logging = TableLogging(row.binlog_type or 0, cluster.options, cluster.transaction_ids)
     if row.conflict_fn is None:

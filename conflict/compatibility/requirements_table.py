@@ -11,7 +11,7 @@ from conflict.rules.functions import FUNCTIONS, Argument, ConflictFunction, Func
 from ndb_formats.schema.create_table import parse_create_table
 from ndb_formats.schema.tables import Table
 
-__all__ = ["MARKS", "TABLE_TYPES", "example_function", "example_table", "mark", "requirements_table"]
+__all__ = ["MARKS", "TABLE_TYPES", "example_function", "example_table", "mark", "marks", "requirements_table"]
 
 # The types that log something and that the server knows; 0 depends on the server options, and 4 means the same as 6.
 TABLE_TYPES = (0, 2, 3, 4, 6, 7, 8, 9)
@@ -43,21 +43,22 @@ def mark(answer: Answer) -> str:
     """Return an answer as a cell of the table: ``ok``, ``refused``, or the marks of what cannot be judged."""
     if answer.status is Status.REFUSED:
         return "refused"
-    return " ".join(_marks(answer.changes)) or "ok"
+    return " ".join(marks(answer.changes)) or "ok"
 
 
-def _marks(changes: tuple[ArrivingChange, ...]) -> list[str]:
+def marks(changes: tuple[ArrivingChange, ...]) -> list[str]:
+    """Return the marks of the changes that cannot be judged."""
     updates = [change.handling for change in changes if change.is_update]
     stopping = {change.change for change in changes if change.handling is Handling.STOPS}
     every_update = bool(updates) and all(handling is Handling.STOPS for handling in updates)
-    marks = {
+    found = {
         "W!": Handling.AS_INSERT in updates,
         "U!": every_update,
         "U?": not every_update and Handling.STOPS in updates,
         "D!": Change.DELETE in stopping,
         "I!": Change.INSERT in stopping,
     }
-    return [word for word, applies in marks.items() if applies]
+    return [word for word, applies in found.items() if applies]
 
 
 def requirements_table(policy: Policy = Policy.NEEDS) -> str:

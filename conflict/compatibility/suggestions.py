@@ -20,8 +20,18 @@ from conflict.rules.table_setup import RefusalKind, refusal_of
 from ndb_formats.rules.update_format import BINLOG_TYPES, ServerOptions, UpdateFormat
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["NearestSetting", "nearest_settings"]
+__all__ = ["NearestSetting", "nearest_settings", "nearest_type"]
 
+# The reasons that another binlog type can remove.
+_OF_LOGGING = {
+    ReasonKind.CREATE_REFUSED,
+    ReasonKind.POLICY,
+    ReasonKind.NOT_LOGGED,
+    ReasonKind.NO_UPDATE,
+    ReasonKind.LACKING,
+    ReasonKind.AS_WRITES,
+    ReasonKind.NO_REFRESH,
+}
 _MOST_CHANGES = 3
 _MOST_SUGGESTIONS = 6
 
@@ -85,6 +95,15 @@ def nearest_settings(deployment: Deployment, policy: Policy) -> tuple[NearestSet
             nearest = sorted(found, key=lambda each: each[0])[:_MOST_SUGGESTIONS]
             return tuple(setting for _, setting in nearest)
     return ()
+
+
+def nearest_type(deployment: Deployment, policy: Policy) -> int | None:
+    """Return the nearest binlog type under which every change can be judged; None if no type alone is enough."""
+    for step in sorted(_binlog_types(deployment), key=lambda each: each.distance):
+        changed = step.apply(deployment)
+        if not {reason.kind for reason in reasons_of(changed, policy)} & _OF_LOGGING:
+            return changed.source.binlog_type
+    return None
 
 
 def _changed(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.cluster_ini import EpochTimes
 from conflict.config.definitions import ClusterDefinitions
 from conflict.rules.functions import FUNCTIONS, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
@@ -38,6 +39,9 @@ class ClusterConfiguration:
         rows_of: The other cluster, if its rows stand for this one's as well.
         replicates_from: The clusters whose binlogs its applier applies; None for the other one of two.
         ignored: Per such cluster, the server ids that its applier leaves out (``IGNORE_SERVER_IDS``).
+        replication: Its own rows of ``mysql.ndb_replication``; None for those of the run.
+        variables: Its server's variables, by name; None if they are not given.
+        epoch_times: How long its epochs and global checkpoints last; None if that is not given.
         schema: Its own tables, where they differ from those of the run; None if they do not.
         conversions: ``replica_type_conversions``.
     """
@@ -54,6 +58,9 @@ class ClusterConfiguration:
     conversions: frozenset[TypeConversion] = frozenset()
     replicates_from: tuple[str, ...] | None = None
     ignored: Mapping[str, frozenset[int]] = attrs.field(factory=dict)
+    replication: tuple[ReplicationRow, ...] | None = None
+    variables: Mapping[str, str] | None = attrs.field(default=None, repr=False)
+    epoch_times: EpochTimes | None = None
 
 
 @attrs.frozen
@@ -89,7 +96,7 @@ class Configuration:
     Attributes:
         clusters: Two clusters that replicate to each other, or any number that replicate from one another.
         schema: All tables, including exceptions tables.
-        replication: Rows of ``mysql.ndb_replication``, the same on both clusters.
+        replication: Rows of ``mysql.ndb_replication``, for clusters that have no rows of their own.
         functions: The known conflict functions: the server's, and the user's own.
         skip_missing: Skip an operation that lacks the value to compare, instead of stopping its applier.
         span: Which part of the logs it reads, and what was before it.
@@ -116,12 +123,22 @@ class Configuration:
         """The tables without the exceptions tables."""
         return Schema(tuple(table for table in self.schema.tables if not is_exceptions_table(table)))
 
+    def replication_of(self, cluster: ClusterConfiguration) -> tuple[ReplicationRow, ...]:
+        """Return the rows of ``mysql.ndb_replication`` of a cluster."""
+        return self.replication if cluster.replication is None else cluster.replication
+
+    def schema_of(self, cluster: ClusterConfiguration) -> Schema:
+        """Return the tables of a cluster as they are declared, exceptions tables among them."""
+        return self.schema if cluster.schema is None else cluster.schema
+
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
         if self.definitions:
             return {name: known.setups for name, known in self.definitions.items()}
         return {
-            cluster.name: set_up(self.schema, self.replication, cluster.server_id, cluster.options, self.functions)
+            cluster.name: set_up(
+                self.schema, self.replication_of(cluster), cluster.server_id, cluster.options, self.functions
+            )
             for cluster in self.clusters
         }
 

@@ -15,7 +15,6 @@ Source: MySQL manual, "ndb_replication Table".
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -23,7 +22,7 @@ from typing import Any
 from conflict.config.delimited_text import delimited_rows
 from conflict.config.input_row import InputRow
 from conflict.config.insert_statements import InsertedValues, created_columns, inserted_values
-from conflict.config.text_file import located, read_text
+from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.rules.update_format import parse_binlog_type
@@ -70,7 +69,7 @@ def rows_of_tables(tables: Any) -> tuple[ReplicationRow, ...]:
 
 
 def _from_toml(text: str) -> list[InputRow]:
-    document = tomllib.loads(text)
+    document = parsed_toml(text)
     tables = document.get(TABLE)
     if not isinstance(tables, list) or set(document) != {TABLE}:
         message = f"the file must hold tables [[{TABLE}]], at least one, and nothing else"

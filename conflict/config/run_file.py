@@ -22,6 +22,9 @@
     ignore_server_ids = { B = [3] } # IGNORE_SERVER_IDS of the channel from a source
     schema = "schema-a.sql"        # if its tables differ from those of the other cluster
     replica_type_conversions = ""  # if it is set
+    variables = "my.cnf"           # or what SHOW VARIABLES prints; gives the settings above that are left out
+    config_ini = "config.ini"      # of its management node, for `check`
+    ndb_replication = "a.sql"      # if its rows differ from those of the run
 
     [clusters.B]
     ...
@@ -58,41 +61,94 @@
 from __future__ import annotations
 
 import itertools
-import tomllib
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import attrs
 
+from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
-from conflict.config.text_file import located, read_text
+from conflict.config.server_variables import load_server_variables
+from conflict.config.steps_file import load_steps
+from conflict.config.structure import (
+    EPOCH,
+    NAME,
+    SERVER_ID,
+    SWITCH,
+    TABLE,
+    TABLES,
+    TEXT,
+    Kind,
+    check_entries,
+    either,
+    list_of,
+    one_of,
+)
+from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import FUNCTIONS
 from conflict.rules.roles import Role
 from conflict.rules.user_policies import add_functions, policies_of_tables
+from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
-from ndb_formats.schema.create_table import DEFAULT_CHARSET, parse_schema
+from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]
 
-_ENTRIES = {"schema", "schema_at", "database", "charset", "start", "inexact_keys", "clusters", "ndb_replication"} | {
-    *("conflict_function", "schedule")
+# A name of a cluster is part of paths; Spark does not read folders that start with an underscore.
+_CLUSTER_NAME = re.compile("[A-Za-z0-9][A-Za-z0-9_-]{0,63}")
+_FILE, _FILES = NAME, list_of(NAME, "a list of file names or patterns")
+_ENTRIES = {
+    "schema": _FILE,
+    "schema_at": one_of(["start", "end"]),
+    "database": TEXT,
+    "charset": NAME,
+    "start": one_of(["empty", "middle"]),
+    "inexact_keys": SWITCH,
+    "clusters": TABLE,
+    "ndb_replication": either(Kind("tables [[ndb_replication]]", TABLES.accepts), Kind("a file name", _FILE.accepts)),
+    "conflict_function": Kind("tables [[conflict_function]]", TABLES.accepts),
+    "schedule": TABLE,
 }
-_OPTIONS = {field.name for field in attrs.fields(ServerOptions)}
 _TRANSACTION_IDS = "ndb_log_transaction_id"
 _CONVERSIONS = "replica_type_conversions"
-_CLUSTER_ENTRIES = {"server_id", "binlogs", "role", "schema", "rows", "rows_epoch", "rows_of"} | {
-    *("replicates_from", "ignore_server_ids", _TRANSACTION_IDS, _CONVERSIONS)
+_OPTION = Kind("ON or OFF", lambda value: str(value).strip().upper() in {"ON", "OFF", "1", "0", "TRUE", "FALSE"})
+_OWN_FILES = ("variables", "config_ini", "ndb_replication")
+_CLUSTER_ENTRIES = {
+    "server_id": SERVER_ID,
+    "binlogs": _FILES,
+    "role": one_of(list(Role)),
+    **dict.fromkeys(("schema", *_OWN_FILES), _FILE),
+    "rows": either(_FILE, _FILES),
+    "rows_epoch": EPOCH,
+    "rows_of": TEXT,
+    "replicates_from": list_of(TEXT, 'a list of clusters, like ["A"]'),
+    "ignore_server_ids": Kind(
+        "lists of server ids for clusters of its replicates_from, like { A = [3] }",
+        lambda value: TABLE.accepts(value) and all(map(list_of(SERVER_ID, "").accepts, value.values())),
+    ),
+    _CONVERSIONS: TEXT,
+    **dict.fromkeys((_TRANSACTION_IDS, *attrs.fields_dict(ServerOptions)), _OPTION),
 }
-# The entries of each list of a schedule, besides the applier.
-_SCHEDULE: Mapping[str, Mapping[str, type]] = {
-    "applied": {"epoch": int, "after_epoch": int},
-    "stopped": {"after_epoch": int},
-    "role": {"after_epoch": int, "role": Role},
+# The entries that a server's variables give where the run file does not, and the variable of each.
+_OF_VARIABLES = {
+    **{name: name for name in ("server_id", *attrs.fields_dict(ServerOptions), _TRANSACTION_IDS, _CONVERSIONS)},
+    "role": "ndb_applier_conflict_role",
+}
+# The lists of a schedule, and the entries of each besides the applier.
+_SCHEDULE: Mapping[str, Mapping[str, Kind]] = {
+    "applied": {"epoch": EPOCH, "after_epoch": EPOCH},
+    "stopped": {"after_epoch": EPOCH},
+    "role": {"after_epoch": EPOCH, "role": one_of(list(Role))},
+}
+_SCHEDULE_ENTRIES = {
+    "steps": _FILE,
+    **{name: Kind(f"tables [[schedule.{name}]]", TABLES.accepts) for name in _SCHEDULE},
 }
 
 
@@ -114,41 +170,47 @@ class RunFile:
     inputs: tuple[Path, ...] = attrs.field(repr=False)
 
 
-def load_run_file(path: Path | str) -> RunFile:
+def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
     """
     Read a run file.
+
+    Args:
+        path: The file.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     path = Path(path)
-    run = parse_run_file(read_text(path), path)
+    run = parse_run_file(read_text(path), path, binlogs=binlogs)
     return attrs.evolve(run, inputs=(path, *run.inputs))
 
 
-def parse_run_file(text: str, path: Path) -> RunFile:
+def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     """
     Return the run that the text of a run file describes.
 
     Args:
         text: The text.
         path: Where the file stands, or would stand: its paths are relative to that.
+        binlogs: Whether the binlogs must be there.
 
     Raises:
         ConfigurationError: Something in it, or a file that it names, is missing or wrong.
     """
     with located(path):
-        document = tomllib.loads(text)
-        _no_others("the run file", document, _ENTRIES)
-        clusters = _clusters(path.parent, document.get("clusters"))
-        if "schema" in document:
-            _required(document, "schema", str)
-        at_end = _schema_at_end(document.get("schema_at", "start"))
+        document = parsed_toml(text)
+        check_entries("the run file", document, _ENTRIES)
+        clusters = _clusters(path.parent, document.get("clusters", {}), binlogs=binlogs)
+        at_end = document.get("schema_at", "start") == "end"
         policies = policies_of_tables(document.get("conflict_function", []))
         functions = add_functions(FUNCTIONS, policies)
         span = _span(document, clusters)
-        inexact_keys = _required({"inexact_keys": False, **document}, "inexact_keys", bool)
-        schedule = _schedule(document.get("schedule", {}), [cluster.name for cluster in clusters])
+        inexact_keys = document.get("inexact_keys", False)
+        schedule = document.get("schedule", {})
+        _check_schedule(schedule, [cluster.name for cluster in clusters])
+    if "steps" in schedule:
+        load_steps(path.parent / schedule["steps"], [cluster.name for cluster in clusters])
     rows = document.get("ndb_replication", [])
     if isinstance(rows, str):
         replication = load_replication_rows(path.parent / rows)
@@ -161,7 +223,8 @@ def parse_run_file(text: str, path: Path) -> RunFile:
         attrs.evolve(each, schema=_schema(path.parent, own[each.name], document)) if each.name in own else each
         for each in clusters
     )
-    texts = (document.get("schema"), *own.values(), rows, schedule.get("steps"))
+    of_clusters = [table.get(entry) for table in document["clusters"].values() for entry in _OWN_FILES]
+    texts = (document.get("schema"), *own.values(), *of_clusters, rows, schedule.get("steps"))
     named = [name for name in texts if isinstance(name, str)]
     inputs = (
         *(path.parent / name for name in named),
@@ -183,33 +246,12 @@ def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Sche
         return parse_schema(text, database=database, charset=charset)
 
 
-def _schema_at_end(text: Any) -> bool:
-    if text not in ("start", "end"):
-        message = f'schema_at is "start" or "end", not {text!r}'
-        raise ConfigurationError(message)
-    return bool(text == "end")
-
-
-def _required(table: Mapping[str, Any], name: str, kind: type) -> Any:
-    value = table.get(name)
-    if not isinstance(value, kind):
-        message = f"{name} is missing, or is not of type {kind.__name__}"
-        raise ConfigurationError(message)
-    return value
-
-
-def _no_others(where: str, table: Mapping[str, Any], known: set[str]) -> None:
-    unknown = sorted(set(table) - known)
-    if unknown:
-        message = f"{where} has unknown entries {', '.join(unknown)}; known are {', '.join(sorted(known))}"
-        raise ConfigurationError(message)
-
-
-def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
-    if not isinstance(tables, dict) or len(tables) < 2:
+def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
+    if len(tables) < 2:
         message = "two or more tables [clusters.NAME] are needed"
         raise ConfigurationError(message)
-    clusters = tuple(_cluster(folder, name, table) for name, table in tables.items())
+    _check_names(list(tables))
+    clusters = tuple(_cluster(folder, name, table, binlogs=binlogs) for name, table in tables.items())
     for first, second in itertools.combinations(clusters, 2):
         if first.server_id == second.server_id:
             message = (
@@ -219,6 +261,21 @@ def _clusters(folder: Path, tables: Any) -> tuple[ClusterConfiguration, ...]:
             raise ConfigurationError(message)
     _check_sources(clusters)
     return clusters
+
+
+def _check_names(names: Sequence[str]) -> None:
+    """Make sure that names can be parts of paths on any filesystem."""
+    for name in names:
+        if not _CLUSTER_NAME.fullmatch(name):
+            message = (
+                f"{name!r} is no name for a cluster: use up to 64 letters from A to Z, digits, _ and -, and begin with "
+                "a letter or digit"
+            )
+            raise ConfigurationError(message)
+    for first, second in itertools.combinations(names, 2):
+        if first.lower() == second.lower():
+            message = f"clusters {first} and {second} have names that some filesystems take for one; rename one of them"
+            raise ConfigurationError(message)
 
 
 def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
@@ -246,40 +303,48 @@ def _check_sources(clusters: Sequence[ClusterConfiguration]) -> None:
         raise ConfigurationError(message)
 
 
-def _cluster(folder: Path, name: str, table: Mapping[str, Any]) -> ClusterConfiguration:
-    _no_others(f"[clusters.{name}]", table, _CLUSTER_ENTRIES | _OPTIONS)
-    role = table.get("role", "NONE")
-    if role not in set(Role):
-        message = f"role {role} of cluster {name} is none of {', '.join(Role)}"
-        raise ConfigurationError(message)
-    files = _binlogs(folder, name, _required(table, "binlogs", list))
-    server_id = _required(table, "server_id", int)
+def _cluster(folder: Path, name: str, given: Mapping[str, Any], *, binlogs: bool) -> ClusterConfiguration:
+    where = f"[clusters.{name}]"
+    check_entries(where, given, _CLUSTER_ENTRIES)
+    own = {entry: folder / given[entry] for entry in _OWN_FILES if entry in given}
+    variables = load_server_variables(own["variables"]) if "variables" in own else None
+    table = {**_of_variables(variables or {}), **given}
+    check_entries(where, table, _CLUSTER_ENTRIES, required=("server_id", *(("binlogs",) if binlogs else ())))
+    files = _binlogs(folder, name, table.get("binlogs", []), needed=binlogs)
     transaction_ids = switch(_TRANSACTION_IDS, table[_TRANSACTION_IDS]) if _TRANSACTION_IDS in table else None
-    given = table.get("rows", [])
-    rows = _binlogs(folder, name, [given] if isinstance(given, str) else given, "rows") if given else ()
+    rows = table.get("rows", [])
     return ClusterConfiguration(
         name,
-        server_id,
+        table["server_id"],
         files,
-        Role(role),
+        Role(table.get("role", "NONE")),
         server_options(table),
         transaction_ids,
-        rows,
+        _binlogs(folder, name, [rows] if isinstance(rows, str) else rows, "rows"),
         table.get("rows_of"),
         conversions=parse_type_conversions(table.get(_CONVERSIONS, "")),
-        replicates_from=_names(name, table["replicates_from"]) if "replicates_from" in table else None,
+        replicates_from=tuple(table["replicates_from"]) if "replicates_from" in table else None,
         ignored=_ignored(name, table),
+        replication=load_replication_rows(own["ndb_replication"]) if "ndb_replication" in own else None,
+        variables=variables,
+        epoch_times=load_epoch_times(own["config_ini"]) if "config_ini" in own else None,
     )
+
+
+def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
+    """Return the entries of a cluster that its server's variables give."""
+    found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
+    if "server_id" in found:
+        found["server_id"] = int(found["server_id"]) if found["server_id"].isdecimal() else found["server_id"]
+    if "role" in found:
+        found["role"] = found["role"].upper()
+    return found
 
 
 def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]]:
     """Return, per source, the server ids that an applier leaves out."""
     given, sources = table.get("ignore_server_ids", {}), table.get("replicates_from", ())
-    right = isinstance(given, dict) and all(
-        source in sources and isinstance(ids, list) and all(isinstance(each, int) for each in ids)
-        for source, ids in given.items()
-    )
-    if not right:
+    if not given.keys() <= set(sources):
         message = (
             f"ignore_server_ids of cluster {cluster} is {given!r}; give a list of server ids for clusters of its "
             "replicates_from, like { A = [3] }"
@@ -288,16 +353,10 @@ def _ignored(cluster: str, table: Mapping[str, Any]) -> dict[str, frozenset[int]
     return {source: frozenset(ids) for source, ids in given.items()}
 
 
-def _names(cluster: str, given: Any) -> tuple[str, ...]:
-    if not isinstance(given, list) or not all(isinstance(each, str) for each in given):
-        message = f'replicates_from of cluster {cluster} is {given!r}; give a list of clusters, like ["A"]'
-        raise ConfigurationError(message)
-    return tuple(given)
-
-
 def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration]) -> Span:
     """Return what part of the logs to read: after the epochs at which rows were read, if any were."""
-    empty, first = _starts_empty(document.get("start")), dict[str, int]()
+    # Without an entry, the binlogs have to show it.
+    empty, first = {"empty": True, "middle": False}.get(document.get("start", "")), dict[str, int]()
     names = {cluster.name for cluster in clusters}
     for cluster in clusters:
         if cluster.rows_of is not None and cluster.rows_of not in names - {cluster.name}:
@@ -308,49 +367,34 @@ def _span(document: Mapping[str, Any], clusters: Sequence[ClusterConfiguration])
             raise ConfigurationError(message)
         table = document["clusters"][cluster.name]
         if "rows_epoch" in table:
-            first[cluster.name] = _required(table, "rows_epoch", int) + 1
+            first[cluster.name] = table["rows_epoch"] + 1
     given = any(cluster.rows for cluster in clusters)
     return Span(False if given else empty, first)
 
 
-def _starts_empty(start: Any) -> bool | None:
-    """Return whether all tables were empty before the binlogs; None if the binlogs have to show it."""
-    answers = {None: None, "empty": True, "middle": False}
-    if not isinstance(start, str | None) or start not in answers:
-        message = f'start is {start!r}; give "empty" or "middle", or leave it out'
-        raise ConfigurationError(message)
-    return answers[start]
-
-
-def _binlogs(folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs") -> tuple[Path, ...]:
+def _binlogs(
+    folder: Path, cluster: str, patterns: Sequence[str], what: str = "binlogs", *, needed: bool = True
+) -> tuple[Path, ...]:
     files: list[Path] = []
     for pattern in patterns:
         base = Path(pattern)
         root = Path(base.anchor) if base.is_absolute() else folder
-        found = sorted(root.glob(str(base.relative_to(base.anchor))))
-        if not found:
+        try:
+            found = sorted(root.glob(str(base.relative_to(base.anchor))))
+        except (ValueError, NotImplementedError) as error:  # such as ** inside a name
+            message = f"{pattern}, {what} of cluster {cluster}, is no pattern: {error}"
+            raise ConfigurationError(message) from error
+        if not found and needed:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"
             raise ConfigurationError(message)
         files += found
     return tuple(files)
 
 
-def _one_of(where: str, entry: Mapping[str, Any], name: str, known: Sequence[str]) -> None:
-    if entry.get(name) not in known:
-        message = f"{name} of {where} must be one of {', '.join(known)}"
-        raise ConfigurationError(message)
-
-
-def _schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> Mapping[str, Any]:
-    _no_others("[schedule]", table, {"steps", *_SCHEDULE})
-    for name, needed in _SCHEDULE.items():
+def _check_schedule(table: Mapping[str, Any], clusters: Sequence[str]) -> None:
+    check_entries("[schedule]", table, _SCHEDULE_ENTRIES)
+    for name, entries in _SCHEDULE.items():
         for entry in table.get(name, ()):
-            where = f"[[schedule.{name}]]"
-            _no_others(where, entry, {"applier", *needed})
-            _one_of(where, entry, "applier", clusters)
-            for field, kind in needed.items():
-                if kind is Role:
-                    _one_of(where, entry, field, list(Role))
-                else:
-                    _required(entry, field, kind)
-    return table
+            check_entries(
+                f"[[schedule.{name}]]", entry, {"applier": one_of(clusters), **entries}, ("applier", *entries)
+            )

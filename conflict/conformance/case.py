@@ -62,6 +62,7 @@ class ConflictCase:
                 switch("ndb_log_transaction_id", scenario["globals"][side]["ndb_log_transaction_id"]),
                 schema=self._own_schema(side),
                 conversions=parse_type_conversions(scenario["globals"][side].get("replica_type_conversions", "")),
+                variables={name: str(value) for name, value in scenario["globals"][side].items()},
             )
             for side in sides
         )

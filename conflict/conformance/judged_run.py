@@ -22,7 +22,7 @@ from conflict.history.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked
-from conflict.results.layout import exceptions_path
+from conflict.results.layout import exceptions_path, rows_folder
 from conflict.results.likely_causes import CauseKind
 from conflict.results.model import ClusterResult
 from conflict.results.readings import reading_path
@@ -195,7 +195,7 @@ def _read_results(configuration: Configuration, out: Folder, run: Run) -> dict[s
         for table, setup in setups.items():
             if setup.refusal is None:
                 shown, _ = setup.shown
-                result.rows[shown.full_name] = read_rows(out, f"rows/{name}/{table}", shown)
+                result.rows[shown.full_name] = read_rows(out, rows_folder(name, table), shown)
         for definition in configuration.schema.tables:
             # An exceptions table that no function writes to stays empty, whatever is wrong with its definition.
             if definition.full_name not in setups:

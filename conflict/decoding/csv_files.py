@@ -3,17 +3,22 @@ CSV of row changes: a column for every field, those of images as ``before.x`` an
 
 Numbers stand without quotes and all texts in quotes; NULL and absent are nothing at all, and an empty text is ``""``.
 Bytes are hexadecimal digits after ``0x``.
+A text that a spreadsheet would take for a formula has ``'`` before it, and so has one that starts with ``'``.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv
 
-__all__ = ["CsvWriter", "flat_table"]
+__all__ = ["CsvWriter", "flat_table", "no_formulas"]
+
+_STARTS = "^[=+@\t\r'-]"
+_NUMBER = "^[+-][0-9 .:,]*$"
 
 
 class CsvWriter:
@@ -36,29 +41,35 @@ class CsvWriter:
 
 def flat_table(table: pa.Table) -> pa.Table:
     """Return rows with a column for every field of their images, in types that CSV has."""
-    names: list[str] = []
-    columns: list[pa.ChunkedArray] = []
-    for field, column in zip(table.schema, table.columns, strict=True):
-        if pa.types.is_struct(field.type):
-            chunks = [chunk.flatten() for chunk in column.chunks]
-            for number, part in enumerate(field.type):
-                names.append(f"{field.name}.{part.name}")
-                columns.append(_plain(pa.chunked_array([each[number] for each in chunks], part.type)))
-        else:
-            names.append(field.name)
-            columns.append(_plain(column))
-    return pa.Table.from_arrays(columns, names)
+    flat = table.flatten()
+    return pa.Table.from_arrays([_plain(column) for column in flat.columns], flat.schema.names)
 
 
 def _plain(column: pa.ChunkedArray) -> pa.ChunkedArray:
     kind = column.type
     if pa.types.is_dictionary(kind):
-        return column.cast(kind.value_type)
+        return _plain(column.cast(kind.value_type))
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return no_formulas(column)
     if pa.types.is_binary(kind):
         return pa.chunked_array([_hexadecimal(chunk) for chunk in column.chunks], pa.string())
     if pa.types.is_decimal256(kind):
         return column.cast(pa.string())
     return column
+
+
+def no_formulas(texts: Any) -> Any:
+    """
+    Return an array of texts with ``'`` before those that a spreadsheet would take for a formula.
+
+    Numbers and times are none.
+    """
+    starts = pc.match_substring_regex(texts, _STARTS)
+    if not pc.any(starts).as_py():
+        return texts
+    formulas = pc.and_not(starts, pc.match_substring_regex(texts, _NUMBER))
+    mark = pa.scalar("'", texts.type)
+    return pc.if_else(formulas, pc.binary_join_element_wise(mark, texts, pa.scalar("", texts.type)), texts)
 
 
 def _hexadecimal(values: pa.BinaryArray) -> pa.Array:

@@ -15,6 +15,7 @@ from ndb_formats.columnar.json_lines import json_lines
 from ndb_formats.columnar.selected_changes import Block, ChangeReading, selected_changes
 from ndb_formats.columnar_text.log_text import TextOptions, log_text
 from ndb_formats.errors import CutFileError
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
@@ -83,7 +84,7 @@ class Decoding:
     def notes(self) -> list[str]:
         """Return a sentence for every filter that matched nothing."""
         chosen = self.selection
-        databases = {name.partition(".")[0] for name in self._tables}
+        databases = {split_full_name(name)[0] for name in self._tables}
         there = f"tables with changes there: {', '.join(sorted(self._tables)) or 'none'}"
         notes = [f"--table {name} matches nothing; {there}" for name in sorted(chosen.tables - self._tables)]
         notes += [f"--database {name} matches nothing; {there}" for name in sorted(chosen.databases - databases)]

@@ -6,7 +6,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
-from enum import StrEnum
 from pathlib import Path
 from typing import BinaryIO
 
@@ -16,7 +15,9 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from conflict.decoding.csv_files import no_formulas
 from conflict.decoding.decoding import Decoding
+from conflict.decoding.formats import Format
 from conflict.decoding.staging import check_target, staged_file, staged_folder
 from conflict.decoding.table_files import TableFiles, TableFormat
 from conflict.errors import ConfigurationError
@@ -27,20 +28,11 @@ from ndb_formats.columnar.selected_changes import Block
 from ndb_formats.columnar.table_changes import IMAGES
 from ndb_formats.row_records import RECORDS
 
-__all__ = ["Format", "Output"]
+__all__ = ["Output"]
 
 _WIDE_CSV = pa.schema(
     [pa.field(field.name, pa.string() if field.name in (*IMAGES, "flags") else field.type) for field in RECORDS]
 )
-
-
-class Format(StrEnum):
-    """The output format."""
-
-    TEXT = "text"
-    JSON = "json"
-    CSV = "csv"
-    PARQUET = "parquet"
 
 
 _TABLES = {Format.CSV: TableFormat.CSV, Format.PARQUET: TableFormat.PARQUET}
@@ -146,4 +138,5 @@ def _wide(batch: RowBatch, file: str, form: TableFormat) -> pa.RecordBatch:
     images = {image: image_objects(batch, image) for image in IMAGES}
     flags = pc.binary_join(records.column("flags"), ",")
     columns = [{**images, "flags": flags}.get(name, records.column(name)) for name in RECORDS.names]
+    columns = [no_formulas(each) if pa.types.is_string(each.type) else each for each in columns]
     return pa.RecordBatch.from_arrays(columns, schema=_WIDE_CSV)

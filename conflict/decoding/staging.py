@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_file, new_folder, new_name
 
-__all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
+__all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder", "stopped_politely"]
 
 # The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
 CONTENTS = "tables.json"
@@ -46,12 +47,12 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
             message = f"{target}{same} is an input of this command and would be overwritten; give another output"
             raise ConfigurationError(message)
     if target.is_dir() != folder and (target.is_file() or target.is_dir()):
-        message = f"{target} is a {'file' if folder else 'folder'}; give another output"
+        message = f"{target} is a {'file; give a folder' if folder else 'folder; give a file'}"
         raise ConfigurationError(message)
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
     if not force:
-        message = f"{target} exists; give another output, or --force to replace it"
+        message = f"{target} exists already; --force replaces it"
         raise ConfigurationError(message)
     if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
         message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
@@ -65,10 +66,10 @@ def staged_file(target: Path) -> Iterator[BinaryIO]:
         with target.open("wb") as out:
             yield out
         return
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    beside = new_name(target, "part")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
-        with _stopped_politely(), beside.open("wb") as out:
+        with stopped_politely(), new_file(beside) as out:
             yield out
         beside.replace(target)
     finally:
@@ -84,11 +85,9 @@ def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
         target: The folder to be.
         contents: What to write into its `CONTENTS`, filled in until then.
     """
-    beside = target.with_name(f".{target.name}.{os.getpid()}.part")
-    old = target.with_name(f".{target.name}.{os.getpid()}.old")
+    beside, old = new_folder(target, "part"), new_name(target, "old")
     try:
-        with _stopped_politely():
-            beside.mkdir(parents=True)
+        with stopped_politely():
             yield beside
         (beside / CONTENTS).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8", "replace")
         if target.exists():
@@ -100,7 +99,7 @@ def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
 
 
 @contextmanager
-def _stopped_politely() -> Iterator[None]:
+def stopped_politely() -> Iterator[None]:
     """Treat the signal to terminate as an interruption from the keyboard, so that nothing half is left."""
 
     def stop(*_: object) -> None:

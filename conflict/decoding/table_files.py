@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.decoding.csv_files import CsvWriter
-from conflict.decoding.table_names import folder_of
+from conflict.grid.path_names import folder_of
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
 
@@ -27,6 +27,7 @@ __all__ = ["TableFiles", "TableFormat", "parquet_writer"]
 _MOST_OPEN = 200
 _MOST_BYTES = 1 << 28
 _GROUP_BYTES = 1 << 26
+_WRITTEN_ROWS = 1 << 16  # pyarrow's default, 1024, spends a tenth of the time on going from column to column
 
 
 class TableFormat(StrEnum):
@@ -53,7 +54,14 @@ def parquet_writer(target: Any, schema: pa.Schema) -> pq.ParquetWriter:
         *(f"{image}.{field.name}" for image in IMAGES for field in _fields(schema, image) if _repeats(field.type)),
     ]
     facts = [field.name for field in schema if not pa.types.is_nested(field.type)]
-    return pq.ParquetWriter(target, schema, compression="snappy", use_dictionary=repeated, write_statistics=facts)
+    return pq.ParquetWriter(
+        target,
+        schema,
+        compression="snappy",
+        use_dictionary=repeated,
+        write_statistics=facts,
+        write_batch_size=_WRITTEN_ROWS,
+    )
 
 
 def _fields(schema: pa.Schema, image: str) -> list[pa.Field]:

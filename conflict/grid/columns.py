@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.grid.folder import Folder
+from conflict.grid.ranges import FIXED, Ranges, refuse_out_of_range
 
 __all__ = ["GridColumns"]
 
@@ -31,6 +32,7 @@ class GridColumns:
         schema: Their columns.
         last_epoch: Rows of later epochs are left out; None if there are no later epochs.
         first_epoch: Rows of earlier epochs are left out.
+        ranges: Of the numbers that index arrays.
     """
 
     history: Folder
@@ -38,6 +40,7 @@ class GridColumns:
     schema: pa.Schema
     last_epoch: int | None = None
     first_epoch: int = 0
+    ranges: Ranges = FIXED
     _columns: dict[str, pa.ChunkedArray] = attrs.field(factory=dict, repr=False)
     _arrays: dict[str, np.ndarray] = attrs.field(factory=dict, repr=False)
 
@@ -77,6 +80,7 @@ class GridColumns:
         if missing:
             schema = pa.schema([self.schema.field(name) for name in missing])
             table = self.history.read_tables(self.paths, schema)
+            refuse_out_of_range(self.history, self.paths, table, self.ranges)
             if self.last_epoch is not None or self.first_epoch:
                 table = table.slice(*self.kept)
             self._columns.update(zip(missing, table.columns, strict=True))

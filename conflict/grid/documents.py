@@ -4,6 +4,8 @@ The JSON documents of a History: how objects are written, and the one format num
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -17,7 +19,7 @@ from ndb_formats.types.column_types import WireType
 
 __all__ = ["FORMAT", "read_document", "to_json", "types_from_json", "write_document"]
 
-FORMAT = 9
+FORMAT = 10
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:
@@ -37,7 +39,12 @@ def types_from_json(document: Mapping[str, Any]) -> dict[str, tuple[WireType, ..
 
 def write_document(history: Folder, name: str, value: attrs.AttrsInstance) -> None:
     """Write `history.json` or `ingest.json`."""
-    history.write_json(name, {"format": FORMAT, **to_json(value)})
+    document = to_json(value)
+    history.write_json(name, {"format": FORMAT, "digest": _digest(document), **document})
+
+
+def _digest(document: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
 def read_document(history: Folder, name: str) -> dict[str, Any] | None:
@@ -45,16 +52,21 @@ def read_document(history: Folder, name: str) -> dict[str, Any] | None:
     Read `history.json` or `ingest.json`; None if it does not exist.
 
     Raises:
-        HistoryError: It has another format.
+        HistoryError: It has another format, or is damaged.
     """
     if not history.exists(name):
         return None
-    document: dict[str, Any] = history.read_json(name)
-    found = document.pop("format", "unknown")
+    document = history.read_json(name)
+    found = document.pop("format", "unknown") if isinstance(document, dict) else "unknown"
     if found != FORMAT:
         message = (
             f"{history.uri}: the format of this History is {found}, and this version of ndb-conflict reads format "
             f"{FORMAT}; ingest the binlogs again into another folder"
         )
         raise HistoryError(message)
-    return document
+    if document.pop("digest", None) != _digest(document):
+        message = (
+            f"{history.uri}: {name} has changed since it was written; ingest the binlogs again into another folder"
+        )
+        raise HistoryError(message)
+    return dict(document)

@@ -24,6 +24,7 @@ EPOCHS = pa.schema(
     [
         ("number", pa.uint64()),
         ("changes", pa.int64()),
+        ("committed", pa.int64()),
         ("transactions", pa.list_(pa.int32())),
         ("applied_group", pa.list_(pa.int32())),
         ("applied_server_id", pa.list_(pa.uint64())),
@@ -43,6 +44,7 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
         (
             summary.number,
             summary.changes,
+            summary.committed,
             summary.transactions,
             [each.group for each in summary.applied],
             [each.server_id for each in summary.applied],
@@ -56,13 +58,12 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
 def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
     """Return the summaries of the first `segments` segments of a cluster, in order."""
     table = history.read_tables((epochs_part(cluster, segment) for segment in range(segments)), EPOCHS).combine_chunks()
+    plain = (table.column(name).to_pylist() for name in ("number", "changes", "committed"))
     transactions = _lists(table, "transactions")
     applied = zip(*(_lists(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)
     return [
-        Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes)
-        for number, changes, own, foreign in zip(
-            table.column("number").to_pylist(), table.column("changes").to_pylist(), transactions, applied, strict=True
-        )
+        Summary(number, tuple(own), tuple(map(AppliedEpoch, *foreign)), changes, committed)
+        for number, changes, committed, own, foreign in zip(*plain, transactions, applied, strict=True)
     ]
 
 
@@ -97,6 +98,7 @@ def schedule_table(applies: Sequence[tuple[str, EpochApply]]) -> pa.Table:
                 apply.applied,
                 apply.period,
                 apply.role,
+                apply.committed,
             )
         )
     return table_of_rows(rows, SCHEDULE)

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 import json
 import posixpath
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import attrs
@@ -15,11 +16,14 @@ import pyarrow as pa
 import pyarrow.fs as pafs
 import pyarrow.parquet as pq
 
+from conflict.errors import HistoryError
+
 __all__ = ["Folder"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
 _DIGEST = "after_digest"
+ARROW = ".arrow"
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
@@ -48,6 +52,7 @@ def _write_options(schema: pa.Schema) -> dict[str, Any]:
         "dictionary_pagesize_limit": _COMPARED_DICTIONARY_BYTES if compared else _DICTIONARY_BYTES,
         "write_statistics": epochs[:1],
         "store_schema": not dictionaries,  # other readers see values, not a dictionary
+        "write_page_checksum": True,
     }
 
 
@@ -76,31 +81,75 @@ class Folder:
         return bool(filesystem.get_file_info(full).type != pafs.FileType.NotFound)
 
     def write_table(self, path: str, table: pa.Table) -> None:
-        """Write one Parquet file, beside its place first, so that no reader sees half of it."""
+        """
+        Write one Parquet file, or an Arrow file if the name ends in ``.arrow``.
+
+        It is written beside its place first, so that no reader sees half of it.
+        """
         filesystem, full = self._resolve(path)
         filesystem.create_dir(posixpath.dirname(full), recursive=True)
         beside = _beside(full)
-        pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+        if path.endswith(ARROW):
+            with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+                writer.write_table(table)
+        else:
+            pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
-        """Read one Parquet file; a file that does not exist is read as an empty table."""
+        """
+        Read what `write_table` wrote; a file that does not exist is read as an empty table.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
         wanted = schema if columns is None else pa.schema([schema.field(name) for name in columns])
         if not self.exists(path):
             return wanted.empty_table()
         filesystem, full = self._resolve(path)
+        if path.endswith(ARROW):
+            source = pa.memory_map(full) if isinstance(filesystem, pafs.LocalFileSystem) else self.read_bytes(path)
+            return pa.ipc.open_file(source).read_all().select(wanted.names).cast(wanted)
         dictionaries = [field.name for field in wanted if pa.types.is_dictionary(field.type)]
-        with filesystem.open_input_file(full) as source:
-            file = pq.ParquetFile(source, read_dictionary=dictionaries)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            file = pq.ParquetFile(source, read_dictionary=dictionaries, page_checksum_verification=True)
             # A task has one core; more threads would compete with other tasks.
             return file.read(wanted.names, use_threads=False).cast(wanted)
+
+    @property
+    def lasts(self) -> bool:
+        """Whether what is written is there after this process."""
+        return True
+
+    def rows(self, path: str) -> int:
+        """
+        Return the number of rows of a Parquet file.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
+        filesystem, full = self._resolve(path)
+        with self._readable(path), filesystem.open_input_file(full) as source:
+            return int(pq.read_metadata(source).num_rows)
+
+    @contextmanager
+    def _readable(self, path: str) -> Iterator[None]:
+        """Say which file cannot be read, and what to do."""
+        try:
+            yield
+        except (pa.ArrowException, OSError, KeyError, ValueError) as error:
+            if getattr(error, "errno", None) is not None:  # of the operating system, not of the content
+                raise
+            cause = " ".join(str(error).split())
+            message = f"{posixpath.join(self.uri, path)} is damaged ({cause}); make the folder again"
+            raise HistoryError(message) from error
 
     def may_be_null(self, path: str, column: str) -> bool:
         """Whether the schema of a Parquet file lets a column be NULL; False if the file does not exist."""
         if not self.exists(path):
             return False
         filesystem, full = self._resolve(path)
-        with filesystem.open_input_file(full) as source:
+        with self._readable(path), filesystem.open_input_file(full) as source:
             return bool(pq.read_schema(source).field(column).nullable)
 
     def read_tables(self, paths: Iterable[str], schema: pa.Schema) -> pa.Table:
@@ -117,10 +166,15 @@ class Folder:
         filesystem.move(beside, full)
 
     def read_json(self, path: str) -> Any:
-        """Read a JSON file."""
+        """
+        Read a JSON file.
+
+        Raises:
+            HistoryError: It is damaged.
+        """
         filesystem, full = self._resolve(path)
-        with filesystem.open_input_stream(full) as stream:
-            return json.loads(stream.read())
+        with self._readable(path), filesystem.open_input_stream(full) as stream:
+            return _parsed(stream.read())
 
     def write_bytes(self, path: str, data: bytes) -> None:
         """Write a file."""
@@ -134,6 +188,33 @@ class Folder:
         filesystem, full = self._resolve(path)
         with filesystem.open_input_stream(full) as stream:
             return bytes(stream.read())
+
+    def read_range(self, path: str, start: int, length: int) -> bytes:
+        """Read some bytes of a file."""
+        filesystem, full = self._resolve(path)
+        with filesystem.open_input_file(full) as source:
+            source.seek(start)
+            return bytes(source.read(length))
+
+    def sizes(self, paths: Iterable[str] | None = None) -> dict[str, int]:
+        """
+        Return the sizes of files by their paths; files that do not exist are left out.
+
+        Args:
+            paths: The files; None for all, at any depth, except those whose names start with a dot, or with ``_``,
+                which Spark ignores.
+        """
+        filesystem, base = self._resolve()
+        if paths is not None:
+            wanted = list(paths)
+            found = zip(wanted, filesystem.get_file_info([posixpath.join(base, path) for path in wanted]), strict=True)
+            return {path: info.size for path, info in found if info.type == pafs.FileType.File}
+        everything = filesystem.get_file_info(pafs.FileSelector(base, recursive=True))
+        return {
+            posixpath.relpath(info.path, base): info.size
+            for info in everything
+            if info.type == pafs.FileType.File and not info.base_name.startswith((".", "_"))
+        }
 
     def write_arrays(self, path: str, arrays: Mapping[str, npt.NDArray[Any]]) -> None:
         """
@@ -176,6 +257,15 @@ class Folder:
         _, destination = target._resolve()  # a folder of the same class
         filesystem.create_dir(posixpath.dirname(destination), recursive=True)
         filesystem.move(full, destination)
+
+
+def _parsed(data: bytes) -> Any:
+    """Return a JSON document."""
+    try:
+        return json.loads(data)
+    except (ValueError, RecursionError) as error:
+        message = f"no JSON: {error}"
+        raise pa.ArrowInvalid(message) from error
 
 
 def _beside(path: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.grid.catalogue import FileFacts, facts_of
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import (
     CHANGES,
@@ -23,6 +24,7 @@ from conflict.grid.schemas import (
     keys_part,
     never_null,
     part,
+    staged_part,
     table_of_rows,
 )
 from conflict.grid.tables import TableNumbers
@@ -77,18 +79,21 @@ class KeyTask:
     steps: Mapping[str, Sequence[SegmentStep]] = attrs.field(factory=dict)
 
 
-def number_keys(task: KeyTask) -> None:
+def number_keys(task: KeyTask) -> list[FileFacts]:
     """
     Number the new keys of a bucket in the order in which they appear, and write the final files of new segments.
 
     A known key keeps its number. The result depends only on the staged files and on earlier batches, so a task that was
     killed can run again.
+
+    Returns:
+        What the files of the bucket are that the batch adds.
     """
     history, bucket = task.history, task.bucket
     places = [(cluster, segment, bucket) for cluster, segments in task.segments.items() for segment in segments]
     kinds = (("changes", STAGED_CHANGES, CHANGES), ("consequences", STAGED_CONSEQUENCES, CONSEQUENCES))
     parts = [
-        (part(kind, *place), history.read_table(part(f"staged/{kind}", *place), staged), final)
+        (part(kind, *place), history.read_table(staged_part(kind, *place), staged), final)
         for kind, staged, final in kinds
         for place in places
     ]
@@ -107,7 +112,10 @@ def number_keys(task: KeyTask) -> None:
         if len(rows):
             history.write_table(path, never_null(rows))
         start += len(table)
-    history.write_table(keys_part(bucket, task.batch), _keys_table(task, encoded.dictionary, len(known)))
+    new_keys = keys_part(bucket, task.batch)
+    history.write_table(new_keys, _keys_table(task, encoded.dictionary, len(known)))
+    images = [part("images", *place) for place in places]
+    return facts_of(history, [new_keys, *images, *(path for path, _, _ in parts)])
 
 
 def _stepped_keys(task: KeyTask, identities: pa.BinaryArray) -> dict[str, pa.Table]:

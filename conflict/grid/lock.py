@@ -23,6 +23,7 @@ __all__ = ["only_writer"]
 
 LEASE = 120  # seconds that a lease counts after it was renewed
 _RENEWED_EVERY = LEASE / 4
+_LOOKS = 50
 
 
 @contextmanager
@@ -50,7 +51,7 @@ def _lock(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            owner = os.read(file, 1000).decode("utf-8", "replace")
+            owner = _owner_in(file)
             os.close(file)
             raise ConfigurationError(_refusal(str(folder), owner)) from None
         if _is_still(path, file):
@@ -63,6 +64,16 @@ def _lock(folder: Path) -> Iterator[None]:
     finally:
         path.unlink(missing_ok=True)
         os.close(file)
+
+
+def _owner_in(file: int) -> str:
+    """Return who holds a lock, as its file says; the owner writes it a moment after taking the lock."""
+    for _ in range(_LOOKS):
+        owner = os.pread(file, 1000, 0).decode("utf-8", "replace")
+        if owner:
+            return owner
+        time.sleep(1 / _LOOKS)
+    return ""
 
 
 def _is_still(path: Path, file: int) -> bool:

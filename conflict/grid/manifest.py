@@ -11,13 +11,34 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
+from conflict.grid.catalogue import (
+    FileFacts,
+    catalogue_part,
+    damages,
+    facts_of,
+    read_catalogue,
+    refuse_damages,
+    write_catalogue,
+)
 from conflict.grid.documents import read_document, types_from_json, write_document
 from conflict.grid.folder import Folder
+from conflict.grid.schemas import SCHEDULE_PART
 from conflict.grid.tables import TableNumbers, table_definitions, table_numbers
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["MANIFEST", "Manifest", "SegmentFacts", "Subject", "load_manifest", "read_manifest", "write_manifest"]
+__all__ = [
+    "MANIFEST",
+    "Manifest",
+    "SegmentFacts",
+    "Subject",
+    "load_manifest",
+    "read_manifest",
+    "refuse_damage",
+    "with_files",
+    "with_schedule",
+    "write_manifest",
+]
 
 MANIFEST = "history.json"
 
@@ -115,6 +136,7 @@ class Manifest(Subject):
         last_epochs: Per cluster, the last own epoch that can be resolved.
         epochs_left_out: Per cluster, how many later own epochs depend on missing epochs of the other cluster.
         changes: Row changes of both clusters up to the last epochs that can be resolved.
+        listed: What the schedule is, and the catalogue of each batch, in which all other files are listed.
     """
 
     batches: int
@@ -127,6 +149,7 @@ class Manifest(Subject):
     last_epochs: dict[str, int]
     epochs_left_out: dict[str, int]
     changes: int
+    listed: tuple[FileFacts, ...] = ()
 
     def layouts(self, numbers: TableNumbers) -> list[RowLayout | None]:
         """Return the layout of each table, by number; None for a table that no binlog mentions."""
@@ -145,6 +168,7 @@ class Manifest(Subject):
             name: tuple(SegmentFacts(**segment) for segment in segments) for name, segments in facts["segments"].items()
         }
         facts["types"] = types_from_json(facts["types"])
+        facts["listed"] = tuple(FileFacts(**each) for each in facts["listed"])
         return cls(**facts)
 
 
@@ -171,6 +195,45 @@ def read_manifest(history: Folder) -> Manifest:
         message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
         raise HistoryError(message)
     return manifest
+
+
+def with_files(history: Folder, manifest: Manifest, batch: int, facts: Iterable[FileFacts]) -> Manifest:
+    """Write the catalogue of the files that a batch added, if they last, and return the manifest that lists it."""
+    if not history.lasts:
+        return manifest
+    path = catalogue_part(batch)
+    others = (each for each in manifest.listed if each.path != path)
+    return attrs.evolve(manifest, listed=(*others, write_catalogue(history, path, facts)))
+
+
+def with_schedule(history: Folder, manifest: Manifest) -> Manifest:
+    """Return the manifest with what `schedule.parquet` is now."""
+    others = (each for each in manifest.listed if each.path != SCHEDULE_PART)
+    return attrs.evolve(manifest, listed=(*others, *facts_of(history, [SCHEDULE_PART])))
+
+
+def refuse_damage(history: Folder, manifest: Manifest, *, growing: bool = False) -> None:
+    """
+    Make sure that a History consists of the files that were written, as they were written.
+
+    Args:
+        history: Its folder.
+        manifest: What it holds.
+        growing: Whether an ingest was cut off: then there may be other files, and another schedule.
+
+    Raises:
+        HistoryError: It does not.
+    """
+    there = history.sizes()
+    what, remedy = f"the History in {history.uri}", "Ingest the binlogs again into another folder"
+    listed = [each for each in manifest.listed if not (growing and each.path == SCHEDULE_PART)]
+    refuse_damages(what, damages(history, listed, there), remedy)
+    parts = (each.path for each in manifest.listed if each.path != SCHEDULE_PART)
+    facts = [each for path in parts for each in read_catalogue(history, path)]
+    refuse_damages(what, damages(history, facts, there), remedy)
+    known = {MANIFEST, *(each.path for each in (*facts, *manifest.listed))}
+    others = () if growing else sorted(there.keys() - known)
+    refuse_damages(what, (f"{path} does not belong to it" for path in others), remedy)
 
 
 def write_manifest(history: Folder, manifest: Manifest) -> None:

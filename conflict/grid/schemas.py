@@ -2,6 +2,7 @@
 A History on disk: the paths of its Parquet files and their columns.
 
     history.json                                               clusters, tables, segments, errors of the binlogs
+    catalogue/batch=00000.parquet                              what each file of a batch is (conflict.grid.catalogue)
     schedule.parquet                                           when each cluster applied which foreign epoch
     keys/bucket=00000/batch=00000.parquet                      dense key number -> table, identity, text
     changes/cluster=A/segment=00000/bucket=00000.parquet       narrow columns that decide, rows in order
@@ -27,12 +28,14 @@ __all__ = [
     "IMAGES",
     "KEYS",
     "SCHEDULE",
+    "SCHEDULE_PART",
     "STAGED_CHANGES",
     "STAGED_CONSEQUENCES",
     "RowStep",
     "keys_part",
     "never_null",
     "part",
+    "staged_part",
     "table_of_rows",
 ]
 
@@ -90,6 +93,7 @@ STAGED_CONSEQUENCES = _schema(("identity", pa.binary()), *_EFFECT)
 CONSEQUENCES = _schema(("key", pa.int32()), *_EFFECT)
 IMAGES = pa.schema([("before", pa.binary()), ("after", pa.binary())])
 KEYS = _schema(("key", pa.int32()), ("table", pa.int16()), ("identity", pa.binary()), ("text", pa.string()))
+SCHEDULE_PART = "schedule.parquet"
 SCHEDULE = pa.schema(
     [
         ("applier", pa.string()),
@@ -107,6 +111,7 @@ SCHEDULE = pa.schema(
         ("applied", pa.bool_()),
         ("period", pa.int32()),
         ("role", pa.string()),
+        ("committed", pa.int64()),
     ]
 )
 
@@ -114,6 +119,15 @@ SCHEDULE = pa.schema(
 def part(kind: str, cluster: str, segment: int, bucket: int) -> str:
     """Return the path of one file of `changes`, `images` or `consequences` below the History."""
     return f"{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.parquet"
+
+
+def staged_part(kind: str, cluster: str, segment: int, bucket: int) -> str:
+    """
+    Return the path of one file of `changes` or `consequences` whose keys have no numbers yet, below the History.
+
+    It is read once and deleted, so it is an Arrow file, which costs less to write and to read than Parquet.
+    """
+    return f"staged/{kind}/cluster={cluster}/segment={segment:05d}/bucket={bucket:05d}.arrow"
 
 
 def keys_part(bucket: int, batch: int) -> str:
@@ -131,4 +145,5 @@ def table_of_rows(rows: Sequence[tuple[object, ...]], schema: pa.Schema) -> pa.T
 def never_null(table: pa.Table) -> pa.Table:
     """Return a table in whose schema exactly the columns without NULLs are not nullable."""
     pairs = zip(table.schema, table.columns, strict=True)
-    return table.cast(pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs]))
+    schema = pa.schema([field.with_nullable(column.null_count > 0) for field, column in pairs])
+    return pa.Table.from_arrays(table.columns, schema=schema)

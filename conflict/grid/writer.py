@@ -12,9 +12,9 @@ import pyarrow as pa
 from conflict.grid.epoch_files import schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
-from conflict.grid.manifest import Manifest, SegmentFacts, write_manifest
+from conflict.grid.manifest import Manifest, SegmentFacts, with_files, with_schedule, write_manifest
 from conflict.grid.part_builder import PartBuilder
-from conflict.grid.schemas import part
+from conflict.grid.schemas import SCHEDULE_PART, part, staged_part
 from conflict.grid.tables import TableNumbers, table_definitions
 from conflict.history.effects import Effect
 from conflict.history.epochs import BinlogEpoch
@@ -42,8 +42,8 @@ def write_parts(
     """
     for bucket, staged, images, consequences in parts:
         place = (cluster, segment, bucket)
-        folder.write_table(part("staged/changes", *place), staged)
-        folder.write_table(part("staged/consequences", *place), consequences)
+        folder.write_table(staged_part("changes", *place), staged)
+        folder.write_table(staged_part("consequences", *place), consequences)
         folder.write_table(part("images", *place), images)
 
 
@@ -80,10 +80,10 @@ def write_history(
         )
     types = {name: layout.types for name, layout in history.layouts.items()}
     segments_of = {name: range(len(segments)) for name, segments in facts.items()}
-    for bucket in range(buckets):
-        number_keys(KeyTask(folder, bucket, 0, segments_of, numbers, types))
+    tasks = [KeyTask(folder, bucket, 0, segments_of, numbers, types) for bucket in range(buckets)]
+    files = [each for task in tasks for each in number_keys(task)]
     folder.delete("staged")
-    folder.write_table("schedule.parquet", schedule_table(applies))
+    folder.write_table(SCHEDULE_PART, schedule_table(applies))
     manifest = Manifest(
         buckets=buckets,
         batches=1,
@@ -100,6 +100,7 @@ def write_history(
         epochs_left_out={},
         changes=sum(segment.changes for segments in facts.values() for segment in segments),
     )
+    manifest = with_schedule(folder, with_files(folder, manifest, 0, files))
     write_manifest(folder, manifest)
     return manifest
 

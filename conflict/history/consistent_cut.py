@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from conflict.errors import HistoryError
+from conflict.history.model import END
 from conflict.history.schedule import Summary
 
 __all__ = ["consistent_cut"]
@@ -49,10 +50,10 @@ def consistent_cut(
 def _check_gaps(kept: Mapping[str, Sequence[Summary]], server_ids: Mapping[str, int]) -> None:
     for name, peer in permutations(kept, 2):
         known = {summary.number for summary in kept[peer]}
+        first = min(known, default=END[0])
         for summary in kept[name]:
             for item in summary.applied:
-                inside = item.server_id == server_ids[peer] and item.epoch > min(known, default=item.epoch)
-                if inside and item.epoch not in known:
+                if item.server_id == server_ids[peer] and item.epoch > first and item.epoch not in known:
                     message = (
                         f"cluster {name} applied epoch {item.epoch} of cluster {peer}, whose binlogs hold epochs "
                         "before and after it, but not this one; give all binlog files between the first and the last"

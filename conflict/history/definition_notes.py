@@ -11,7 +11,10 @@ from enum import Enum
 
 import attrs
 
-__all__ = ["DefinitionNote", "NoteKind", "sentences_of"]
+from conflict.config.configuration import Configuration
+from conflict.rules.replication_table import rows_without_table
+
+__all__ = ["DefinitionNote", "NoteKind", "sentences_of", "sentences_on_rows"]
 
 MOST_NAMES = 10
 
@@ -71,3 +74,14 @@ def _joined(what: NoteKind | str, notes: list[DefinitionNote]) -> str:
     if len(names) == 1:
         return f"{notes[0].place}: table {shown} {one}"
     return f"tables {shown} {several}; the first is at {notes[0].place}"
+
+
+def sentences_on_rows(configuration: Configuration) -> tuple[str, ...]:
+    """Return, as sentences without a full stop, which rows of mysql.ndb_replication match no table."""
+    tables = {(table.database, table.name) for table in configuration.schema.tables}
+    for setups in configuration.setups_over_time().values():
+        tables |= {(each.shown[0].database, each.shown[0].name) for every in setups.values() for each in every}
+    return tuple(
+        f"row {row.db!r}, {row.table_name!r}, {row.server_id} of mysql.ndb_replication matches no table"
+        for row in rows_without_table(configuration.replication, tables)
+    )

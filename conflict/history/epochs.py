@@ -25,6 +25,7 @@ from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
 from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.image_conversion import converted_image
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import RowImage, RowLayout, layout_of
@@ -34,10 +35,12 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.selection import UNREAD_ROW_EVENTS
 
-__all__ = ["AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
+__all__ = ["MICROSECONDS", "AppliedEpoch", "BinlogEpoch", "EpochReader", "read_epochs"]
 
 _SERVER_ID, _EPOCH, _LOG_NAME, _START_POSITION = range(4)
 Images = tuple[RowImage | None, RowImage | None]
+_GTID_EVENTS = (EventType.GTID_LOG_EVENT, EventType.ANONYMOUS_GTID_LOG_EVENT)
+MICROSECONDS = 1_000_000  # in a second
 _CONSEQUENCE = ConflictFlag.REFLECTED | ConflictFlag.REFRESH
 
 
@@ -68,6 +71,7 @@ class BinlogEpoch:
         applied: Foreign epochs, in order.
         consequences: Row operations of the applier (applied, refreshed, reflected), each with its group.
         time: Second since 1970 at which it was logged.
+        committed: Microsecond since 1970 at which it committed, by its Gtid event; else that of `time`.
     """
 
     number: int
@@ -75,6 +79,7 @@ class BinlogEpoch:
     applied: tuple[AppliedEpoch, ...]
     consequences: tuple[tuple[int, RowChange], ...] = attrs.field(repr=False)
     time: int = attrs.field(default=0, eq=False)
+    committed: int = attrs.field(default=0, eq=False)
 
 
 @attrs.define
@@ -83,6 +88,7 @@ class _Open:
 
     number: int | None = None
     time: int = 0
+    committed: int = 0
     groups: dict[object, int] = attrs.field(factory=dict)
     without_ids: GroupsWithoutIds = attrs.field(factory=GroupsWithoutIds)
     rows: list[tuple[int, int, RowChange]] = attrs.field(factory=list)
@@ -121,6 +127,7 @@ class EpochReader:
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
+    _committed: int = 0
 
     def feed(self, event: Event) -> BinlogEpoch | None:
         """
@@ -137,7 +144,7 @@ class EpochReader:
                 epoch = self._feed(inner)
                 if epoch is not None:
                     break
-        if self._open is None:
+        if self._open is None and not self._committed:  # a Gtid event belongs to the transaction that follows it
             self.settled = event.end
         return epoch
 
@@ -149,7 +156,10 @@ class EpochReader:
 
     def _feed(self, event: Event) -> BinlogEpoch | None:
         kind = event.type
-        if kind is EventType.TABLE_MAP_EVENT:
+        committed, self._committed = self._committed, 0
+        if kind in _GTID_EVENTS:
+            self._committed = decode_gtid(event.body).committed or 0
+        elif kind is EventType.TABLE_MAP_EVENT:
             table_map = decode_table_map(event.body)
             self._maps[table_map.table_id] = table_map
         elif kind in ROWS_EVENTS:
@@ -162,7 +172,8 @@ class EpochReader:
         elif kind is EventType.QUERY_EVENT:
             statement = decode_query(event.body).statement
             if statement == "BEGIN":
-                self._open = _Open(time=event.header.timestamp)
+                seconds = event.header.timestamp
+                self._open = _Open(time=seconds, committed=committed or seconds * MICROSECONDS)
             elif statement == "COMMIT":
                 return self._close()
             elif self.definitions is not None:
@@ -312,7 +323,7 @@ def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:
         else:
             consequences.append((group, change))
     transactions = tuple(Transaction(number, group, tuple(changes)) for group, changes in sorted(own.items()))
-    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences), opened.time)
+    return BinlogEpoch(number, transactions, tuple(opened.applied), tuple(consequences), opened.time, opened.committed)
 
 
 def read_epochs(

@@ -14,7 +14,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.errors import ConfigurationError
-from conflict.history.definition_notes import DefinitionNote, NoteKind, sentences_of
+from conflict.history.definition_notes import DefinitionNote, NoteKind, sentences_of, sentences_on_rows
 from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
@@ -54,8 +54,10 @@ def follow_definitions(configuration: Configuration) -> Configuration:
         names = {table.full_name for table in configuration.schema.tables}
         new = {table.full_name: table for table in added if table.full_name not in names}
         schema = configuration.schema + Schema(tuple(new.values())) if new else configuration.schema
-        return attrs.evolve(configuration, schema=schema, followed=True, notes=notes)
-    return attrs.evolve(_with_history_tables(configuration, logs), followed=True, notes=notes)
+        followed = attrs.evolve(configuration, schema=schema, followed=True)
+    else:
+        followed = attrs.evolve(_with_history_tables(configuration, logs), followed=True)
+    return attrs.evolve(followed, notes=(*notes, *sentences_on_rows(followed)))
 
 
 @attrs.define
@@ -337,7 +339,7 @@ def _in_force(
     others = [table for table in moment.definitions.tables.values() if is_exceptions_table(table)]
     known = set_up(
         Schema((*views.values(), *others)),
-        configuration.replication,
+        configuration.replication_of(cluster),
         cluster.server_id,
         cluster.options,
         configuration.functions,

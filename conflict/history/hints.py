@@ -4,15 +4,12 @@ The schedule section of a run file to hints on when foreign epochs were applied.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
-from pathlib import Path
-from typing import Any
 
 import attrs
 
 from conflict.config.run_file import RunFile
-from conflict.config.text_file import read_text
+from conflict.config.steps_file import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP
 from conflict.history.reading import ClusterHints
@@ -38,7 +35,8 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
         )
         raise ConfigurationError(message)
     if "steps" in run_file.schedule:
-        return hints_of_steps(_steps(run_file.path.parent / run_file.schedule["steps"]), summaries)
+        steps = load_steps(run_file.path.parent / run_file.schedule["steps"], list(configuration.server_ids))
+        return hints_of_steps(steps, summaries)
     hints: dict[str, dict[int, Hint]] = {name: {} for name in summaries}
     for entry in (each for name in ("applied", "stopped", "role") for each in run_file.schedule.get(name, ())):
         if len(configuration.sources(entry["applier"])) != 1:
@@ -58,13 +56,3 @@ def hints_of_run_file(run_file: RunFile, summaries: Mapping[str, Sequence[Summar
             # The applier was stopped for it.
             mine[number] = attrs.evolve(before, run=before.run + 1, role=Role(change["role"]))
     return {name: [each] for name, each in hints.items()}
-
-
-def _steps(path: Path) -> list[Any]:
-    """Read the file of a recording's steps."""
-    try:
-        steps = json.loads(read_text(path))["steps"]
-    except (json.JSONDecodeError, KeyError, TypeError) as error:
-        message = f"{path}: a JSON object with a list of steps is needed ({error})"
-        raise ConfigurationError(message) from error
-    return list(steps)

@@ -14,6 +14,7 @@ import attrs
 from ndb_formats.errors import SchemaError
 from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.events.table_map_of_table import wire_type_of
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Column, Table
 from ndb_formats.types.values import ABSENT
 
@@ -149,7 +150,7 @@ class HistoryTable:
                     chosen = f"{each.name} ({number})"
             taken.add(chosen)
             columns.append(attrs.evolve(column, name=chosen))
-        database, _, table = name.partition(".")
+        database, table = split_full_name(name)
         key = tuple(columns[self._columns.index(each)].name for each in self._key or ())
         return attrs.evolve(last, database=database, name=table, columns=tuple(columns), primary_key=key)
 

@@ -154,6 +154,7 @@ class EpochApply:
         period: How often the replica had been set back before.
         reported: Whether its binlog has the `ndb_apply_status` row, which goes back to the other cluster.
         role: The role of its cluster then; None if it is the role of `Cluster`.
+        committed: Microsecond since 1970 at which the foreign epoch committed on its cluster; None if not known.
     """
 
     epoch: int
@@ -169,6 +170,7 @@ class EpochApply:
     period: int = 0
     reported: bool = True
     role: Role | None = None
+    committed: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen(eq=False)

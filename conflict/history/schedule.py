@@ -53,12 +53,14 @@ class Summary:
         transactions: Groups that are user transactions.
         applied: Foreign epochs in it.
         changes: How many row changes its transactions made.
+        committed: Microsecond since 1970 at which it committed; None if not known.
     """
 
     number: int
     transactions: tuple[int, ...]
     applied: tuple[AppliedEpoch, ...]
     changes: int = 0
+    committed: int | None = attrs.field(default=None, eq=False)
 
 
 @attrs.frozen
@@ -103,7 +105,7 @@ def summarize(epoch: BinlogEpoch) -> Summary:
     """Return what the schedule needs to know of an epoch."""
     groups = tuple(transaction.group for transaction in epoch.transactions)
     changes = sum(len(transaction.changes) for transaction in epoch.transactions)
-    return Summary(epoch.number, groups, epoch.applied, changes)
+    return Summary(epoch.number, groups, epoch.applied, changes, epoch.committed)
 
 
 def place_applies(
@@ -156,7 +158,9 @@ def place_applies(
     for place, period in enumerate(periods):
         next_starts = [min(later.traces.values()) for later in periods[place + 1 :] if later.traces]
         placement.place(place, period, numbers, next_starts[0] if next_starts else END)
-    return placement.applies, placement.assumed
+    committed = {summary.number: summary.committed for summary in source}
+    applies = [attrs.evolve(each, committed=committed.get(each.foreign_epoch)) for each in placement.applies]
+    return applies, placement.assumed
 
 
 def set_back(applier: Sequence[Summary], source_id: int) -> bool:
@@ -174,11 +178,13 @@ class _Period:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
+        highest: The highest foreign epoch of the traces; 0 if there is none.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
     epochs: tuple[int, int] = (0, END[0])
+    highest: int = 0
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -190,14 +196,15 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
         hints_left = place + 1 < len(hints)
         if hints_left and hint is not None and not hint.applied:
             place += 1
-        elif periods[place].traces and epoch <= max(periods[place].traces):
+        elif periods[place].traces and epoch <= periods[place].highest:
             place += 1
             if not hints_left:
                 # Only the first trace tells from which epoch on the replica surely applied epochs again.
                 before = periods[place - 1]
-                before.epochs = (before.epochs[0], max(before.traces))
+                before.epochs = (before.epochs[0], before.highest)
                 periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
+        periods[place].highest = max(periods[place].highest, epoch)
     return periods
 
 

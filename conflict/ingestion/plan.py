@@ -16,10 +16,10 @@ from typing import Any, Self
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.errors import HistoryError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, SegmentFacts, Subject
+from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, Subject
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -32,6 +32,7 @@ __all__ = [
     "load_plan",
     "plan_ingest",
     "refuse_differences",
+    "refuse_other_folders",
     "write_plan",
 ]
 
@@ -101,6 +102,21 @@ def refuse_differences(subject: Subject, configuration: Configuration, history: 
             "Use the run file that it was made with, or ingest into another folder"
         )
         raise HistoryError(message)
+
+
+def refuse_other_folders(history: Folder) -> None:
+    """
+    Make sure that a folder may hold a History: one is there, or nothing.
+
+    Raises:
+        ConfigurationError: Something else is there.
+    """
+    if not history.exists() or any(map(history.exists, (MANIFEST, PLAN))):
+        return
+    local = None if "://" in history.uri else Path(history.uri)
+    if local is None or not local.is_dir() or any(local.iterdir()):
+        message = f"{history.uri} exists already and is no History; give another folder, or remove it first"
+        raise ConfigurationError(message)
 
 
 def plan_ingest(configuration: Configuration, held: Manifest | None, buckets: int | None, segment_bytes: int) -> Plan:

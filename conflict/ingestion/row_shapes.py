@@ -17,6 +17,7 @@ from conflict.ingestion.segment_arrays import UnreadableError
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.events.image_conversion import has_same_bytes
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import WireType
 
@@ -99,8 +100,7 @@ class RowShapes:
         """Return the columns that the before and after image of each row carry, by its shape."""
         before, after = (pa.array(bitmaps, pa.binary()).dictionary_encode() for bitmaps in (self.before, self.after))
         first, second = (
-            pa.DictionaryArray.from_arrays(each.indices.take(pa.array(shape)), each.dictionary)
-            for each in (before, after)
+            pa.DictionaryArray.from_arrays(each.indices.to_numpy()[shape], each.dictionary) for each in (before, after)
         )
         return first, second
 
@@ -108,7 +108,7 @@ class RowShapes:
 def tables_in_force(schema: Schema, moment: Moment | None) -> dict[str, TableVersion]:
     """Return the tables to read by their names in the binlog; `schema` counts where definitions never change."""
     if moment is not None:
-        return {f"{database}.{name}": version for (database, name), version in moment.versions.items()}
+        return {full_name(database, name): version for (database, name), version in moment.versions.items()}
     return {
         table.full_name: TableVersion(table.full_name, table, tuple(range(len(table.columns))), None, table)
         for table in schema.tables

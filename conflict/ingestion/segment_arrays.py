@@ -37,6 +37,8 @@ class Events(NamedTuple):
         flags: Conflict flags; 0 for none. uint16.
         position: Where it starts in the file. int64.
         stop: Where it ends. int64.
+        second: Second since 1970 of its header. uint32.
+        committed: A Gtid event: microsecond since 1970 at which its transaction committed; else 0. int64.
         shape: Number of its `RowShapes` entry; -1 for none. int32.
         rows: How many rows it has. int64.
     """
@@ -48,6 +50,8 @@ class Events(NamedTuple):
     flags: UInt16
     position: Int64
     stop: Int64
+    second: UInt32
+    committed: Int64
     shape: Int32
     rows: Int64
 
@@ -64,6 +68,8 @@ class Rows(NamedTuple):
         before_size: Bytes of the before image; -1 if there is none. int64.
         after_start: Where its after image starts. int64.
         after_size: Bytes of the after image; -1 if there is none. int64.
+        digest: Digest of the after image (see `conflict.grid.image_digests`); 0 if there is none, or the row was only
+            read. uint64.
         before_value: Value of the resolve column in the before image; 0 if it is NULL or absent. uint64.
         after_value: The same of the after image. uint64.
         bucket: Its bucket. int32.
@@ -78,6 +84,7 @@ class Rows(NamedTuple):
     before_size: Int64
     after_start: Int64
     after_size: Int64
+    digest: UInt64
     before_value: UInt64
     after_value: UInt64
     bucket: Int32

@@ -18,13 +18,12 @@ import pyarrow as pa
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.epoch_files import EPOCHS
-from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.schemas import IMAGES, STAGED_CHANGES, STAGED_CONSEQUENCES
 from conflict.grid.tables import TableNumbers
 from conflict.history.effects import Effect
+from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
-from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, UnreadableError
 from conflict.ingestion.segment_content import SegmentContent
@@ -91,7 +90,7 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
     first_group = _offsets(grouped.epochs.groups)
     ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
     return SegmentContent(
-        epochs=_epochs_table(grouped, first_group, ordered.own_rows),
+        epochs=_epochs_table(grouped, first_group, ordered.own_rows, _committed(events, grouped)),
         images=_logged_images(walk.shapes, events, rows.event[ordered.changes]),
         types=walk.shapes.types,
         settled=int(events.stop[grouped.settled]) if grouped.settled >= 0 else 0,
@@ -125,29 +124,36 @@ class _Parts:
 
     def tables(self) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
         """Yield the parts of `SegmentContent`."""
+        buckets = self.ordered.bounds.shape[1] - 1
+        # One array holds up to 2 GiB; a single transaction can be larger.
+        large = sum(int(sizes.sum()) for sizes in (self.rows.before_size, self.rows.after_size)) > _MAX_OFFSET
+        for bucket in range(0, buckets, 1 if large else buckets):
+            yield from self._of_buckets(bucket, bucket + 1 if large else buckets)
+
+    def _of_buckets(self, first: int, stop: int) -> Iterator[tuple[int, pa.Table, pa.Table, pa.Table]]:
+        """Yield the parts of some buckets, which are slices of the same tables."""
+        changes, consequences = self.ordered.bounds[:, first : stop + 1]
+        own = self.ordered.changes[changes[0] : changes[-1]]
+        others = self.ordered.consequences[consequences[0] : consequences[-1]]
+        tables = self._changes(own), self._images(own), self._consequences(others)
+        bounds = (changes, changes, consequences)
+        for bucket in range(stop - first):
+            cuts = [(int(each[bucket] - each[0]), int(each[bucket + 1] - each[bucket])) for each in bounds]
+            if any(count for _, count in cuts):
+                parts = [table.slice(*cut) for table, cut in zip(tables, cuts, strict=True)]
+                yield first + bucket, parts[0], parts[1], parts[2]
+
+    def _identities(self, rows: Int64) -> pa.BinaryArray:
         key_start = np.cumsum(self.rows.key_size) - self.rows.key_size
-        changes, consequences = self.ordered.bounds
-        for bucket in range(len(changes) - 1):
-            own = self.ordered.changes[changes[bucket] : changes[bucket + 1]]
-            others = self.ordered.consequences[consequences[bucket] : consequences[bucket + 1]]
-            if len(own) or len(others):
-                yield (
-                    bucket,
-                    self._changes(own, self._identities(own, key_start)),
-                    self._images(own),
-                    self._consequences(others, self._identities(others, key_start)),
-                )
+        return _binary([self.rows.keys], np.zeros(len(key_start), np.int32), rows, key_start, self.rows.key_size)
 
-    def _identities(self, rows: Int64, key_start: Int64) -> pa.BinaryArray:
-        return _binary([(self.rows.keys, slice(None))], key_start[rows], self.rows.key_size[rows])
-
-    def _changes(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
+    def _changes(self, rows: Int64) -> pa.Table:
         events, found = self.events, self.rows
         event = found.event[rows]
         shape = events.shape[event]
         before_columns, after_columns = self.shapes.columns_of(shape)
         columns = [
-            identities,
+            self._identities(rows),
             self.shapes.tables_of(shape),
             self.shapes.operations_of(shape),
             events.flags[event].astype(np.int16),
@@ -158,7 +164,7 @@ class _Parts:
             found.before_value[rows],
             after_columns,
             found.after_value[rows],
-            self._digests(rows, shape),
+            found.digest[rows],
             pa.array(events.transaction_id[event], mask=events.no_id[event]),
             np.full(len(rows), self.file, np.int16),
             events.position[event].view(np.uint64),
@@ -166,46 +172,25 @@ class _Parts:
         ]
         return pa.table(columns, schema=STAGED_CHANGES)
 
-    def _consequences(self, rows: Int64, identities: pa.BinaryArray) -> pa.Table:
+    def _consequences(self, rows: Int64) -> pa.Table:
         event = self.rows.event[rows]
         shape = self.events.shape[event]
         deleted = self.shapes.operations_of(shape) == Operation.DELETE_ROW
         refreshed = self.events.flags[event] & int(ConflictFlag.REFRESH) != 0
         columns = [
-            identities,
+            self._identities(rows),
             self.shapes.tables_of(shape),
             self.grouped.epochs.number[self.grouped.events.epoch[event]],
             self.grouped.events.group[event],
             _EFFECTS[refreshed.astype(np.int8), deleted.astype(np.int8)],
-            self._digests(rows, shape),
+            self.rows.digest[rows],
         ]
         return pa.table(columns, schema=STAGED_CONSEQUENCES)
 
     def _images(self, rows: Int64) -> pa.Table:
         found = self.rows
         starts_and_sizes = ((found.before_start, found.before_size), (found.after_start, found.after_size))
-        return pa.table([self._copied(rows, *each) for each in starts_and_sizes], schema=IMAGES)
-
-    def _copied(self, rows: Int64, starts: Int64, sizes: Int64) -> pa.BinaryArray:
-        """Return the images of rows, each copied from its array of bytes."""
-        return _binary(self._of_sources(rows), starts[rows], sizes[rows])
-
-    def _digests(self, rows: Int64, shape: npt.NDArray[np.int32]) -> npt.NDArray[np.uint64]:
-        """Return the digests of after images, 0 for reads, which write no values. Shape (rows,)."""
-        digests = digests_of_columns(self.shapes.after)[shape]
-        starts, sizes = self.rows.after_start[rows], self.rows.after_size[rows].copy()
-        reads = self.events.flags[self.rows.event[rows]] & int(ConflictFlag.READ) != 0
-        digests[reads], sizes[reads] = 0, -1
-        for data, chosen in self._of_sources(rows):
-            add_values(data, starts, sizes, np.arange(len(rows))[chosen], digests)
-        return digests
-
-    def _of_sources(self, rows: Int64) -> list[tuple[Bytes, slice | Int64]]:
-        """Return the arrays of bytes, each with the rows that it holds, as places among `rows`."""
-        if len(self.sources) == 1:
-            return [(self.sources[0], slice(None))]
-        source = self.rows.source[rows]
-        return [(data, np.flatnonzero(source == number)) for number, data in enumerate(self.sources)]
+        return pa.table([_binary(self.sources, found.source, rows, *each) for each in starts_and_sizes], schema=IMAGES)
 
 
 # By whether it is a refresh, and a delete; see `conflict.history.effects.effect_of`.
@@ -215,29 +200,36 @@ _EFFECTS = np.array(
 )
 
 
-def _binary(sources: Sequence[tuple[Bytes, slice | Int64]], starts: Int64, sizes: Int64) -> pa.BinaryArray:
+def _binary(
+    sources: Sequence[Bytes], source: npt.NDArray[np.int32], rows: Int64, starts: Int64, sizes: Int64
+) -> pa.BinaryArray:
     """
     Copy slices of bytes.
 
     Args:
-        sources: Arrays of bytes, each with the numbers of the slices in it.
-        starts: Where each slice starts in its array. Shape (slices,).
-        sizes: Bytes of each slice; -1 for NULL. Shape (slices,).
+        sources: Arrays of bytes.
+        source: Number of the array that holds the slice of each row. Shape (all rows,).
+        rows: The rows whose slices are wanted, in order. Shape (rows,).
+        starts: Where the slice of each row starts in its array. Shape (all rows,).
+        sizes: Its bytes; -1 for NULL. Shape (all rows,).
 
     Raises:
         UnreadableError: They are too large for one array.
     """
-    missing = sizes < 0
+    missing = sizes[rows] < 0
     sizes = np.maximum(sizes, 0)
-    offsets = _offsets(sizes)
+    offsets = _offsets(sizes[rows])
     if offsets[-1] > _MAX_OFFSET:
         raise UnreadableError
-    out = np.empty(offsets[-1], np.uint8)
-    for data, chosen in sources:
-        copy_slices(data, starts[chosen], sizes[chosen], offsets[:-1][chosen], out)
+    out, targets = np.empty(offsets[-1], np.uint8), np.full(len(sizes), -1, np.int64)
+    targets[rows] = offsets[:-1]
+    here = np.flatnonzero(targets >= 0)  # in the order of the file, so that every byte comes to the cache once
+    for number, data in enumerate(sources):
+        chosen = here if len(sources) == 1 else here[source[here] == number]
+        copy_slices(data, starts[chosen], sizes[chosen], targets[chosen], out)
     valid = pa.py_buffer(np.packbits(~missing, bitorder="little")) if missing.any() else None
     buffers = [valid, pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(out)]
-    return pa.BinaryArray.from_buffers(pa.binary(), len(sizes), buffers)
+    return pa.BinaryArray.from_buffers(pa.binary(), len(rows), buffers)
 
 
 def _offsets(sizes: npt.NDArray[Any]) -> Int64:
@@ -245,7 +237,14 @@ def _offsets(sizes: npt.NDArray[Any]) -> Int64:
     return np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes, dtype=np.int64)])
 
 
-def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -> pa.Table:
+def _committed(events: Events, grouped: GroupedEvents) -> Int64:
+    """Return the microsecond since 1970 at which each epoch committed, as the scalar reader. Shape (epochs,)."""
+    begin = grouped.epochs.begin
+    exact = np.where(begin > 0, events.committed[begin - 1], 0)
+    return np.where(exact > 0, exact, events.second[begin].astype(np.int64) * MICROSECONDS)
+
+
+def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64, committed: Int64) -> pa.Table:
     """
     Return epochs as `EPOCHS`.
 
@@ -253,6 +252,7 @@ def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -
         grouped: The events.
         first_group: First group of each epoch, all groups counted through, and the end. Shape (epochs + 1,).
         own_rows: Own rows of each group. Shape (groups,).
+        committed: When each epoch committed. Shape (epochs,).
     """
     rows_before = _offsets(own_rows)
     transactions = np.flatnonzero(own_rows)
@@ -267,6 +267,7 @@ def _epochs_table(grouped: GroupedEvents, first_group: Int64, own_rows: Int64) -
     columns = [
         pa.array(grouped.epochs.number),
         pa.array(np.diff(rows_before[first_group])),
+        pa.array(committed),
         lists("transactions", transaction_bounds, transactions - first_group[epoch]),
         lists("applied_group", applied_bounds, grouped.applied.group),
         lists("applied_server_id", applied_bounds, grouped.applied.server_id),

@@ -12,8 +12,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.config.definitions import TableVersion
+from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.tables import TableNumbers
-from conflict.ingestion.kernels.epochs import read_numbers, roles_of
+from conflict.ingestion.kernels.epochs import commit_times, read_numbers, roles_of
+from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, StatusRows, UnreadableError, joined, no_status_rows
 from ndb_formats.columnar.column_arrays import ColumnFaultError
@@ -25,6 +27,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.tables import BatchShape, ImageColumn, TableRegister
 from ndb_formats.constants import APPLY_STATUS
 from ndb_formats.errors import FormatError
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentWalk"]
@@ -107,6 +110,8 @@ class SegmentWalk:
                 flags=np.where(facts.no_flags, np.uint16(0), facts.flags),
                 position=chunk.positions,
                 stop=chunk.stops,
+                second=chunk.timestamps,
+                committed=commit_times(chunk.data, chunk.types, chunk.starts, chunk.ends),
                 shape=facts.batches,
                 rows=rows,
             )
@@ -139,6 +144,7 @@ class SegmentWalk:
                 self._put_values(place, shapes[place], chunk, cells, rows, values)
             except (FormatError, ColumnFaultError):
                 raise UnreadableError from None
+        after_size = np.where(has_after, end - between, -1)
         data, offsets = put_keys(keys, count)
         buckets = np.empty(count, np.int32)
         buckets_of(data, offsets, self._buckets, buckets)
@@ -150,7 +156,8 @@ class SegmentWalk:
                 before_start=start,
                 before_size=np.where(has_before, between - start, -1),
                 after_start=between,
-                after_size=np.where(has_after, end - between, -1),
+                after_size=after_size,
+                digest=self._digests(chunk, batch, event, between, after_size),
                 before_value=values[0],
                 after_value=values[1],
                 bucket=buckets,
@@ -158,6 +165,14 @@ class SegmentWalk:
                 keys=data,
             )
         )
+
+    def _digests(self, chunk: EventChunk, batch: Int64, event: Int64, starts: Int64, sizes: Int64) -> UInt64:
+        """Return the digests of after images, 0 for reads, which write no values. Shape (rows,)."""
+        facts = self._walk.facts
+        reads = ((facts.flags & int(ConflictFlag.READ) != 0) & ~facts.no_flags)[event]
+        digests = np.where(reads, np.uint64(0), digests_of_columns(self.shapes.after)[batch])
+        add_values(chunk.data, starts, np.where(reads, -1, sizes), digests)
+        return digests
 
     def _keys(self, place: int, shape: BatchShape, chunk: EventChunk, cells: Cells, rows: Int64) -> KeyRows:
         """Return the keys of rows of one shape."""

@@ -5,10 +5,12 @@ Which engine resolves a run when the user leaves it open.
 from __future__ import annotations
 
 import os
+from typing import TYPE_CHECKING
 
 import attrs
 
-from conflict.config.configuration import Configuration
+if TYPE_CHECKING:
+    from conflict.config.configuration import Configuration
 
 __all__ = ["LOCAL_BYTES", "EngineChoice", "choose_engine"]
 

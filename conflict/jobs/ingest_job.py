@@ -19,11 +19,19 @@ import attrs
 
 from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError
+from conflict.grid.catalogue import FileFacts, catalogue_part, facts_of
 from conflict.grid.epoch_files import epochs_part, read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
-from conflict.grid.manifest import Manifest, load_manifest, write_manifest
-from conflict.grid.schemas import keys_part
+from conflict.grid.manifest import (
+    Manifest,
+    load_manifest,
+    refuse_damage,
+    with_files,
+    with_schedule,
+    write_manifest,
+)
+from conflict.grid.schemas import SCHEDULE_PART, keys_part
 from conflict.grid.tables import table_numbers
 from conflict.history.consistent_cut import consistent_cut
 from conflict.history.following import follow_definitions
@@ -86,7 +94,7 @@ def ingest(
         What the History holds. An error in a binlog is in it and not raised; what comes before the error is kept.
 
     Raises:
-        HistoryError: The History belongs to another run or to other files; it has not changed.
+        HistoryError: The History belongs to another run or to other files, or is damaged; it has not changed.
         FormatError: The binlogs contradict each other.
     """
     configuration = follow_definitions(configuration)
@@ -94,6 +102,8 @@ def ingest(
     for subject in (held, pending):
         if subject is not None:
             refuse_differences(subject, configuration, history, writing=True)
+    if held is not None:
+        refuse_damage(history, held, growing=pending is not None)
     there = 0 if held is None else sum(map(len, held.segments.values()))
     job = _Job(runner, configuration, history, hints_of, progress, there=there)
     if pending is not None:
@@ -144,7 +154,8 @@ class _Job:
         kept = self._read_segments(plan)
         manifest = extended(held, plan, kept)
         if manifest.batches > plan.batch:
-            self._number_keys(plan, kept, manifest)
+            files = self._number_keys(plan, kept, manifest)
+            manifest = with_files(self.history, manifest, plan.batch, files)
             manifest = self._derive_schedule(manifest)
         write_manifest(self.history, manifest)
         return manifest
@@ -176,8 +187,8 @@ class _Job:
             for name, segments in plan.segments.items()
         }
 
-    def _number_keys(self, plan: Plan, kept: Mapping[str, KeptSegments], manifest: Manifest) -> None:
-        """Number the keys of the new segments, and write their final files."""
+    def _number_keys(self, plan: Plan, kept: Mapping[str, KeptSegments], manifest: Manifest) -> list[FileFacts]:
+        """Number the keys of the new segments, write their final files, and return what all new files are."""
         new = {
             name: [segment.number for segment in segments[: len(kept[name].records)]]
             for name, segments in plan.segments.items()
@@ -191,7 +202,9 @@ class _Job:
             KeyTask(self.history, bucket, plan.batch, new, numbers, manifest.types, steps)
             for bucket in range(plan.buckets)
         ]
-        self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
+        numbered = self.runner(number_keys, tasks, partial(self.progress, "numbering keys"))
+        epochs = [epochs_part(name, segment) for name, segments in new.items() for segment in segments]
+        return [*(each for files in numbered for each in files), *facts_of(self.history, epochs)]
 
     def _derive_schedule(self, manifest: Manifest) -> Manifest:
         """Derive when each cluster applied which epoch of the other, write that, and return the manifest with it."""
@@ -206,9 +219,9 @@ class _Job:
             cut = name in manifest.errors or len(summaries[name]) < len(read[name])
             placed, assumed[name] = schedule_of(configuration, cluster, summaries, hints, cut=cut, changes=changes)
             applies += [(name, apply) for apply in placed]
-        history.write_table("schedule.parquet", schedule_table(applies))
+        history.write_table(SCHEDULE_PART, schedule_table(applies))
         return attrs.evolve(
-            manifest,
+            with_schedule(history, manifest),
             assumed=assumed,
             last_epochs={name: own[-1].number if own else 0 for name, own in summaries.items()},
             epochs_left_out={name: len(read[name]) - len(own) for name, own in summaries.items()},
@@ -230,4 +243,5 @@ class _Job:
         """Restore the History as it was before the plan."""
         for bucket in range(plan.buckets):
             self.history.delete(keys_part(bucket, plan.batch))
+        self.history.delete(catalogue_part(plan.batch))
         self._clean_up(plan, {name: 0 if held is None else len(held.segments[name]) for name in plan.segments})

@@ -156,11 +156,13 @@ def resolve_history(
 
 def _explained(job: _Job, settling: Settling, schedule: pa.Table, resolved: _Resolved) -> tuple[_Resolved, Moments]:
     """Return the result with the moments of judging that explain what the binlogs show, and these."""
-    clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     wanted = resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS])
     if any(summary.contradicted for summary in resolved.summaries):
         for name, positions in job.differing(resolved.found).items():
             wanted[name] |= positions
+    if not any(wanted.values()):
+        return resolved, Moments()
+    clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     applies = {
         cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
     }

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
+from typing import TypeVar
 
 import attrs
 import numpy as np
@@ -27,9 +28,9 @@ from conflict.reference.cluster import KnownTransactions, OtherConflictsError
 from conflict.reference.replay import resolve
 from conflict.results.arrow_rows import rows_to_arrow
 from conflict.results.contradictions import contradicted_rows
-from conflict.results.files import summarize_resolution, write_contradictions, write_decided_rows
-from conflict.results.layout import staged_exceptions_path
-from conflict.results.model import ExceptionsPlace, Outcome, Resolution
+from conflict.results.files import outcome_places, summarize_resolution, write_contradictions, write_decided_rows
+from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
+from conflict.results.model import ExceptionsPlace, Outcome, OutcomePlace, Resolution
 from conflict.results.summary import BucketSummary, RunSummary
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 from conflict.rules.table_setup import TableSetup
@@ -39,6 +40,7 @@ __all__ = ["NOWHERE", "resolve_left_open"]
 # Stands for the effects on other rows: a binlog that shows nothing at all says less than one that shows others.
 NOWHERE: Position = (0, -1)
 Setups = dict[str, dict[str, TableSetup]]
+AnyOutcome = TypeVar("AnyOutcome", Outcome, OutcomePlace)
 # By applier, own epoch and group, the epoch apply.
 # These count transactions, not rows; the driver does.
 _OF_TRANSACTIONS = dict.fromkeys((TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, TRANSACTION_COMMITS), 0)
@@ -81,11 +83,11 @@ def resolve_left_open(
     if stopped or _conflicting(run, resolution, applies) != assumed:
         return None
     ordinals = _ordinals(rows)
-    outcomes = [_numbered(outcome, ordinals) for outcome in resolution.outcomes]
+    outcomes = [_numbered(outcome, outcome.source, ordinals) for outcome in resolution.outcomes]
     resolution = attrs.evolve(resolution, outcomes=outcomes)
     number = run.manifest.buckets + bucket.number
     write_decided_rows(run.out, history.layouts, setups, resolution, number, all_outcomes=run.options.all_outcomes)
-    _write_exceptions(run, resolution, applies, ordinals, number)
+    _write_exceptions(run, history, resolution, applies, ordinals, number)
     compared = {}
     tables = {table.full_name: table for table in run.numbers.tables}
     for name, each in resolution.clusters.items():
@@ -176,11 +178,11 @@ def _ordinals(rows: TouchedRows) -> Ordinals:
     return {place: sorted(each) for place, each in found.items()}
 
 
-def _numbered(outcome: Outcome, ordinals: Ordinals) -> Outcome:
-    """Return an outcome with its number among all changes of its epoch."""
+def _numbered(outcome: AnyOutcome, source: str, ordinals: Ordinals) -> AnyOutcome:
+    """Return an outcome, or its place, with its number among all changes of its epoch."""
     if outcome.ordinal < 0:
         return outcome
-    return attrs.evolve(outcome, ordinal=ordinals[outcome.source, outcome.source_epoch][outcome.ordinal])
+    return attrs.evolve(outcome, ordinal=ordinals[source, outcome.source_epoch][outcome.ordinal])
 
 
 def _applies_of(
@@ -188,7 +190,7 @@ def _applies_of(
 ) -> list[EpochApply]:
     """Return the epoch applies of one applier, with the moments of some rows."""
     mine = np.flatnonzero(applies.applier == side)
-    names = ("epoch", "group", "foreign_epoch", "traced", "restarted", "arrived_epoch", "arrived_group")
+    names = ("epoch", "group", "foreign_epoch", "traced", "restarted", "arrived_epoch", "arrived_group", "committed")
     columns = [getattr(applies, name)[mine].tolist() for name in names]
     moments: dict[int, list[RowMoment]] = {}
     seen = [getattr(applies.moments, field.name).tolist() for field in attrs.fields(type(applies.moments))]
@@ -197,16 +199,29 @@ def _applies_of(
             moments.setdefault(apply, []).append(RowMoment(*key_of[bucket, key], (epoch, group)))
     return [
         EpochApply(
-            epoch, group, source, foreign, traced, restarted, tuple(moments.get(number, ())), (arrived, arrived_group)
+            epoch,
+            group,
+            source,
+            foreign,
+            traced,
+            restarted,
+            tuple(moments.get(number, ())),
+            (arrived, arrived_group),
+            committed=committed or None,
         )
-        for number, epoch, group, foreign, traced, restarted, arrived, arrived_group in zip(
+        for number, epoch, group, foreign, traced, restarted, arrived, arrived_group, committed in zip(
             mine.tolist(), *columns, strict=True
         )
     ]
 
 
 def _write_exceptions(
-    run: ResolveRun, resolution: Resolution, applies: EpochApplies, ordinals: Ordinals, number: int
+    run: ResolveRun,
+    history: History,
+    resolution: Resolution,
+    applies: EpochApplies,
+    ordinals: Ordinals,
+    number: int,
 ) -> None:
     """Write rows of exceptions tables without their numbers, each with what they are sorted by."""
     ordinals_of = {
@@ -232,11 +247,18 @@ def _write_exceptions(
                 _order(place, side, apply, applies, place_of, ordinals_of)
                 for (place, _), apply in zip(rejected, numbers, strict=True)
             ]
+            source, setups = run.clusters[1 - side].name, {each.table.full_name: each for each in cluster.setups}
+            stood_for = [
+                _numbered(each, source, ordinals)
+                for each in resolution.clusters[cluster.name].excepted[name]
+                if each.applier == cluster.name
+            ]
             table = rows_to_arrow(definitions[name], [row for _, row in rejected])
             columns = {
                 EPOCH_APPLY: pa.array(numbers, EPOCH_APPLY.type),
                 OWN_CAUSE: pa.array([place.own_cause for place, _ in rejected]),
                 OPERATION_ORDER: pa.array(orders, ORDER),
+                OUTCOME_PLACE: outcome_places(stood_for, history.layouts, setups),
             }
             for field, column in columns.items():
                 table = table.append_column(field, column)

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-__all__ = ["spark_array", "spark_type"]
+__all__ = ["spark_type"]
 
 _WIDER = {
     pa.uint8(): pa.int16(),
@@ -25,8 +25,3 @@ def spark_type(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(kind):
         return pa.struct([pa.field(field.name, spark_type(field.type)) for field in kind])
     return pa.string() if pa.types.is_decimal256(kind) else _WIDER.get(kind, kind)
-
-
-def spark_array(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values as the type that `spark_type` gives; no structs."""
-    return array if array.type == kind else array.cast(kind)

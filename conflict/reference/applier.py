@@ -123,6 +123,7 @@ class Applier:
         undecided = open_decisions(tracked, rejected, changes)
         final = self._pass(tracked.apply, source, rejected)
         final.undecided += undecided
+        final.tracked = tracked.decided
         final.counters.update(tracked.counters)
         final.counters.update({TRANSACTION_ITERATIONS: 1, TRANSACTION_REJECTS: len(rejected), TRANSACTION_COMMITS: 1})
         self._tracking = True

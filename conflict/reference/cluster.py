@@ -16,7 +16,7 @@ from conflict.reference.foreign_keys import ForeignKeys
 from conflict.reference.row_store import Row, RowKey, RowStore
 from conflict.reference.rows_without_key import change_copies, touched_keys
 from conflict.reference.unique_keys import UniqueKeys
-from conflict.results.model import ClusterResult, Outcome
+from conflict.results.model import ClusterResult, LastWrite, Outcome
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.row_image import RowLayout
@@ -157,7 +157,8 @@ class ReplayedCluster:
                 change_copies(self.store, change, local=True, epoch=epoch)
             else:
                 self.overwrite(key, position, row)
-                self.store.write(change, local=True, epoch=epoch)
+                by = LastWrite(self.name, epoch, change.operation, origin=change.origin)
+                self.store.write(change, local=True, epoch=epoch, by=by)
             log.append(LoggedChange(change, transaction.group, self._own_changes[epoch], self.server_id, setup))
             self._own_changes[epoch] += 1
         self.unique_keys.update({(change.table, change.key) for change in transaction.changes}, self.store)

@@ -4,7 +4,7 @@ What the commit of an epoch apply does: it logs changed and refreshed rows, and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 
@@ -14,12 +14,18 @@ from conflict.reference.epoch_log import FROM_AN_APPLIER, ExceptionRow, LoggedCh
 from conflict.reference.epoch_pass import DecidedOperation, EpochPass
 from conflict.reference.open_decisions import decisions_not_told, is_open
 from conflict.reference.row_store import RowKey
-from conflict.results.model import ExceptionsPlace, Outcome
+from conflict.results.model import ExceptionsPlace, LastWrite, Outcome
+from conflict.results.undecided import moved_counters
+from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
 from conflict.rules.decision import Cause, Decision, Verdict
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
+from ndb_formats.events.rows_event import Operation
 
 __all__ = ["commit_pass", "effects_of"]
+
+# The causes of an operation that loses against the operation that last wrote the row.
+_LOST = (Cause.ROW_IN_CONFLICT, Cause.ROW_ALREADY_EXISTS)
 
 
 def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
@@ -42,21 +48,25 @@ def commit_pass(final: EpochPass, source: ReplayedCluster) -> None:
     log += _refreshes(final)
     for (exceptions, row), each in zip(final.exceptions, final.excepted, strict=True):
         name = exceptions.table.full_name
+        outcome = _outcome(each, None, final).place
         result.exceptions.setdefault(name, []).append(row)
+        result.excepted.setdefault(name, []).append(outcome)
         cause = each.decision.cause is not Cause.TRANS_IN_CONFLICT
         place = ExceptionsPlace(len(result.applies), cause, tuple(_steps(each.entry)))
         result.rejected.setdefault(name, []).append((place, row))
         if exceptions.replicated:
-            log.append(ExceptionRow(cluster.server_id, name, row))
+            log.append(ExceptionRow(cluster.server_id, name, row, outcome))
     for entry in source.log.get(apply.foreign_epoch, []):
         if isinstance(entry, ExceptionRow) and cluster.cluster.takes(entry.server_id, source.name):
             result.exceptions.setdefault(entry.table, []).append(entry.row)
+            result.excepted.setdefault(entry.table, []).append(entry.outcome)
             if cluster.relays:
                 log.append(entry)
     for counter, value in final.counters.items():
         result.counters[counter] += value
     result.undecided += [*final.undecided, *decisions_not_told(final)]
-    cluster.outcomes += [_outcome(each, final) for each in final.decided]
+    tracked: Sequence[DecidedOperation | None] = final.tracked or [None] * len(final.decided)
+    cluster.outcomes += [_outcome(*each, final) for each in zip(final.decided, tracked, strict=True)]
     cluster.store.commit()
     cluster.applied(apply, source)
 
@@ -94,6 +104,7 @@ def _changed_rows(final: EpochPass) -> Iterator[LoggedChange]:
 def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
     """Refresh the rows in conflict, which become local rows of this epoch, and yield the events."""
     cluster, refreshes = final.cluster, final.cluster.result.refreshes
+    by = LastWrite(cluster.name, final.apply.epoch, Operation.WRITE_ROW, refresh=True)
     causes = {id(each.entry.change): each.entry for each in final.decided} if final.refreshes else {}
     for key, change in final.refreshes.items():
         row = cluster.store.get(key)
@@ -101,7 +112,7 @@ def _refreshes(final: EpochPass) -> Iterator[LoggedChange]:
         cause = causes.get(id(change))
         yield LoggedChange(event, final.apply.group, -1, cluster.server_id, cluster.setups[key[0]], cause)
         if row is not None:
-            refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None)
+            refreshed = attrs.evolve(row, local=True, epoch=final.apply.epoch, dated=True, assumed=None, by=by)
             cluster.store.put(key, refreshed)
         refreshes[key[0]] = refreshes.get(key[0], 0) + 1
 
@@ -124,10 +135,14 @@ def _given_images(final: EpochPass) -> dict[RowKey, RowImage]:
     return {key: changed.image for key, changed in final.changed.items() if changed.image is not None}
 
 
-def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
-    entry, decision, change = decided.entry, decided.decision, decided.entry.change
+def _outcome(decided: DecidedOperation, tracked: DecidedOperation | None, final: EpochPass) -> Outcome:
+    """Return the outcome of an operation; `tracked` is what pass TRACK decided on it, if it came before."""
     if is_open(final, decided):
-        decision = Decision(Verdict.CANNOT_TELL)
+        decided = attrs.evolve(decided, decision=Decision(Verdict.CANNOT_TELL))
+    entry, decision, change = decided.entry, decided.decision, decided.entry.change
+    own = _own_decision(decided, tracked, final)
+    # What an applier logged belongs to a transaction of which the log does not give the id.
+    transaction_id = change.transaction_id if entry.ordinal >= 0 else None
     return Outcome(
         applier=final.cluster.name,
         source=final.source.name,
@@ -141,7 +156,22 @@ def _outcome(decided: DecidedOperation, final: EpochPass) -> Outcome:
         refresh=bool(change.flags & ConflictFlag.REFRESH),
         verdict=decision.verdict,
         cause=decision.cause,
-        incoming=decision.incoming,
-        stored=decision.stored,
+        incoming=own.decision.incoming,
+        stored=own.decision.stored,
         origin=change.origin,
+        committed=final.apply.committed,
+        transaction_id=transaction_id,
+        own_cause=own.decision.cause if own is tracked else Cause.NONE,
+        winner=own.met.by if own.decision.cause in _LOST and own.met is not None else None,
     )
+
+
+def _own_decision(decided: DecidedOperation, tracked: DecidedOperation | None, final: EpochPass) -> DecidedOperation:
+    """Return what pass TRACK decided of an operation that put its transaction in conflict; else the decision."""
+    if tracked is None or decided.decision.cause is not Cause.TRANS_IN_CONFLICT:
+        return decided
+    function = final.cluster.setups[decided.entry.change.table].function
+    if function is None:
+        return decided
+    moved = moved_counters(function.spec, decided.entry.change.operation, tracked.decision)
+    return tracked if moved[TRANSACTION_ROW_CONFLICTS] else decided

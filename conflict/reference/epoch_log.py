@@ -15,6 +15,7 @@ import attrs
 
 from conflict.history.model import NO_FLAGS, EpochApply, RowChange
 from conflict.reference.row_store import Row, RowKey
+from conflict.results.model import OutcomePlace
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage, RowLayout
@@ -61,11 +62,12 @@ class LoggedChange:
 
 @attrs.frozen
 class ExceptionRow:
-    """A row that the applier of a server wrote to an exceptions table that is itself replicated."""
+    """A row that the applier of a server wrote to an exceptions table that is itself replicated, and its outcome."""
 
     server_id: int
     table: str
     row: tuple[Value, ...]
+    outcome: OutcomePlace
 
 
 LogEntry = LoggedChange | ExceptionRow

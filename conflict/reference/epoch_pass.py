@@ -27,7 +27,7 @@ from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from conflict.reference.rows_without_key import change_copies
-from conflict.results.model import Stop, Undecided
+from conflict.results.model import LastWrite, Stop, Undecided
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
     DELETE_DELETE,
@@ -72,10 +72,11 @@ class ApplierStopped(Exception):  # noqa: N818  # a signal inside this package, 
 
 @attrs.frozen
 class DecidedOperation:
-    """An operation and the decision on it."""
+    """An operation, the decision on it, and the row that it met; None if there was none, or it did not matter."""
 
     entry: LoggedChange
     decision: Decision
+    met: Row | None = None
 
 
 @attrs.define
@@ -114,6 +115,7 @@ class EpochPass:
         tracker: Dependencies between the transactions, and which of them are in conflict.
         counters: Status counters that the pass moves.
         decided: Every operation with its decision, in order.
+        tracked: The same in pass TRACK, which this one follows; empty if none found conflicts.
         undecided: Decisions that no binlog shows.
         exceptions: Rows for exceptions tables.
         excepted: The rejected operation of each.
@@ -133,6 +135,7 @@ class EpochPass:
     tracker: DependencyTracker = attrs.field(factory=DependencyTracker)
     counters: Counter[str] = attrs.field(factory=Counter)
     decided: list[DecidedOperation] = attrs.field(factory=list)
+    tracked: list[DecidedOperation] = attrs.field(factory=list)
     undecided: list[Undecided] = attrs.field(factory=list)
     exceptions: list[tuple[ExceptionsTable, tuple[Value, ...]]] = attrs.field(factory=list)
     excepted: list[DecidedOperation] = attrs.field(factory=list)
@@ -183,8 +186,8 @@ class EpochPass:
         if entry.group in self.rejected:
             self._reject_with_transaction(entry, setup)
             return
-        decision = self._decide(entry, setup, function)
-        self.decided.append(DecidedOperation(entry, decision))
+        decision, met = self._decide(entry, setup, function)
+        self.decided.append(DecidedOperation(entry, decision, met))
         if decision.verdict is Verdict.APPLIED:
             self._change_row(entry, function)
         elif decision.verdict is Verdict.REJECTED:
@@ -229,14 +232,19 @@ class EpochPass:
         self.decided.append(DecidedOperation(entry, REJECTED_WITH_TRANSACTION))
         self.refreshes.setdefault(entry.row, entry.change)
 
-    def _decide(self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None) -> Decision:
+    def _decide(
+        self, entry: LoggedChange, setup: TableSetup, function: ConflictFunction | None
+    ) -> tuple[Decision, Row | None]:
+        """Return the decision, and the row on which it was made."""
         key = entry.row
         if key in self.early and key not in self.locked:
-            decision = self._decide_on(self.early[key], entry.change, setup, function)
+            early = self.early[key]
+            decision = self._decide_on(early, entry.change, setup, function)
             if decision.verdict is not Verdict.APPLIED:
-                return decision
+                return decision, early
             self.locked.add(key)
-        return self._decide_on(self.cluster.store.get(key), entry.change, setup, function)
+        row = self.cluster.store.get(key)
+        return self._decide_on(row, entry.change, setup, function), row
 
     def _decide_on(
         self, row: Row | None, change: RowChange, setup: TableSetup, function: ConflictFunction | None
@@ -270,7 +278,9 @@ class EpochPass:
         row.image = None if from_log else change.after
         if change.after is not None:
             row.written.update(change.after.present)
-        cluster.store.write(change, local=False, epoch=self.apply.epoch)
+        refresh = bool(change.flags & ConflictFlag.REFRESH)
+        by = LastWrite(self.source.name, self.apply.foreign_epoch, change.operation, refresh, change.origin)
+        cluster.store.write(change, local=False, epoch=self.apply.epoch, by=by)
 
     def _note_conflict(self, entry: LoggedChange, function: ConflictFunction, decision: Decision) -> None:
         """Count a rejected operation, mark its transaction, and have its row refreshed unless it is a delete-delete."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 import attrs
 
 from conflict.history.model import RowChange
+from conflict.results.model import LastWrite
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 
@@ -28,6 +29,7 @@ class Row:
         dated: Whether `local` and `epoch` are known.
         assumed: Value of the resolve column while one of several possible values is tried; see
             `conflict.reference.not_known`.
+        by: The operation that last wrote it; None if the log does not hold it.
         copies: How many equal rows it stands for; more than one in tables without a primary key alone.
     """
 
@@ -38,11 +40,12 @@ class Row:
     dated: bool = True
     assumed: int | None = None
     copies: int = 1
+    by: LastWrite | None = attrs.field(default=None, eq=False, repr=False)
 
-    def with_image(self, image: RowImage, *, local: bool, epoch: int) -> Row:
+    def with_image(self, image: RowImage, *, local: bool, epoch: int, by: LastWrite | None = None) -> Row:
         """Return the row with the columns of an image written over it."""
         written = dict(zip(image.present, image.payloads, strict=True))
-        return Row({**self.payloads, **written}, local, epoch, self.partial)
+        return Row({**self.payloads, **written}, local, epoch, self.partial, by=by)
 
     def without_columns(self, columns: frozenset[int]) -> Row:
         """Return the row with columns that are not known any more."""
@@ -97,9 +100,9 @@ class RowStore:
             (self._gone.add if row is None else self._gone.discard)(key)
             (self._lost.add if row is NOT_KNOWN else self._lost.discard)(key)
 
-    def write(self, change: RowChange, *, local: bool, epoch: int) -> None:
+    def write(self, change: RowChange, *, local: bool, epoch: int, by: LastWrite | None = None) -> None:
         """
-        Apply a row change; columns that its after image does not carry keep their values.
+        Apply a row change, known as `by`; columns that its after image does not carry keep their values.
 
         An update of a missing row makes the row of both images. The before image of an own update tells the columns of
         a row that is older than the log.
@@ -114,7 +117,7 @@ class RowStore:
         if change.before is not None and (row is None or (row.partial and local)):
             row = (row or EMPTY_ROW).with_image(change.before, local=local, epoch=epoch)
             row = attrs.evolve(row, payloads={**row.payloads, **known})
-        row = (row or EMPTY_ROW).with_image(change.after, local=local, epoch=epoch)
+        row = (row or EMPTY_ROW).with_image(change.after, local=local, epoch=epoch, by=by)
         self.put(key, row.without_columns(change.unknown))
 
     def commit(self) -> None:

@@ -19,6 +19,7 @@ from conflict.results.arrow_rows import row_schema, rows_to_arrow
 from conflict.results.contradictions import CONTRADICTIONS, ContradictedRow, contradictions_path, count_kinds, texts_of
 from conflict.results.layout import (
     APPLIED_EPOCHS,
+    OUTCOME_PLACE,
     OUTCOMES,
     UNDECIDED,
     applied_epochs_path,
@@ -29,7 +30,7 @@ from conflict.results.layout import (
     rows_path,
     undecided_path,
 )
-from conflict.results.model import Outcome, Resolution, Undecided
+from conflict.results.model import LastWrite, Outcome, OutcomePlace, Resolution, Undecided
 from conflict.results.open_places import OpenPlace, PossibleRestart, undecided_at
 from conflict.results.open_rows import OpenEpoch, undecided_rows
 from conflict.results.summary import RunSummary, with_copied_rows
@@ -44,6 +45,7 @@ from ndb_formats.types.values import Value
 __all__ = [
     "Recorded",
     "count_rejected",
+    "outcome_places",
     "read_applied_epochs",
     "read_rows",
     "read_tracked",
@@ -85,7 +87,9 @@ def write_resolution(
         applies = [(apply.source, apply.foreign_epoch, apply.epoch, apply.group) for apply in result.applies]
         out.write_table(applied_epochs_path(cluster.name), _table(applies, APPLIED_EPOCHS))
         for name, values in result.exceptions.items():
-            out.write_table(exceptions_path(cluster.name, name), rows_to_arrow(exceptions[name], values))
+            places = outcome_places(result.excepted.get(name, ()), history.layouts, setups[cluster.name])
+            rows = rows_to_arrow(exceptions[name], values).append_column(OUTCOME_PLACE, places)
+            out.write_table(exceptions_path(cluster.name, name), rows)
     write_decided_rows(out, history.layouts, setups, resolution, all_outcomes=all_outcomes)
 
 
@@ -135,10 +139,34 @@ def _outcome_table(
             outcome.origin.file if outcome.origin else None,
             outcome.origin.position if outcome.origin else None,
             outcome.origin.row if outcome.origin else None,
+            outcome.committed,
+            outcome.transaction_id,
+            outcome.own_cause.name if outcome.own_cause else None,
+            *_winner(outcome.winner),
         )
         for outcome in outcomes
     ]
     return _table(rows, OUTCOMES)
+
+
+def _winner(winner: LastWrite | None) -> tuple[object, ...]:
+    """Return the columns `winner_...` of `OUTCOMES`."""
+    if winner is None:
+        return (None,) * 7
+    origin = winner.origin
+    where = (None, None, None) if origin is None else (origin.file, origin.position, origin.row)
+    return winner.cluster, winner.epoch, winner.operation.name, winner.refresh, *where
+
+
+def outcome_places(
+    places: Sequence[OutcomePlace], layouts: Mapping[str, RowLayout], setups: Mapping[str, TableSetup]
+) -> pa.Array:
+    """Return what tells outcomes from others, as `OUTCOME_PLACE`; `setups` has the setup of each of their tables."""
+    found = [
+        {**attrs.asdict(place), "key": _key_text(setups[place.table].table, layouts[place.table], place.key)}
+        for place in places
+    ]
+    return pa.array(found, OUTCOME_PLACE.type)
 
 
 def _undecided_table(

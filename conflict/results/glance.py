@@ -10,7 +10,9 @@ from typing import Any
 
 import attrs
 
+from conflict.results.small_tables import html_table, text_lines
 from conflict.rules.decision import Verdict
+from conflict.shown_text import printable
 
 __all__ = ["ResultSummary", "TableSummary", "summary_of"]
 
@@ -69,25 +71,14 @@ class ResultSummary:
         return sum(table.conflicts for table in self.tables)
 
     def __repr__(self) -> str:
-        rows = [_HEADINGS, *(tuple(map(_cell, attrs.astuple(table))) for table in self.tables)]
-        widths = [max(len(row[place]) for row in rows) for place in range(len(_HEADINGS))]
-        lines = (
-            "  ".join(
-                cell.ljust(width) if place < 2 else cell.rjust(width)
-                for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ).rstrip()
-            for row in rows
-        )
-        return "\n".join((*self._sentences(), *lines))
+        return "\n".join((*self._sentences(), *text_lines(_HEADINGS, self._rows(), 2)))
 
     def _repr_html_(self) -> str:
-        sentences = "".join(f"<p>{escape(sentence)}</p>" for sentence in self._sentences())
-        head = "".join(f"<th>{escape(heading)}</th>" for heading in _HEADINGS)
-        body = "".join(
-            "<tr>" + "".join(f"<td>{escape(_cell(value))}</td>" for value in attrs.astuple(table)) + "</tr>"
-            for table in self.tables
-        )
-        return f"{sentences}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+        sentences = "".join(f"<p>{escape(printable(sentence))}</p>" for sentence in self._sentences())
+        return sentences + html_table(_HEADINGS, self._rows())
+
+    def _rows(self) -> list[tuple[object, ...]]:
+        return [attrs.astuple(table) for table in self.tables]
 
     def _sentences(self) -> Iterator[str]:
         answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
@@ -100,12 +91,6 @@ class ResultSummary:
             yield "Nothing is checked: the binlogs show no row change by an applier."
         for name in self.stops:
             yield f"The applier of {name} stopped."
-
-
-def _cell(value: object) -> str:
-    if isinstance(value, int):
-        return f"{value:,}"
-    return "?" if value is None else str(value)
 
 
 def summary_of(run: Mapping[str, Any]) -> ResultSummary:

@@ -10,6 +10,7 @@ The files of a result. Computes docs/run-file.md, "The output folder".
     rows/<cluster>/<table>/...parquet         final rows of the tables
     readings/2, readings/3 ...                results of other readings of the binlogs, with the files above
     counters.json                             status counters per cluster
+    files.parquet                             what each of these files is (`conflict.results.catalogue`)
     run.json                                  configuration, versions, summary
 """
 
@@ -21,10 +22,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from conflict.grid.path_names import table_of
+
 __all__ = [
     "APPLIED_EPOCHS",
     "BUCKET_PARTS",
     "OUTCOMES",
+    "OUTCOME_PLACE",
+    "RESULT_FORMAT",
     "STAGED_EXCEPTIONS",
     "UNDECIDED",
     "applied_epochs_path",
@@ -33,11 +38,15 @@ __all__ = [
     "labelled",
     "outcomes_note",
     "outcomes_path",
+    "rows_folder",
     "rows_path",
     "staged_exceptions_path",
+    "times_of",
     "undecided_path",
 ]
 
+# Raised when the columns of a result change.
+RESULT_FORMAT = 2
 # Folder of exceptions rows without numbers, which is not part of a finished result.
 STAGED_EXCEPTIONS = "staged_exceptions"
 # The folders that hold a part per bucket.
@@ -64,7 +73,33 @@ OUTCOMES = pa.schema(
         ("file", pa.string()),
         ("position", pa.uint64()),
         ("row", pa.int32()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("transaction_id", pa.uint64()),
+        ("own_cause", pa.string()),
+        ("winner_cluster", pa.string()),
+        ("winner_epoch", pa.uint64()),
+        ("winner_operation", pa.string()),
+        ("winner_refresh", pa.bool_()),
+        ("winner_file", pa.string()),
+        ("winner_position", pa.uint64()),
+        ("winner_row", pa.int32()),
     ]
+)
+# Beside the columns of an exceptions table, what tells the outcome of a row from others. A server refuses other columns
+# with such a name.
+OUTCOME_PLACE = pa.field(
+    "NDB$outcome",
+    pa.struct(
+        [
+            ("applier", pa.string()),
+            ("source_epoch", pa.uint64()),
+            ("epoch", pa.uint64()),
+            ("group", pa.int32()),
+            ("ordinal", pa.int32()),
+            ("table", pa.string()),
+            ("key", pa.string()),
+        ]
+    ),
 )
 # Decisions that the binlogs leave open: the decision made here, and the candidates, each as its cause or verdict.
 UNDECIDED = pa.schema(
@@ -101,7 +136,7 @@ def outcomes_path(applier: str, bucket: int) -> str:
 
 def staged_exceptions_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's rows of an exceptions table, which have no numbers yet."""
-    return f"{STAGED_EXCEPTIONS}/{cluster}/{table}/bucket={bucket:05d}.parquet"
+    return f"{STAGED_EXCEPTIONS}/{cluster}/{table_of(table)}/bucket={bucket:05d}.parquet"
 
 
 def applied_epochs_table(
@@ -130,9 +165,15 @@ def labelled(numbers: np.ndarray, labels: Sequence[str]) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(indices, pa.array(labels, pa.string()))
 
 
+def times_of(microseconds: npt.NDArray[np.int64]) -> pa.Array:
+    """Return moments, given in microseconds since 1970, as Arrow; NULL for 0."""
+    unknown = microseconds == 0
+    return pa.array(microseconds, mask=unknown if unknown.any() else None).cast(OUTCOMES.field("time").type)
+
+
 def exceptions_path(cluster: str, table: str) -> str:
     """Return the path of the rows of an exceptions table."""
-    return f"exceptions/{cluster}/{table}.parquet"
+    return f"exceptions/{cluster}/{table_of(table)}.parquet"
 
 
 def undecided_path(applier: str, bucket: int) -> str:
@@ -150,6 +191,11 @@ def open_rows_path(applier: str) -> str:
     return f"undecided/applier={applier}/rows.parquet"
 
 
+def rows_folder(cluster: str, table: str) -> str:
+    """Return the path of the final rows of a table, given as ``database.table``."""
+    return f"rows/{cluster}/{table_of(table)}"
+
+
 def rows_path(cluster: str, table: str, bucket: int) -> str:
     """Return the path of a bucket's final rows of a table."""
-    return f"rows/{cluster}/{table}/bucket={bucket:05d}.parquet"
+    return f"{rows_folder(cluster, table)}/bucket={bucket:05d}.parquet"

@@ -16,7 +16,17 @@ from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.types.values import Value
 
-__all__ = ["ClusterResult", "ExceptionsPlace", "NotKnown", "Outcome", "Resolution", "Stop", "Undecided"]
+__all__ = [
+    "ClusterResult",
+    "ExceptionsPlace",
+    "LastWrite",
+    "NotKnown",
+    "Outcome",
+    "OutcomePlace",
+    "Resolution",
+    "Stop",
+    "Undecided",
+]
 
 
 @attrs.frozen
@@ -44,6 +54,26 @@ class Stop:
 
 
 @attrs.frozen
+class LastWrite:
+    """
+    The operation that last wrote a row.
+
+    Attributes:
+        cluster: Cluster that logged it.
+        epoch: Its epoch there.
+        operation: Write, update or delete.
+        refresh: Whether it is a refresh operation of that cluster's applier.
+        origin: Where it is in a binlog; None for what an applier logged.
+    """
+
+    cluster: str
+    epoch: int
+    operation: Operation
+    refresh: bool = False
+    origin: Origin | None = None
+
+
+@attrs.frozen
 class Outcome:
     """
     The outcome of one row operation on the cluster that applied its epoch.
@@ -64,6 +94,12 @@ class Outcome:
         incoming: Value of the operation that was compared, if any.
         stored: Value that it was compared with, if any.
         origin: Where it is in a binlog; None for a refresh.
+        committed: Microsecond since 1970 at which the source epoch committed; None if not known.
+        transaction_id: Id of its transaction; None if not logged, and for what the source's applier logged.
+        own_cause: Of an operation that is rejected with its transaction: why it put the transaction in conflict
+            itself; `Cause.NONE` if others did. `incoming` and `stored` are then what was compared.
+        winner: The operation that last wrote the row that it was rejected for; None if the row was missing, or nothing
+            in the log wrote it.
     """
 
     applier: str
@@ -81,6 +117,28 @@ class Outcome:
     incoming: int | None = None
     stored: int | None = None
     origin: Origin | None = None
+    committed: int | None = None
+    transaction_id: int | None = None
+    own_cause: Cause = Cause.NONE
+    winner: LastWrite | None = None
+
+    @property
+    def place(self) -> OutcomePlace:
+        """What tells it from other outcomes."""
+        return OutcomePlace(self.applier, self.source_epoch, self.epoch, self.group, self.ordinal, self.table, self.key)
+
+
+@attrs.frozen
+class OutcomePlace:
+    """What tells an outcome from others; attributes as of `Outcome`."""
+
+    applier: str
+    source_epoch: int
+    epoch: int
+    group: int
+    ordinal: int
+    table: str
+    key: bytes
 
 
 @attrs.frozen
@@ -151,6 +209,7 @@ class ClusterResult:
     Attributes:
         rows: Per table, its final rows; values of the columns that can be decoded, in column order.
         exceptions: Per exceptions table, its rows; values in column order.
+        excepted: Per exceptions table, the outcome that each of these rows stands for.
         rejected: Per exceptions table, those of its rows that this cluster made, each with what it stands for.
         conflicting: By number of an epoch apply, the transactions with an operation in conflict.
         tracked_rows: By exceptions table and number of an epoch apply, the rows that pass TRACK made.
@@ -172,6 +231,7 @@ class ClusterResult:
 
     rows: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
     exceptions: dict[str, list[tuple[Value, ...]]] = attrs.field(factory=dict)
+    excepted: dict[str, list[OutcomePlace]] = attrs.field(factory=dict, repr=False)
     rejected: dict[str, list[tuple[ExceptionsPlace, tuple[Value, ...]]]] = attrs.field(factory=dict, repr=False)
     conflicting: dict[int, frozenset[int]] = attrs.field(factory=dict, repr=False)
     tracked_rows: Counter[tuple[str, int]] = attrs.field(factory=Counter, repr=False)

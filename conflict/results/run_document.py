@@ -10,9 +10,9 @@ from typing import Any
 
 import attrs
 
-from conflict.config.configuration import Configuration
+from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.history.reconcile import Inference
-from conflict.results.layout import outcomes_note
+from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
@@ -65,6 +65,7 @@ class Run:
     def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
         """Return the document `run.json`."""
         return {
+            "format": RESULT_FORMAT,
             "readme": outcomes_note(all_outcomes=all_outcomes),
             "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
@@ -97,6 +98,7 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
                 "server_id": cluster.server_id,
                 "role": cluster.role,
                 "binlogs": [str(file) for file in cluster.files],
+                **_own_rows(cluster),
             }
             for cluster in configuration.clusters
         },
@@ -104,12 +106,18 @@ def _configuration_json(configuration: Configuration) -> dict[str, Any]:
             table.full_name: {column.name: column.sql_type for column in table.columns}
             for table in configuration.schema.tables
         },
+        "primary_keys": {table.full_name: list(table.primary_key) for table in configuration.schema.tables},
         "ndb_replication": [attrs.asdict(row) for row in configuration.replication],
         "functions": {
             name: {table: _setup_json(setup) for table, setup in setups.items()}
             for name, setups in configuration.setups().items()
         },
     }
+
+
+def _own_rows(cluster: ClusterConfiguration) -> dict[str, Any]:
+    rows = cluster.replication
+    return {} if rows is None else {"ndb_replication": [attrs.asdict(row) for row in rows]}
 
 
 def _setup_json(setup: TableSetup) -> dict[str, Any]:

@@ -10,11 +10,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_folder, remove_left_over
 from conflict.grid.folder import Folder
 
-__all__ = ["check_target", "whole_or_not_at_all"]
+__all__ = ["check_target", "refuse_nesting", "whole_or_not_at_all"]
 
 RESULT = "run.json"  # every result has one
+_UNFINISHED = ".incomplete"
 
 
 def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> None:
@@ -40,6 +42,21 @@ def check_target(target: Folder, inputs: Iterable[Path], *, replace: bool) -> No
     there = next(folder for folder in path.parents if folder.exists())
     if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
         message = f"{target.uri} cannot be made: {there} is not a folder that may be written to"
+        raise ConfigurationError(message)
+
+
+def refuse_nesting(history: Folder, target: Folder) -> None:
+    """
+    Make sure that neither the History that is kept nor the result is inside the other.
+
+    Raises:
+        ConfigurationError: One is.
+    """
+    if any("://" in each.uri for each in (history, target)):
+        return
+    first, second = (Path(each.uri).resolve() for each in (history, target))
+    if first in (second, *second.parents) or second in first.parents:
+        message = f"the History in {history.uri} and the result in {target.uri} must not be inside each other"
         raise ConfigurationError(message)
 
 
@@ -69,8 +86,7 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
         ConfigurationError: Something is there by now, see `check_target`.
     """
     _refuse_what_is_there(target, replace=replace)
-    work = Folder(target.uri.rstrip("/") + ".incomplete")
-    work.delete()
+    work = _work_folder(target)
     try:
         yield work
     except BaseException:
@@ -78,3 +94,14 @@ def whole_or_not_at_all(target: Folder, *, replace: bool = False) -> Iterator[Fo
         raise
     target.delete()  # a result that is replaced
     work.move_to(target)
+
+
+def _work_folder(target: Folder) -> Folder:
+    """Return a new folder beside the target, without what killed runs left."""
+    if "://" in target.uri:
+        work = Folder(target.uri.rstrip("/") + _UNFINISHED)
+        work.delete()
+        return work
+    path = Path(target.uri)
+    remove_left_over(path, _UNFINISHED.removeprefix("."))
+    return Folder(str(new_folder(path, _UNFINISHED.removeprefix("."))))

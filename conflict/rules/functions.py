@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from enum import Enum, IntEnum
+from functools import cache
 
 import attrs
 
@@ -129,11 +130,7 @@ class FunctionSpec:
     @property
     def needs(self) -> Mapping[Operation, Image]:
         """The image that must carry the resolve column, per operation that compares it."""
-        return {
-            operation: Image.BEFORE if Cell.EQUAL is cell or operation is Operation.DELETE_ROW else Image.AFTER
-            for operation in Operation
-            if (cell := self.cell(operation)) in COMPARING
-        }
+        return _needs(self)
 
     @property
     def conditional_write(self) -> bool:
@@ -160,6 +157,15 @@ class FunctionSpec:
         if self.python is not None:
             return self.python(row, incoming)
         return judge(self.cell(incoming.operation), row, incoming)
+
+
+@cache
+def _needs(spec: FunctionSpec) -> Mapping[Operation, Image]:
+    return {
+        operation: Image.BEFORE if Cell.EQUAL is cell or operation is Operation.DELETE_ROW else Image.AFTER
+        for operation in Operation
+        if (cell := spec.cell(operation)) in COMPARING
+    }
 
 
 def _row(

@@ -18,7 +18,7 @@ import attrs
 
 from conflict.errors import ConfigurationError
 
-__all__ = ["AmbiguousMatch", "ReplicationRow", "best_match"]
+__all__ = ["AmbiguousMatch", "ReplicationRow", "best_match", "rows_without_table"]
 
 _ANY_SERVER = 0
 _LAST_SERVER = 2**32 - 1
@@ -96,6 +96,18 @@ def best_match(
         return None
     matches = tuple(row for quality, row in qualities if quality == best)
     return matches[0] if len(matches) == 1 else AmbiguousMatch(matches)
+
+
+def rows_without_table(rows: Iterable[ReplicationRow], tables: Iterable[tuple[str, str]]) -> list[ReplicationRow]:
+    """
+    Return the rows that match no table, whatever server they are for.
+
+    Args:
+        rows: The rows.
+        tables: Database and name of each table.
+    """
+    known = list(tables)
+    return [row for row in rows if all(_quality(row, *table, row.server_id) is None for table in known)]
 
 
 def _quality(row: ReplicationRow, database: str, table: str, server_id: int) -> int | None:

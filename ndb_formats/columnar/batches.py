@@ -35,6 +35,7 @@ from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.row_reader import rows_of
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import DecodingState, decode_event
 
@@ -95,7 +96,7 @@ class RowBatch:
     @property
     def full_name(self) -> str:
         """``database.table``."""
-        return f"{self.database}.{self.table}"
+        return full_name(self.database, self.table)
 
     def where(self, kept: npt.NDArray[np.bool_]) -> RowBatch:
         """Return the rows that are kept. Shape (rows,)."""

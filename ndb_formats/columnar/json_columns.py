@@ -39,7 +39,7 @@ class JsonReader:
         self._quoted = quoted
         self._out: Bytes = np.empty(0, np.uint8)
         self._places = np.empty((0, 3), np.int64)
-        self._stack = np.empty((MAX_DEPTH, _FRAME), np.int64)
+        self._stack = np.empty(MAX_DEPTH * _FRAME, np.int64)
 
     def texts(self, data: Bytes, base: int, cells: npt.NDArray[np.uint32]) -> tuple[Offsets, Bytes] | None:
         """
@@ -69,7 +69,7 @@ class JsonReader:
             self._reserve(room + int(ends[-1]), total)
             joined = np.frombuffer(b"".join(texts), np.uint8)
             end, _ = json_texts(*source, self._out, (self._places, ends, joined))
-        if end < 0 or not valid_utf8(self._out, offsets):
+        if end < 0 or not valid_utf8(self._out, _whole(end)):
             return None
         return offsets, self._out[: end + _WORD].copy()
 
@@ -79,6 +79,11 @@ class JsonReader:
             self._out = np.empty(room, np.uint8)
         if total // 2 + 1 > len(self._places):
             self._places = np.empty((total // 2 + 1, 3), np.int64)
+
+
+def _whole(end: int) -> Offsets:
+    """Return the offsets of all texts as one: they start and end with ASCII characters, so all are valid, or none."""
+    return np.array([0, end], np.int32)
 
 
 def _foreign_texts(data: Bytes, places: Iterable[tuple[int, int, int]]) -> list[bytes] | None:

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.columnar.batches import RowBatch
-from ndb_formats.columnar.kernels.texts import hexadecimal
+from ndb_formats.columnar.kernels.keys import UPPER, hex_text
 from ndb_formats.columnar.lines import JSON_ESCAPES, Piece, Texts, escaped, join_lines, texts_of
 from ndb_formats.columnar.records import value_texts
 from ndb_formats.columnar.selected_changes import Block
@@ -120,11 +120,11 @@ def _distinct_floats(values: pa.Array) -> pa.Array:
 def _hexadecimal(values: pa.Array) -> Texts:
     """Return bytes as hexadecimal digits after ``0x``."""
     plain = texts_of(values)
-    size = int(plain.offsets[-1])
-    digits = np.empty(2 * size, np.uint8)
-    hexadecimal(plain.data, size, digits)
-    counts = np.diff(plain.offsets).astype(np.int64)
-    prefixed = Texts((2 * plain.offsets.astype(np.int64)).astype(np.int32), digits, plain.missing)
+    starts = plain.offsets.astype(np.int64)
+    counts, doubled = np.diff(starts), (2 * starts).astype(np.int32)
+    digits = np.empty(doubled[-1], np.uint8)
+    hex_text(plain.data, starts[:-1], counts, UPPER, doubled, digits)
+    prefixed = Texts(doubled, digits, plain.missing)
     lines = np.arange(len(counts))
     text = join_lines(len(counts), [Piece(lines, prefixed, b"0x", b"", b"")])
     sizes = np.where(plain.missing, 0, 2 * counts + 2) if len(plain.missing) else 2 * counts + 2

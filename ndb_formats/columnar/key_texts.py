@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from ndb_formats.columnar.column_arrays import ColumnFaultError, ColumnReader
 from ndb_formats.columnar.fast_columns import STRINGS
-from ndb_formats.columnar.kernels.keys import copy_slices, hex_text, next_parts
+from ndb_formats.columnar.kernels.keys import LOWER, copy_slices, hex_text, next_parts
 from ndb_formats.constants import ColumnCode
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout
@@ -104,5 +104,5 @@ def _digits(data: Bytes, starts: Int64, lengths: Int64, least: int) -> pa.String
         return None
     out = np.empty(offsets[-1], np.uint8)
     narrow = offsets.astype(np.int32)
-    hex_text(data, starts, lengths, narrow, out)
+    hex_text(data, starts, lengths, LOWER, narrow, out)
     return pa.StringArray.from_buffers(len(starts), pa.py_buffer(narrow), pa.py_buffer(out))

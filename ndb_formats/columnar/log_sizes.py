@@ -27,7 +27,7 @@ from ndb_formats.columnar.row_walk import RowWalk
 from ndb_formats.columnar.size_plan import KEY_CHANGES, SizePlan
 from ndb_formats.columnar.size_tables import CHANGES, SizedTables
 from ndb_formats.columnar.tables import TableRegister
-from ndb_formats.constants import EVENT_HEADER_SIZE, EventType
+from ndb_formats.constants import DEFAULT_EVENT_SIZE, EVENT_HEADER_SIZE, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.events.logged_statement import schema_following
 from ndb_formats.events.rows_event import ROWS_EVENTS, decode_rows_event
@@ -37,9 +37,8 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema
 from ndb_formats.types.column_types import Codec
 
-__all__ = ["DEFAULT_EVENT_SIZE", "LEAST", "MOST", "LogSizer", "Tally", "size_log"]
+__all__ = ["LEAST", "MOST", "LogSizer", "Tally", "size_log"]
 
-DEFAULT_EVENT_SIZE = 8192  # of binlog_row_event_max_size
 LEAST, MOST = 0, 1
 _BLOCK_ROWS = 1 << 15
 _EVENTS_PER_ROW = 8

@@ -7,7 +7,7 @@ that its rows need, and its NDB epoch, come before them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 
 import attrs
 import numpy as np
@@ -25,6 +25,7 @@ from ndb_formats.columnar.tables import TableRegister
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError
 from ndb_formats.events.query_event import decode_query
+from ndb_formats.schema.full_names import split_full_name
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
@@ -51,6 +52,7 @@ class ChangeReading:
     Attributes:
         schema: Definitions, for names and types that are not in the binlog.
         moments: As for `read_batches`.
+        columns: Names of the columns to decode, besides those that the selection looks at; None for all.
         verify: Whether to check checksums.
         rows: Most rows of a block.
         span: Most bytes of a file that a block covers, unless a single event has more.
@@ -60,6 +62,7 @@ class ChangeReading:
 
     schema: Schema
     moments: bool = False
+    columns: Collection[str] | None = None
     verify: bool = False
     rows: int = 1 << 15
     span: int = 1 << 25
@@ -95,12 +98,13 @@ def selected_changes(files: Sequence[str], selection: Selection, reading: Change
     """
 
     def wanted(name: str) -> bool:
-        database, _, table = name.partition(".")
+        database, table = split_full_name(name)
         chosen = name != APPLY_STATUS or APPLY_STATUS in selection.tables
         return chosen and selection.has_name(database, table)
 
+    columns = None if reading.columns is None else {*reading.columns, *(name for name, _ in selection.key)}
     for number, file in enumerate(files):
-        register = TableRegister(reading.schema, wanted, None, text=True, moments=reading.moments)
+        register = TableRegister(reading.schema, wanted, columns, text=True, moments=reading.moments)
         walk = RowWalk(register, reading.rows)
         start = selection.start_position if number == 0 else FIRST_POSITION
         stop = selection.stop_position if number == len(files) - 1 else None

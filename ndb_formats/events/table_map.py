@@ -23,6 +23,7 @@ import attrs
 from ndb_formats.constants import ColumnCode
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.events.table_metadata import MetadataField
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.types.column_types import WireType, put_wire_types, read_wire_types
 
 __all__ = ["CHARACTER_CODES", "NUMERIC_CODES", "TableMap", "bits", "decode_table_map", "encode_table_map", "name_bytes"]
@@ -72,7 +73,7 @@ class TableMap:
     @property
     def full_name(self) -> str:
         """``database.table``."""
-        return f"{self.database}.{self.table}"
+        return full_name(self.database, self.table)
 
 
 def bits(data: bytes, count: int) -> tuple[bool, ...]:

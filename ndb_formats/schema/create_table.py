@@ -11,15 +11,16 @@ from collections.abc import Sequence
 import attrs
 from sqlglot.tokenizer_core import TokenType
 
+from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.errors import SchemaError
 from ndb_formats.schema.column_definition import charset_name, take_column
 from ndb_formats.schema.foreign_keys import split_reference, take_foreign_key, with_foreign_key
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import Column, ForeignKey, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
 
 __all__ = [
-    "DEFAULT_CHARSET",
     "TABLE_ITEMS",
     "IndexItem",
     "complete",
@@ -32,7 +33,6 @@ __all__ = [
     "take_table",
 ]
 
-DEFAULT_CHARSET = "utf8mb4"
 
 TABLE_ITEMS = frozenset({"PRIMARY", "UNIQUE", "KEY", "INDEX", "FULLTEXT", "SPATIAL", "CONSTRAINT", "FOREIGN", "CHECK"})
 
@@ -103,7 +103,7 @@ def take_table(words: Words, database: str, text: tuple[str, str]) -> Table:
         engine, text = _table_options(words, text)
         return _table_of_items(database, name, body, engine, text)
     except SchemaError as error:
-        raise error.located(table=f"{database}.{name}") from None
+        raise error.located(table=full_name(database, name)) from None
 
 
 def _table_options(words: Words, text: tuple[str, str]) -> tuple[str | None, tuple[str, str]]:

@@ -11,6 +11,7 @@ from enum import Enum
 import attrs
 
 from ndb_formats.errors import SchemaError
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.types.values import ABSENT, MaybeValue
 
 __all__ = ["Column", "ForeignKey", "ReferenceAction", "Schema", "Table"]
@@ -202,8 +203,8 @@ class Table:
 
     @property
     def full_name(self) -> str:
-        """``database.table``."""
-        return f"{self.database}.{self.name}"
+        """``database.table``; see `ndb_formats.schema.full_names`."""
+        return full_name(self.database, self.name)
 
     @property
     def key_ordinals(self) -> tuple[int, ...]:

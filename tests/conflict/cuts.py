@@ -15,12 +15,12 @@ from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.following import follow_definitions
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import place_in_memory, resolve_settled
 from conflict.reference.placement import Placed
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Outcome, Resolution
 from conflict.results.open_places import undecided_at
 from conflict.rules.decision import Verdict
+from conflict.runs.reference_run import place_in_memory, resolve_settled
 
 __all__ = ["CutRecording", "Figures"]
 

@@ -23,7 +23,7 @@ from conflict.history.steps import hints_of_steps
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.pipeline import HintsOf
+from conflict.runs.options import HintsOf
 from ndb_formats.binlog_reader import read_events
 from ndb_formats.constants import EventType
 from ndb_formats.events.query_event import decode_query

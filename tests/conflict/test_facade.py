@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pyarrow.compute as pc
@@ -11,6 +12,9 @@ import pytest
 import conflict
 from conflict.results.glance import summary_of
 from tests.corpora import DEMO
+
+# What tells an outcome from others.
+PLACE = ("applier", "source_epoch", "epoch", "group", "ordinal", "table", "key")
 
 
 def test_a_run_is_resolved_and_read(tmp_path: Path):
@@ -85,3 +89,28 @@ def test_every_name_can_be_had_and_none_loads_more_than_it_needs():
     assert {"pyspark", "numba", "pyarrow"} & set(json.loads(done.stdout)) == set()
     with pytest.raises(AttributeError, match="module conflict has no attribute nothing"):
         _ = conflict.nothing
+
+
+def test_outcomes_of_a_table_have_typed_keys(tmp_path: Path):
+    """They find the final rows; a table that is not there is refused."""
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="reference")
+    found = result.outcomes(table="cft.t2")
+    assert result.outcomes("A", "cft.t2").num_rows == 15  # recorded
+    keys = {tuple(key.values()) for key in found["key_values"].to_pylist()}
+    assert {(row["a"], row["b"]) for row in result.rows("A", "cft.t2").to_pylist()} <= keys
+    with pytest.raises(conflict.HistoryError, match=r"the result has no table cft.t3; it has cft.t1"):
+        result.outcomes(table="cft.t3")
+
+
+def test_conflicts_are_counted(tmp_path: Path):
+    """As the command does; an exceptions row names the outcome with the same cause."""
+    result = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="reference")
+    assert [(row["table"], row["conflicts"]) for row in result.conflicts_by("table").to_pylist()] == [
+        ("cft.t2", 15),
+        ("cft.t1", 10),
+    ]
+    assert result.conflicts_by("hour", since=datetime(2026, 11, 21, tzinfo=UTC)).num_rows == 0
+    outcomes = {tuple(row[name] for name in PLACE) for row in result.conflicts.to_pylist()}
+    named = [row["NDB$outcome"] for table in ("t1", "t2") for row in result.exceptions(f"cft.{table}").to_pylist()]
+    assert len(named) == len(outcomes) == 25
+    assert {tuple(place[name] for name in PLACE) for place in named} == outcomes

@@ -1,100 +1,112 @@
 """
-The tables of a checked run, on the terminal and as JSON.
+The report of `check` on the terminal and as JSON.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from itertools import groupby
+from textwrap import wrap
 from typing import Any
 
-from rich.box import SIMPLE_HEAD
+import attrs
 from rich.console import Console
-from rich.markup import escape
 from rich.table import Table
+from rich.text import Text
 
-from conflict.cli.views.requirements import (
-    STATUS_STYLES,
-    STATUS_WORDS,
-    answer_json,
-    print_notes,
-    print_types,
-    reason_text,
-)
-from conflict.compatibility.check import CheckedTable
-from conflict.compatibility.requirements import Status
+from conflict.checking.findings import Finding, Place, Severity
+from conflict.checking.report import Report, TableReport
+from conflict.cli.views.tables import table_of
+from conflict.compatibility.requirements_table import MARKS
 
-__all__ = ["checked_json", "print_check"]
+__all__ = ["print_report", "report_json"]
+
+_STATEMENTS = 2  # of a fix that are printed
+_STYLES = {Severity.REFUSED: "red", Severity.WARNING: "yellow", Severity.NOTE: "dim"}
 
 
-def print_check(console: Console, checked: Sequence[CheckedTable]) -> None:
-    """Print, for every table of a run, how it is logged and judged, and its faults."""
-    table = Table(title="Tables and conflict functions", title_justify="left", title_style="bold", box=SIMPLE_HEAD)
-    for heading in ("cluster", "table", "logged", "function", "exceptions table", "answer"):
-        table.add_column(heading, overflow="fold")
-    for each in checked:
-        style = STATUS_STYLES[each.status]
-        cells = (
-            each.cluster,
-            each.setup.table.full_name,
-            str(each.logging.binlog_type),
-            _function_of(each) or "none",
-            _exceptions_table_of(each) or "none",
-        )
-        table.add_row(*map(escape, cells), f"[{style}]{STATUS_WORDS[each.status]}[/{style}]")
-    console.print(table)
-    print_types(console, [each.logging for each in checked])
-    for each in checked:
-        _print_faults(console, each)
-    answers = [each.answer for each in checked if each.answer is not None]
-    print_notes(console, list(dict.fromkeys(note for answer in answers for note in answer.notes)))
-    counts = Counter(each.status for each in checked)
-    if counts[Status.REFUSED]:
-        console.print(f"[red]Refused: {counts[Status.REFUSED]} of {len(checked)}.[/red]")
-    elif counts[Status.USABLE_BUT]:
-        console.print(
-            f"[yellow]Nothing is refused, but {counts[Status.USABLE_BUT]} of {len(checked)} have limits.[/yellow]"
-        )
-    else:
-        console.print("[green]Every conflict function can judge every change that arrives.[/green]")
+def print_report(console: Console, report: Report) -> None:
+    """Print what each table will do, then each finding with its places, its reason and what to do, then the counts."""
+    console.print(_tables(report.tables))
+    for text in dict.fromkeys(table.logged for table in report.tables):
+        _print_indented(console, text)
+    found = {mark for table in report.tables for mark in table.marks}
+    for mark, meaning in MARKS.items():
+        if mark in found:
+            _print_indented(console, f"{mark}: {meaning}")
+    for finding in report.findings:
+        console.print()
+        _print_finding(console, finding)
+    console.print()
+    console.print(report.summary)
 
 
-def _function_of(each: CheckedTable) -> str | None:
-    return None if each.answer is None else str(each.answer.deployment.function)
+def _tables(tables: Sequence[TableReport]) -> Table:
+    """Return what each table does; clusters that do the same with it share a line."""
+    shared: dict[TableReport, list[str]] = {}
+    for table in tables:
+        shared.setdefault(attrs.evolve(table, cluster=""), []).append(table.cluster)
+    rows = [_cells(table, clusters) for table, clusters in sorted(shared.items(), key=lambda item: item[0].table)]
+    return table_of("What each table will do", ["table", "on", "type", "function", "not judged", "$EX"], [], rows)
 
 
-def _exceptions_table_of(each: CheckedTable) -> str | None:
-    return None if each.setup.exceptions is None else each.setup.exceptions.table.full_name
+def _cells(table: TableReport, clusters: Sequence[str]) -> list[str | Text]:
+    judged: str | Text = " ".join(table.marks) or ("nothing" if table.function else "")
+    if not table.created:
+        judged = Text("not created", style=_STYLES[Severity.REFUSED])
+    exceptions = "none" if table.exceptions_table is None else "yes"
+    return [table.table, ", ".join(clusters), str(table.binlog_type), table.function or "none", judged, exceptions]
 
 
-def _print_faults(console: Console, each: CheckedTable) -> None:
-    where = escape(f"{each.cluster}, {each.setup.table.full_name}:")
-    style = STATUS_STYLES[each.status]
-    lines = [("yellow", warning) for warning in each.setup.warnings]
-    if each.answer is not None:
-        lines += [(style, reason_text(reason)) for reason in each.answer.reasons]
-    elif each.setup.refusal is not None:
-        lines.append(("red", each.setup.refusal.message))
-    for color, text in lines:
-        console.print(f"[{color}]{where}[/{color}] {escape(text)}", soft_wrap=True)
-    if each.answer is not None and each.answer.nearest:
-        settings = "; or ".join(map(str, each.answer.nearest))
-        console.print(f"  What would work: {escape(settings)}.", soft_wrap=True)
+def _print_finding(console: Console, finding: Finding) -> None:
+    style = _STYLES[finding.severity]
+    head = Text.assemble((finding.severity.value, style), f" {finding.code} ", (finding.kind.title, "bold"))
+    console.print(head)
+    lines = [places_text(finding.places), finding.sentence, f"Fix: {finding.fix.shortened(_STATEMENTS)}"]
+    if finding.server is not None:
+        lines.insert(2, f'The server says: "{finding.server}"')
+    for line in lines:
+        _print_indented(console, line)
 
 
-def checked_json(checked: Sequence[CheckedTable]) -> list[dict[str, Any]]:
-    """Return the tables of a run as a document."""
-    return [
-        {
-            "cluster": each.cluster,
-            "table": each.setup.table.full_name,
-            "logged": str(each.logging),
-            "function": _function_of(each),
-            "exceptions_table": _exceptions_table_of(each),
-            "create_table": None if each.setup.refusal is None else each.setup.refusal.message,
-            "warnings": list(each.setup.warnings),
-            "status": STATUS_WORDS[each.status],
-            "answer": None if each.answer is None else answer_json(each.answer),
-        }
-        for each in checked
-    ]
+def _print_indented(console: Console, text: str) -> None:
+    """Print a paragraph without blanks at the ends of its lines, so that statements can be copied."""
+    lines = wrap(text, console.width - 2, break_long_words=False, break_on_hyphens=False)
+    console.print(Text("\n".join(f"  {line}" for line in lines)), soft_wrap=True)
+
+
+def places_text(places: Sequence[Place]) -> str:
+    """Return places in a line: the tables by cluster, and clusters with the same tables together."""
+    clusters: dict[str, list[str]] = {}
+    for place in places:
+        clusters.setdefault(place.cluster, []).append(place.table)
+    parts = []
+    for tables, same in groupby(clusters.items(), key=lambda item: item[1]):
+        names = ", ".join(cluster for cluster, _ in same if cluster)
+        listed = ", ".join(filter(None, tables))
+        parts.append(f"{names}: {listed}" if names and listed else names or listed)
+    return "; ".join(parts)
+
+
+def report_json(report: Report) -> dict[str, Any]:
+    """Return a report as a document."""
+    return {
+        "policy": report.policy.value,
+        "worst": None if report.worst is None else report.worst.value,
+        "tables": report.table_rows,
+        "findings": [
+            {
+                "code": finding.code,
+                "severity": finding.severity.value,
+                "title": finding.kind.title,
+                "error": finding.kind.error,
+                "places": [
+                    {"cluster": place.cluster or None, "table": place.table or None} for place in finding.places
+                ],
+                "sentence": finding.sentence,
+                "fix": str(finding.fix),
+                "server": finding.server,
+            }
+            for finding in report.findings
+        ],
+    }

@@ -16,6 +16,7 @@ from rich.table import Table
 
 from ndb_formats.findings import Effect, Finding, Severity
 from ndb_formats.rules.replica.check import ReplicaSettings
+from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["ReplicaReport", "finding_json", "print_findings", "print_replica_report", "replica_report_json"]
@@ -44,7 +45,7 @@ class ReplicaReport:
 
 
 def _name(database: str, name: str) -> str:
-    return f"{database}.{name}" if database else name
+    return full_name(database, name) if database else name
 
 
 def print_replica_report(console: Console, report: ReplicaReport) -> None:

@@ -54,7 +54,7 @@ def print_table(console: Console, answers: Mapping[str, Sequence[Answer]], polic
     for heading in ("function", *(str(logging.binlog_type) for logging in loggings)):
         table.add_column(heading, no_wrap=True)
     for name, row in answers.items():
-        table.add_row(name, *(_cell(answer) for answer in row))
+        table.add_row(escape(name), *(_cell(answer) for answer in row))
     console.print(table)
     cells = [mark(answer) for row in answers.values() for answer in row]
     for word, meaning in MARKS.items():

@@ -15,8 +15,8 @@ from rich.text import Text
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
-from conflict.pipeline import Run
 from conflict.results.model import Stop
+from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
 from conflict.rules.decision import Cause, Decision, Verdict, explain
 from conflict.rules.functions import Argument
@@ -147,8 +147,8 @@ def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
     place = "a refresh"
     if outcome["file"] is not None:
         place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
-    operation = f"{outcome['source']} → {outcome['applier']}, {outcome['table']} {escape(outcome['key'])}"
-    return f"{operation} ({escape(place)}): {sentence}."
+    operation = f"{outcome['source']} → {outcome['applier']}, {escape(outcome['table'])} {escape(outcome['key'])}"
+    return f"{operation} ({escape(place)}): {escape(sentence)}."
 
 
 def _print_convergence(console: Console, configuration: Configuration, run: Run) -> None:
@@ -171,7 +171,7 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
             what = f"{counted(differing, 'row')} {'differs' if differing == 1 else 'differ'}"
-            console.print(f"[red]{escape(table)}: {what}[/red]; {why}.")
+            console.print(f"[red]{escape(table)}: {what}[/red]; {escape(why)}.")
 
 
 def _print_appliers(console: Console, run: Run) -> None:
@@ -298,7 +298,7 @@ def _print_agreement(console: Console, run: Run) -> None:
             "contradictions/ lists them."
         )
     for cause in run.likely_causes:
-        concerned = f" ({', '.join(cause.tables)})" if cause.tables else ""
+        concerned = f" ({escape(', '.join(cause.tables))})" if cause.tables else ""
         label = "Likely cause" if summary.contradicted else "Note"
         console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
     for name, epochs in run.epochs_left_out.items():

@@ -46,8 +46,8 @@ def draw_sizes(report: SizeReport, path: Path) -> None:
 
     A hatched part is what updates and inserts take more if they set all columns, where the log does not tell.
     """
-    import matplotlib as mpl  # noqa: PLC0415 - slow to import, and no other command needs it
-    from matplotlib.figure import Figure  # noqa: PLC0415
+    import matplotlib as mpl
+    from matplotlib.figure import Figure
 
     settings: Any = {
         "font.family": "sans-serif",
@@ -96,7 +96,7 @@ def _draw(axes: Axes, report: SizeReport) -> None:
 
 
 def _legend(axes: Axes, *, hatched: bool, lacking: bool) -> None:
-    from matplotlib.patches import Patch  # noqa: PLC0415 - see draw_sizes
+    from matplotlib.patches import Patch
 
     handles: list[Any] = [Patch(color=color, label=_LABELS[kind]) for kind, color in _COLORS.items()]
     if hatched:

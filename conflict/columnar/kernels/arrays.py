@@ -177,6 +177,7 @@ class EpochApplies:
         restarted: Whether the applier was restarted since the one before.
         arrived_epoch: Own epoch before which the applier cannot have begun with it.
         arrived_group: Group of that epoch.
+        committed: Microsecond since 1970 at which the foreign epoch committed; 0 if not known.
         moments: Rows that were judged some time before the commit.
     """
 
@@ -190,6 +191,7 @@ class EpochApplies:
     restarted: Bool
     arrived_epoch: UInt64
     arrived_group: Int32
+    committed: Int64
     moments: RowMoments
 
     def __len__(self) -> int:

@@ -17,7 +17,7 @@ from conflict.columnar.operation_order import operation_orders
 from conflict.columnar.output.exceptions_numbering import EPOCH_APPLY, OPERATION_ORDER, OWN_CAUSE, TrackedRows
 from conflict.columnar.output.exceptions_rows import exceptions_rows
 from conflict.grid.folder import Folder
-from conflict.results.layout import staged_exceptions_path
+from conflict.results.layout import OUTCOME_PLACE, staged_exceptions_path
 from conflict.rules.decision import Cause, Verdict
 
 __all__ = ["tracked_rows", "write_exceptions"]
@@ -51,16 +51,37 @@ def write_exceptions(result: BucketResult, out: Folder) -> None:
 
 
 def _with_order(result: BucketResult, rows: pa.Table, chosen: Int64) -> pa.Table:
-    """Return rows with the columns that they are sorted by."""
+    """Return rows with their outcomes, and with the columns that they are sorted by."""
     decisions = result.folded.decisions
     order = {
         EPOCH_APPLY: pa.array(decisions.apply[chosen].astype(np.int64)),
         OWN_CAUSE: pa.array(decisions.cause[chosen] != Cause.TRANS_IN_CONFLICT),
         OPERATION_ORDER: operation_orders(chosen, decisions, result.folded.logged, result.applies, result.bucket.rows),
+        OUTCOME_PLACE: _outcome_places(result, chosen),
     }
     for field, column in order.items():
         rows = rows.append_column(field, column)
     return rows
+
+
+def _outcome_places(result: BucketResult, chosen: Int64) -> pa.StructArray:
+    """Return what tells the outcomes of some decisions of one applier from others, as `OUTCOME_PLACE`."""
+    bucket, applies, decisions = result.bucket, result.applies, result.folded.decisions
+    apply, source, key = (column[chosen] for column in (decisions.apply, decisions.source, decisions.key))
+    applier, own = int(applies.applier[apply[0]]), source >= 0
+    ordinals = np.full(len(chosen), -1, np.int32)
+    ordinals[own] = bucket.rows[1 - applier].ordinal[source[own]]
+    columns = {
+        "applier": [result.clusters[applier].name] * len(chosen),
+        "source_epoch": applies.foreign_epoch[apply],
+        "epoch": applies.epoch[apply],
+        "group": decisions.group[chosen],
+        "ordinal": ordinals,
+        "table": [bucket.numbers.tables[bucket.key_table[key[0]]].full_name] * len(chosen),
+        "key": bucket.key_texts.take(pa.array(key)),
+    }
+    fields = list(OUTCOME_PLACE.type)
+    return pa.StructArray.from_arrays([pa.array(columns[field.name], field.type) for field in fields], fields=fields)
 
 
 def tracked_rows(result: BucketResult) -> TrackedRows:

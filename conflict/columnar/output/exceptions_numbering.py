@@ -17,7 +17,7 @@ from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.operation_order import ORDER, sorted_by_order
 from conflict.grid.folder import Folder
 from conflict.results.arrow_rows import row_schema
-from conflict.results.layout import STAGED_EXCEPTIONS, exceptions_path, staged_exceptions_path
+from conflict.results.layout import OUTCOME_PLACE, STAGED_EXCEPTIONS, exceptions_path, staged_exceptions_path
 from conflict.rules.exceptions_table import ExceptionsTable
 from ndb_formats.schema.tables import Table
 
@@ -78,7 +78,7 @@ def number_exceptions(
             numbered[-1][name] = _numbered(out, paths, each.table, used_up, eras)
     for number, cluster in enumerate(clusters):
         for name, exceptions in tables.items():
-            schema = row_schema(exceptions.table)
+            schema = row_schema(exceptions.table).append(OUTCOME_PLACE)
             parts = [numbered[number][name]] if name in numbered[number] else []
             if exceptions.replicated and name in numbered[1 - number]:
                 parts.append(_received(numbered[1 - number][name], applies, number))
@@ -112,7 +112,7 @@ def _numbered(out: Folder, paths: Sequence[str], definition: Table, used_up: Int
         used_up: How many numbers the rolled back passes of each epoch apply used up. Shape (applies,).
         eras: How often counting had started again before each epoch apply of the applier. Shape (applies,).
     """
-    schema = pa.schema([*row_schema(definition), EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
+    schema = pa.schema([*row_schema(definition), OUTCOME_PLACE, EPOCH_APPLY, OWN_CAUSE, OPERATION_ORDER])
     rows = out.read_tables(paths, schema)
     # The rows of rejected transactions come first in an epoch apply.
     keys = np.stack([rows.column(field.name).to_numpy().astype(np.int64) for field in (EPOCH_APPLY, OWN_CAUSE)], axis=1)

@@ -53,8 +53,7 @@ def write_bucket(
         zip(clusters, chosen_decisions(result, every=options.all_outcomes), strict=True)
     ):
         if len(chosen):
-            source = clusters[1 - number].name
-            outcomes = outcome_table(result, number, chosen, source, files[source])
+            outcomes = outcome_table(result, number, chosen, files)
             out.write_table(outcomes_path(cluster.name, bucket.number), outcomes)
     write_exceptions(result, out)
     counters, tables = count_bucket(result)

@@ -46,6 +46,7 @@ __all__ = [
     "conflicting_transactions",
     "fold_again",
     "fold_round",
+    "row_conflicts",
 ]
 
 
@@ -215,7 +216,7 @@ def _own_groups(applies: EpochApplies) -> list[list[np.ndarray]]:
     return found
 
 
-def _row_conflicts(
+def row_conflicts(
     decisions: Decisions, clusters: Sequence[ClusterSetup], applies: EpochApplies, key_table: Int16
 ) -> Int64:
     """Return the numbers of the decisions that put their transaction in conflict. Shape (conflicts,)."""
@@ -245,7 +246,7 @@ def conflicting_transactions(
     twice = np.diff(conflicts.offsets) > 0
     parts = []
     for decisions, counted in ((folded.decisions, ~twice), (folded.tracked, np.ones(len(applies), np.bool_))):
-        mine = _row_conflicts(decisions, clusters, applies, key_table)
+        mine = row_conflicts(decisions, clusters, applies, key_table)
         mine = mine[counted[decisions.apply[mine]]]
         parts.append(np.stack([column[mine] for column in (decisions.key, decisions.apply, decisions.group)], axis=1))
     return np.concatenate(parts)

@@ -23,6 +23,7 @@ __all__ = [
     "EventRole",
     "GroupedEvents",
     "OrderedRows",
+    "commit_times",
     "group_events",
     "order_rows",
     "read_numbers",
@@ -70,11 +71,13 @@ class EpochArrays(NamedTuple):
         number: The epoch. uint64.
         groups: How many groups it has. int32.
         applied: How many of them are foreign epochs. int32.
+        begin: The event with which its transaction begins. int64.
     """
 
     number: UInt64
     groups: Int32
     applied: Int32
+    begin: Int64
 
 
 class AppliedArrays(NamedTuple):
@@ -154,6 +157,11 @@ FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_E
 PARTIAL = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
 BEGIN_TEXT, COMMIT_TEXT = (np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT"))
 QUERY_HEAD = 13
+GTID, ANONYMOUS_GTID = int(EventType.GTID_LOG_EVENT), int(EventType.ANONYMOUS_GTID_LOG_EVENT)
+# Of a Gtid event: where the type of its logical timestamp is, its value, and where the time of the commit is; see
+# `ndb_formats.events.gtid_event`.
+GTID_CLOCK, LOGICAL, GTID_TIME, TIME_BYTES = 25, 2, 42, 7
+TIME_BITS = np.uint64((1 << 55) - 1)
 CONSEQUENCE = 3  # reflected or refresh
 REFRESH = 2
 # What came last of the groups without ids.
@@ -171,7 +179,7 @@ def _is(data, place, end, text):
     return True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def roles_of(data, types, starts, ends, batches, of_status):
     """
     Return the `EventRole` of each event. Shape (events,), uint8.
@@ -207,7 +215,23 @@ def roles_of(data, types, starts, ends, batches, of_status):
     return roles
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
+def commit_times(data, types, starts, ends):
+    """
+    Return the microsecond since 1970 at which the transaction of each Gtid event committed; 0 for other events.
+
+    Arguments as for `roles_of`. Shape (events,), int64.
+    """
+    times = np.zeros(len(types), np.int64)
+    for event in range(len(types)):
+        if types[event] == GTID or types[event] == ANONYMOUS_GTID:
+            start = starts[event]
+            if ends[event] - start >= GTID_TIME + TIME_BYTES and data[start + GTID_CLOCK] == LOGICAL:
+                times[event] = np.int64(little_endian(data, start + GTID_TIME, TIME_BYTES) & TIME_BITS)
+    return times
+
+
+@njit(cache=True, nogil=True)
 def read_numbers(data, starts, lengths):
     """
     Read little-endian numbers of up to 8 bytes; NULL, of length -1, is 0.
@@ -224,7 +248,7 @@ def read_numbers(data, starts, lengths):
     return numbers, True
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _group_table(roles, status_bounds):
     """Return a table at least twice as large as the most groups that one transaction can have."""
     most = count = np.int64(0)
@@ -242,7 +266,7 @@ def _group_table(roles, status_bounds):
     return _GroupTable(np.empty(slots, np.uint64), np.zeros(slots, np.int64), np.empty(slots, np.int32))
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def _group_of(table, identity, transaction, groups):
     """Return the group of an identity; it is number `groups` if the identity is new in this transaction."""
     mask = len(table.identity) - 1
@@ -266,7 +290,7 @@ def _after(last, own, flags):
     return part, last == part
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def group_events(events, status, status_bounds, server_id):
     """
     Divide events into epochs and groups, as `conflict.history.epochs.EpochReader` does.
@@ -284,7 +308,9 @@ def group_events(events, status, status_bounds, server_id):
     count, rows = len(roles), len(status.event)
     table = _group_table(roles, status_bounds)
     of = EventEpochs(np.full(count, -1, np.int64), np.zeros(count, np.int32), np.zeros(count, np.bool_))
-    epochs = EpochArrays(np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32))
+    epochs = EpochArrays(
+        np.empty(count, np.uint64), np.empty(count, np.int32), np.empty(count, np.int32), np.empty(count, np.int64)
+    )
     applied = AppliedArrays(np.empty(rows, np.int32), np.empty(rows, np.uint64), np.empty(rows, np.uint64))
     applied_by = np.zeros(len(table.group), np.int64)  # by group, the last transaction in which it was a foreign epoch
     # `found` epochs with `done` foreign epochs are complete; the open transaction has `here - done` more.
@@ -341,13 +367,14 @@ def group_events(events, status, status_bounds, server_id):
                         consequence = events.flags[place] & CONSEQUENCE or applied_by[of.group[place]] == transaction
                         of.own[place] = events.server_id[place] == server_id and not consequence
                 epochs.number[found], epochs.groups[found], epochs.applied[found] = number, groups, here - done
+                epochs.begin[found] = first
                 found, done, last = found + 1, here, number
             open_ = False
-        if not open_:
+        if not open_ and not events.committed[event]:  # a Gtid event belongs to the transaction that follows it
             settled = np.int64(event)
     return GroupedEvents(
         of,
-        EpochArrays(epochs.number[:found], epochs.groups[:found], epochs.applied[:found]),
+        EpochArrays(epochs.number[:found], epochs.groups[:found], epochs.applied[:found], epochs.begin[:found]),
         AppliedArrays(applied.group[:done], applied.server_id[:done], applied.epoch[:done]),
         int(pending) if open_ else 0,
         int(settled),
@@ -355,7 +382,7 @@ def group_events(events, status, status_bounds, server_id):
     )
 
 
-@njit(cache=True)
+@njit(cache=True, nogil=True)
 def order_rows(row_event, row_bucket, buckets, events, first_group):
     """
     Find the order of rows in their buckets.

@@ -13,7 +13,7 @@ __all__ = ["add_values"]
 
 
 @njit(cache=True, nogil=True)
-def add_values(data, starts, sizes, chosen, digests):
+def add_values(data, starts, sizes, digests):
     """
     Add the lower half to digests of images that have the upper half.
 
@@ -21,9 +21,8 @@ def add_values(data, starts, sizes, chosen, digests):
         data: Bytes that hold images. uint8, shape (bytes,).
         starts: Where each image starts. int64, shape (rows,).
         sizes: Its bytes; -1 if there is none. int64, shape (rows,).
-        chosen: The images in `data`. int64, shape (chosen,).
         digests: The digests. uint64, shape (rows,).
     """
-    for place in chosen:
+    for place in range(len(digests)):
         if sizes[place] >= 0:
             digests[place] |= np.uint64(crc32(data, starts[place], starts[place] + sizes[place]))

@@ -12,7 +12,7 @@ import numpy as np
 from numba import njit
 
 from ndb_formats.columnar.kernels.layout import NULL_CELL
-from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64
+from ndb_formats.columnar.kernels.words import copy_eight, little_endian, load64, store64
 
 __all__ = ["MAX_GROWTH", "SPARE", "json_texts"]
 
@@ -31,11 +31,14 @@ ESCAPES = np.array([1] * 32 + [0] * 224, np.uint8)
 ESCAPES[[8, 9, 10, 12, 13, 34, 92]] = [ord(each) for each in 'btnfr"\\']
 HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 QUOTES, BACKSLASHES = np.uint64(QUOTE) * ONES, np.uint64(BACKSLASH) * ONES
+ALL_BITS, LETTERS = np.uint64(0xFFFFFFFFFFFFFFFF), np.uint64(0x4141414141414141)
+LOWEST_BYTE, EIGHT = np.uint64(0xFF), np.uint64(8)
 POWERS = np.array([10.0**digits for digits in range(16)], np.float64)
 MAX_EXACT = 1e15
 TEN = np.uint64(10)
 # What is known of the container around a value: its columns in the stack.
-START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = range(8)
+START, END, WIDTH, COUNT, NEXT, KEYS, VALUES, FIRST = (np.uint64(place) for place in range(8))
+FRAME = np.uint64(8)
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -46,7 +49,7 @@ def _digits(out, to, number):
         size += 1
         rest //= TEN
     for offset in range(to + size - 1, to - 1, -1):
-        out[offset] = ZERO + number % TEN
+        out[np.uint64(offset)] = ZERO + number % TEN
         number //= TEN
     return to + size
 
@@ -59,13 +62,15 @@ def _quoted(data, at, size, out, to):
     end = at + size
     while at < end:
         if at + 8 <= len(data):
-            # Eight bytes at once, as far as none of them is special; the bytes after the end are overwritten later.
-            word = load64(data, at)
+            # Eight bytes at once, as far as none of them is special; those after the end count as letters, and what is
+            # written of them is overwritten later.
+            step = min(8, end - at)
+            after = LETTERS << np.uint64(8 * step) if step < 8 else np.uint64(0)
+            word = load64(data, at) & ~(ALL_BITS << np.uint64(8 * step) if step < 8 else np.uint64(0)) | after
             quote, slash = word ^ QUOTES, word ^ BACKSLASHES
             special = (word - LOW_LIMIT) | (quote - ONES) & ~quote | (slash - ONES) & ~slash
             if not special & ~word & HIGH_BITS:
                 copy_eight(data, at, out, to)
-                step = min(8, end - at)
                 at += step
                 to += step
                 continue
@@ -153,7 +158,7 @@ def _inlined(kind, width):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _opened(data, kind, at, end, frame):
+def _opened(data, kind, at, end, stack, top):
     """Fill in the frame of a container; return the bytes of its head and entries, or -1 if they do not fit."""
     width = 4 if kind in (LARGE_OBJECT, LARGE_ARRAY) else 2
     if at + 2 * width > end:
@@ -163,52 +168,54 @@ def _opened(data, kind, at, end, frame):
     head = 2 * width + keys + count * (width + 1)
     if at + size > end or at + head > at + size:
         return np.int64(-1)
-    frame[START], frame[END], frame[WIDTH], frame[COUNT], frame[NEXT] = at, at + size, width, count, 0
-    frame[KEYS] = at + 2 * width if kind <= LARGE_OBJECT else -1
-    frame[VALUES], frame[FIRST] = at + 2 * width + keys, at + head
+    stack[top + START], stack[top + END] = at, at + size
+    stack[top + WIDTH], stack[top + COUNT], stack[top + NEXT] = width, count, 0
+    stack[top + KEYS] = at + 2 * width if kind <= LARGE_OBJECT else -1
+    stack[top + VALUES], stack[top + FIRST] = at + 2 * width + keys, at + head
     return head
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _key(data, frame, out, to):
+def _key_entry(data, entry, width):
+    """Return where a key starts in its object, and its bytes."""
+    word = little_endian(data, entry, width + 2)
+    return np.int64(word & (ALL_BITS >> np.uint64(64 - 8 * width))), np.int64(word >> np.uint64(8 * width))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _key(data, stack, top, out, to):
     """Write the next key of an object; return where it ends, or -1 if it is not valid, and its bytes."""
-    width, number = frame[WIDTH], frame[NEXT]
-    entry = frame[KEYS] + number * (width + 2)
-    at, size = (
-        frame[START] + np.int64(little_endian(data, entry, width)),
-        np.int64(little_endian(data, entry + width, 2)),
-    )
-    if at < frame[FIRST] or at + size > frame[END]:
+    width, number = stack[top + WIDTH], stack[top + NEXT]
+    entry = stack[top + KEYS] + number * (width + 2)
+    offset, size = _key_entry(data, entry, width)
+    at = stack[top + START] + offset
+    if at < stack[top + FIRST] or at + size > stack[top + END]:
         return np.int64(-1), size
     if number:
         # A server sorts keys by length and then by bytes; in any other order there may be the same key twice.
-        before = entry - width - 2
-        other, length = (
-            frame[START] + np.int64(little_endian(data, before, width)),
-            little_endian(data, before + width, 2),
-        )
-        ascending = np.int64(length) < size
-        if np.int64(length) == size:
-            for byte in range(size):
-                if data[other + byte] != data[at + byte]:
-                    ascending = data[other + byte] < data[at + byte]
-                    break
-        if not ascending:
-            return np.int64(-1), size
+        before, length = _key_entry(data, entry - width - 2, width)
+        if length >= size:
+            other, ascending = stack[top + START] + before, False
+            if length == size:
+                for byte in range(size):
+                    if data[other + byte] != data[at + byte]:
+                        ascending = data[other + byte] < data[at + byte]
+                        break
+            if not ascending:
+                return np.int64(-1), size
     to = _quoted(data, at, size, out, to)
     out[to], out[to + 1] = COLON, BLANK
     return to + 2, size
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _document(data, at, end, stack, out, to, noted, foreign):
+def _document(data, at, end, stack, out, to, noted, places, text_offsets, texts):
     """
     Write one document.
 
     Returns:
         Where it ends, or -1 if it is not valid or not in the form that a server writes; foreign values met.
     """
-    places, text_offsets, texts = foreign
     unread, depth = end - at, 0
     kind = np.int64(data[at])
     at += 1
@@ -219,7 +226,7 @@ def _document(data, at, end, stack, out, to, noted, foreign):
         if kind <= LARGE_ARRAY:
             if depth == MAX_DEPTH:
                 return np.int64(-1), noted
-            head = _opened(data, kind, at, limit, stack[depth])
+            head = _opened(data, kind, at, limit, stack, FRAME * np.uint64(depth))
             unread -= head
             if head < 0 or unread < 0:
                 return np.int64(-1), noted
@@ -244,7 +251,7 @@ def _document(data, at, end, stack, out, to, noted, foreign):
                 if size < 0:
                     return np.int64(-1), noted
                 width = text + size - at
-            if not (depth and _inlined(kind, stack[depth - 1, WIDTH])):
+            if not (depth and _inlined(kind, stack[FRAME * np.uint64(depth - 1) + WIDTH])):
                 unread -= width
             if unread < 0:
                 return np.int64(-1), noted
@@ -252,8 +259,7 @@ def _document(data, at, end, stack, out, to, noted, foreign):
             if kind == LITERAL:
                 if data[at] > 2:
                     return np.int64(-1), noted
-                for byte in range(LITERAL_SIZES[data[at]]):
-                    out[to + byte] = np.uint8(LITERALS[data[at]] >> np.uint64(8 * byte) & np.uint64(0xFF))
+                store64(out, to, LITERALS[data[at]])
                 wrote = to + LITERAL_SIZES[data[at]]
             elif kind != OPAQUE:
                 wrote = _number(data, at, kind, width, out, to)
@@ -269,29 +275,30 @@ def _document(data, at, end, stack, out, to, noted, foreign):
                 noted += 1
             to = wrote
         # The next value: after the one that was written, or the first of the container that was opened.
-        while depth and stack[depth - 1, NEXT] == stack[depth - 1, COUNT]:
+        while depth and stack[FRAME * np.uint64(depth - 1) + NEXT] == stack[FRAME * np.uint64(depth - 1) + COUNT]:
             depth -= 1
-            out[to] = ord("}") if stack[depth, KEYS] >= 0 else ord("]")
+            out[to] = ord("}") if stack[FRAME * np.uint64(depth) + KEYS] >= 0 else ord("]")
             to += 1
             opened = False
         if depth == 0:
             return to, noted
-        frame = stack[depth - 1]
+        top = FRAME * np.uint64(depth - 1)
         if not opened:
             out[to], out[to + 1] = COMMA, BLANK
             to += 2
-        if frame[KEYS] >= 0:
-            to, size = _key(data, frame, out, to)
+        if stack[top + KEYS] >= 0:
+            to, size = _key(data, stack, top, out, to)
             unread -= size
             if to < 0 or unread < 0:
                 return np.int64(-1), noted
-        width = frame[WIDTH]
-        entry = frame[VALUES] + frame[NEXT] * (width + 1)
-        frame[NEXT] += 1
-        kind, at, limit = np.int64(data[entry]), entry + 1, entry + 1 + width
+        width = stack[top + WIDTH]
+        entry = stack[top + VALUES] + stack[top + NEXT] * (width + 1)
+        stack[top + NEXT] += 1
+        word = little_endian(data, entry, width + 1)
+        kind, at, limit = np.int64(word & LOWEST_BYTE), entry + 1, entry + 1 + width
         if not _inlined(kind, width):
-            at, limit = frame[START] + np.int64(little_endian(data, entry + 1, width)), frame[END]
-            if at < frame[FIRST]:
+            at, limit = stack[top + START] + np.int64(word >> EIGHT), stack[top + END]
+            if at < stack[top + FIRST]:
                 return np.int64(-1), noted
 
 
@@ -306,7 +313,7 @@ def json_texts(data, base, cells, prefix, quoted, stack, offsets, out, foreign):
         cells: See `values`.
         prefix: Bytes of the length before each document.
         quoted: Whether a text or an opaque value may be a whole document; `mysqlbinlog` prints these without quotes.
-        stack: Room for the containers around a value. Shape (100, 8), int64.
+        stack: Room for the containers around a value, eight numbers each. Shape (800,), int64.
         offsets: Filled in. Shape (rows + 1,), int32.
         out: Filled in. Shape (`MAX_GROWTH` for each byte, `SPARE` for each document, and all foreign texts,), uint8.
         foreign: Kind, start and end of each foreign value, filled in without texts: shape (values, 3), int64; offsets
@@ -315,6 +322,7 @@ def json_texts(data, base, cells, prefix, quoted, stack, offsets, out, foreign):
     Returns:
         Bytes written, or -1 if a document must be read by the scalar codec; foreign values met.
     """
+    places, text_offsets, texts = foreign
     to, noted = np.int64(0), np.int64(0)
     offsets[0] = 0
     for row in range(len(cells)):
@@ -324,7 +332,7 @@ def json_texts(data, base, cells, prefix, quoted, stack, offsets, out, foreign):
             at += prefix
             if size == 0 or (not quoted and (data[at] == STRING or data[at] == OPAQUE)):
                 return np.int64(-1), noted
-            to, noted = _document(data, at, at + size, stack, out, to, noted, foreign)
+            to, noted = _document(data, at, at + size, stack, out, to, noted, places, text_offsets, texts)
             if to < 0 or to > 0x7FFFFFFF:
                 return np.int64(-1), noted
         offsets[row + 1] = to

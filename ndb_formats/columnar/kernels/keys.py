@@ -13,9 +13,21 @@ from ndb_formats.columnar.kernels.checksums import crc32
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import copy_eight, little_endian
 
-__all__ = ["add_parts", "buckets_of", "copy_slices", "hex_text", "next_parts", "put_parts", "slices_of", "weigh_ascii"]
+__all__ = [
+    "LOWER",
+    "UPPER",
+    "add_parts",
+    "buckets_of",
+    "copy_slices",
+    "hex_text",
+    "next_parts",
+    "put_parts",
+    "slices_of",
+    "weigh_ascii",
+]
 
-HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
+LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)  # hexadecimal digits
+UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 
 
 @njit(cache=True, nogil=True)
@@ -178,7 +190,7 @@ def copy_slices(data, starts, lengths, targets, out):
 
 
 @njit(cache=True, nogil=True)
-def hex_text(data, starts, lengths, offsets, out):
+def hex_text(data, starts, lengths, digits, offsets, out):
     """
     Write slices as hexadecimal digits, padded with zeros to the length of their texts.
 
@@ -186,6 +198,7 @@ def hex_text(data, starts, lengths, offsets, out):
         data: Their bytes. Shape (bytes,), uint8.
         starts: Shape (slices,), int64.
         lengths: Shape (slices,), int64.
+        digits: `LOWER` or `UPPER`.
         offsets: Of the texts. Shape (slices + 1,), int32.
         out: Filled in. Shape (bytes,), uint8.
     """
@@ -193,10 +206,10 @@ def hex_text(data, starts, lengths, offsets, out):
         to = np.int64(offsets[number])
         for byte in range(lengths[number]):
             value = data[starts[number] + byte]
-            out[to], out[to + 1] = HEX[value >> 4], HEX[value & 15]
+            out[to], out[to + 1] = digits[value >> 4], digits[value & 15]
             to += 2
         while to < offsets[number + 1]:
-            out[to] = HEX[0]
+            out[to] = digits[0]
             to += 1
 
 

@@ -12,7 +12,7 @@ from numba import njit
 from ndb_formats.columnar.kernels.layout import NULL_CELL
 from ndb_formats.columnar.kernels.words import big_endian, copy_eight, little_endian, load64
 
-__all__ = ["decimal_text", "escape", "hexadecimal", "integer_text", "needs_escape", "seconds_text"]
+__all__ = ["decimal_text", "escape", "integer_text", "needs_escape", "seconds_text"]
 
 MAX_INTEGER_TEXT = 44  # a signed number of 20 characters, and an unsigned one in brackets after a blank
 ZERO, MINUS, POINT, BLANK, OPEN, CLOSE, BACKSLASH = (ord(each) for each in "0-. ()\\")
@@ -20,7 +20,6 @@ TEN = np.uint64(10)
 POWERS = np.array([10**digits for digits in range(10)], np.uint64)
 BYTES_FOR_DIGITS = np.array([0, 1, 1, 2, 2, 3, 3, 4, 4, 4], np.int64)
 LOWER = np.frombuffer(b"0123456789abcdef", np.uint8)
-UPPER = np.frombuffer(b"0123456789ABCDEF", np.uint8)
 HIGH_BITS, ONES, LOW_LIMIT = np.uint64(0x8080808080808080), np.uint64(0x0101010101010101), np.uint64(0x2020202020202020)
 BACKSLASHES = np.uint64(BACKSLASH) * ONES
 
@@ -226,11 +225,3 @@ def escape(text, offsets, quote, escapes, prefix, new_offsets, out):
             return np.int64(-1)
         new_offsets[row + 1] = to
     return to
-
-
-@njit(cache=True, nogil=True)
-def hexadecimal(data, size, out):
-    """Write bytes as upper-case hexadecimal digits, two for each."""
-    for at in range(size):
-        byte = data[at]
-        out[2 * at], out[2 * at + 1] = UPPER[byte >> 4], UPPER[byte & 15]

@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "load64"]
+__all__ = ["big_endian", "copy_eight", "little_endian", "load16", "load32", "load64", "store64"]
 
 
 @njit(cache=True, nogil=True, inline="always")
@@ -67,6 +67,12 @@ def big_endian(data, offset, width):
 @njit(cache=True, nogil=True, inline="always")
 def copy_eight(data, offset, out, to):
     """Copy eight bytes from one array to another."""
-    word, start = load64(data, offset), np.uint64(to)
+    store64(out, to, load64(data, offset))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def store64(out, to, word):
+    """Write an unsigned number as eight bytes, the lowest first."""
+    start = np.uint64(to)
     for byte in range(np.uint64(8)):
         out[start + byte] = np.uint8(word >> 8 * byte)

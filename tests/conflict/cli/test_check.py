@@ -1,75 +1,138 @@
-"""`ndb-conflict check`: a whole run, from its run file."""
+"""`ndb-conflict check`: a configuration from a run file, or from options."""
 
 import json
 from pathlib import Path
 
+import pytest
+
+import conflict
 from conflict.cli.common import ExitCode
+from conflict.errors import ConfigurationError
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
+from tests.layers import ROOT
+
+EXAMPLE = ROOT / "docs/examples/check"
 
 
-def test_every_table_of_the_demo_is_usable_on_both_clusters(tmp_path: Path) -> None:
-    """The table on the terminal and the JSON file have a row per cluster and table."""
+def test_the_demo_has_notes_alone(tmp_path: Path) -> None:
+    """The table on the terminal and the JSON file have every table; notes give exit code 0."""
     file = tmp_path / "check.json"
     code, output = invoke("check", DEMO / "run.toml", "--json", file)
-    assert code == 0
-    assert "A cft.t1 9 NDB$EPOCH(6) cft.t1$EX ok" in output
-    assert "B cft.t1 9 none none ok" in output
-    assert "Every conflict function can judge every change that arrives." in output
-    tables = json.loads(file.read_text())["tables"]
-    assert [(each["cluster"], each["table"], each["status"]) for each in tables] == [
-        (cluster, f"cft.{table}", "ok") for cluster in "AB" for table in ("t1", "t2", "plain")
+    assert code == ExitCode.DONE
+    assert "cft.t1 A 9 NDB$EPOCH(6) nothing yes" in output
+    assert "cft.t1 B 9 none none" in output
+    assert "0 refused, 0 warnings, 4 notes." in output
+    document = json.loads(file.read_text())
+    assert (document["policy"], document["worst"]) == ("manual", "note")
+    assert [(each["cluster"], each["table"], each["function"], each["created"]) for each in document["tables"]] == [
+        (cluster, f"cft.{table}", "NDB$EPOCH(6)" if (cluster, table) in {("A", "t1"), ("A", "t2")} else None, True)
+        for cluster in "AB"
+        for table in ("t1", "t2", "plain")
+    ]
+    assert {each["code"]: each["places"] for each in document["findings"]}["NDB-E038"] == [
+        {"cluster": "A", "table": "cft.t1"},
+        {"cluster": "A", "table": "cft.t2"},
     ]
 
 
-def test_check_reads_no_binlog(max_run: Path) -> None:
-    """Files that are not binlogs change nothing."""
+def test_check_needs_no_binlog(max_run: Path) -> None:
+    """Binlogs that are gone change nothing; the run file need not even name them."""
     for file in max_run.parent.glob("*.binlog.*"):
-        file.write_bytes(b"nothing")
-    assert invoke("check", max_run, "--policy", "needs")[0] == 0
+        file.unlink()
+    code, output = invoke("check", max_run, "--policy", "needs")
+    max_run.write_text(max_run.read_text().replace('binlogs = ["A.binlog.*"]\n', ""))
+    assert invoke("check", max_run, "--policy", "needs") == (code, output)
+    assert code == ExitCode.WARNED
 
 
-def test_a_function_that_the_policy_refuses_gives_exit_code_2(max_run: Path) -> None:
-    """The output says why, and what would work; the other policy allows it."""
-    code, output = invoke("check", max_run)
-    assert code == ExitCode.REFUSED
-    assert "A cft.t1 9 NDB$MAX(x) cft.t1$EX refused" in output
-    assert "A, cft.t1: The manual says that NDB$OLD and NDB$MAX do not work correctly" in output
-    assert "What would work: binlog_type = 7 FULL_USE_UPDATE." in output
-    assert "Refused: 2 of 6." in output
-    assert "Only one of the clusters has the function" in output
-    assert invoke("check", max_run, "--policy", "needs")[0] == 0
-
-
-def test_limits_are_no_refusal(max_run: Path) -> None:
-    """A function that cannot judge some changes is usable, and the exit code says that there are warnings."""
-    max_run.write_text(max_run.read_text().replace("binlog_type = 9", "binlog_type = 6"))
+def test_what_the_manual_advises_against_is_a_warning(max_run: Path) -> None:
+    """The finding says what would work; the policy of the server leaves it out."""
     code, output = invoke("check", max_run)
     assert code == ExitCode.WARNED
-    assert "Nothing is refused, but 2 of 6 have limits." in output
+    assert "NDB-E015" in output
+    assert "The manual says that NDB$OLD and NDB$MAX do not work correctly" in output
+    assert "UPDATE mysql.ndb_replication SET binlog_type = 7 WHERE" in output
+    assert "NDB-E015" not in invoke("check", max_run, "--policy", "needs")[1]
 
 
-def test_a_conflict_fn_that_cannot_be_parsed_is_refused(max_run: Path) -> None:
-    """As the CREATE TABLE would be."""
+def test_what_the_server_refuses_gives_exit_code_2(max_run: Path) -> None:
+    """As the CREATE TABLE would fail, with its error."""
     max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "NDB$MAX(x"))
     code, output = invoke("check", max_run)
     assert code == ExitCode.REFUSED
+    assert "refused NDB-E001" in output
     assert "missing ')'" in output
+    assert "not created" in output
 
 
 def test_a_user_s_function_is_usable_under_any_policy(max_run: Path) -> None:
     """The manual does not name it; its author says what it needs."""
     max_run.write_text(max_run.read_text().replace("NDB$MAX(x)", "at_least(x)"))
-    code, output = invoke("check", max_run, "--function", "docs.examples.at_least:at_least")
-    assert code == 0
-    assert "at_least(x)" in output
-    assert "does not say which images it needs" in output
+    _, output = invoke("check", max_run, "--function", "docs.examples.at_least:at_least")
+    assert "at_least(x) nothing" in output
+    assert "NDB-E015" not in output
 
 
-def test_the_other_cluster_must_log_transaction_ids(max_run: Path) -> None:
-    """For a function that judges transactions, the ids of the cluster count whose changes arrive."""
-    text = max_run.read_text().replace("NDB$MAX(x)", "NDB$EPOCH_TRANS()")
-    for cluster, code in (("A", 0), ("B", ExitCode.REFUSED)):
-        head = f"[clusters.{cluster}]\n"
-        max_run.write_text(text.replace(head, f'{head}ndb_log_transaction_id = "OFF"\n'))
-        assert invoke("check", max_run)[0] == code
+def test_options_amount_to_a_run_file(tmp_path: Path) -> None:
+    """The same findings for the same files, clusters named by the options."""
+    files = [tmp_path / "run.json", tmp_path / "options.json"]
+    run = invoke("check", EXAMPLE / "run.toml", "--json", files[0])
+    options = invoke(
+        *("check", "--schema", EXAMPLE / "schema.sql", "--ndb-replication", EXAMPLE / "ndb_replication.sql"),
+        *("--variables", f"london={EXAMPLE / 'london.cnf'}", "--variables", f"paris={EXAMPLE / 'paris.txt'}"),
+        *("--config-ini", f"london={EXAMPLE / 'config.ini'}", "--config-ini", f"paris={EXAMPLE / 'config.ini'}"),
+        *("--json", files[1]),
+    )
+    assert run == options
+    assert files[0].read_text() == files[1].read_text()
+    assert run[0] == ExitCode.REFUSED
+
+
+def test_the_quickest_start() -> None:
+    """Definitions and a function; nothing is known of the servers, so their defaults count."""
+    asked = ("check", "--schema", EXAMPLE / "schema.sql", "--conflict-fn", "shop.o*=NDB$EPOCH()")
+    code, output = invoke(*asked)
+    assert (code, "say which cluster it is: --primary A or --primary B" in output) == (ExitCode.REFUSED, True)
+    code, output = invoke(*asked, "--primary", "A")
+    assert code == ExitCode.WARNED
+    assert "shop.orders A 0 NDB$EPOCH(6) W! none" in output
+    assert "NDB-E014" in output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "give a run file, or --schema"),
+        ((EXAMPLE / "run.toml", "--primary", "london"), "is a run file, which says itself"),
+        (("--variables", "london"), "--variables london is not understood; give CLUSTER=FILE"),
+        (("--schema", EXAMPLE / "schema.sql", "--primary", "C"), "--primary C is no cluster; they are A and B"),
+        (
+            ("--schema", EXAMPLE / "schema.sql", *(f"--config-ini={name}={EXAMPLE / 'config.ini'}" for name in "ABC")),
+            "3 clusters (A, B, C) need a run file",
+        ),
+        (("--schema", EXAMPLE / "schema.sql", "--variables", f"A={EXAMPLE / 'schema.sql'}"), "holds no variables"),
+    ],
+)
+def test_refused_input(arguments: tuple[object, ...], message: str) -> None:
+    """A sentence says what to give."""
+    code, output = invoke("check", *arguments)
+    assert (code, message in output) == (ExitCode.REFUSED, True), output
+
+
+def test_the_function_for_python() -> None:
+    """`conflict.check` gives the same report, as rows."""
+    report = conflict.check(EXAMPLE / "run.toml")
+    same = conflict.check(
+        schema=EXAMPLE / "schema.sql",
+        ndb_replication=EXAMPLE / "ndb_replication.sql",
+        variables={"london": EXAMPLE / "london.cnf", "paris": EXAMPLE / "paris.txt"},
+        config_ini={"london": EXAMPLE / "config.ini", "paris": EXAMPLE / "config.ini"},
+    )
+    assert same.rows == report.rows
+    assert {(row["code"], row["cluster"], row["table"]) for row in report.rows if row["severity"] == "refused"} == {
+        ("NDB-E004", "london", "shop.notes"),
+        ("NDB-E004", "paris", "shop.notes"),
+    }
+    with pytest.raises(ConfigurationError, match="a run file says itself"):
+        conflict.check(EXAMPLE / "run.toml", primary="london")

@@ -19,7 +19,8 @@ from conflict.grid.folder import Folder
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.hints import hints_of_run_file
 from conflict.history.reading import read_cluster
-from conflict.pipeline import run_reference, run_spark
+from conflict.pipeline import run_spark
+from conflict.runs.reference_run import run_reference
 from ndb_formats.binlog_reader import read_headers
 from ndb_formats.constants import EventType
 from tests.corpora import DEMO
@@ -100,15 +101,17 @@ def test_the_command_line_keeps_what_comes_before_the_cut(command: str, tmp_path
     assert spark.version
     _cut(tmp_path / "cut", COMMITS[6] + 30)
     out = tmp_path / "out"
-    done = CliRunner().invoke(app, [command, str(tmp_path / "cut" / "run.toml"), "--out", str(out)])
+    kept = tmp_path / "history" if command == "resolve" else out
+    keeps = ["--keep-history", str(kept)] if command == "resolve" else []
+    done = CliRunner().invoke(app, [command, str(tmp_path / "cut" / "run.toml"), "--out", str(out), *keeps])
     assert done.exit_code == ExitCode.CUT_SHORT
     assert re.search(r"B\.binlog\.000001,\s+position\s+\d+", done.output)
-    history = json.loads((out / ("history/history.json" if command == "resolve" else "history.json")).read_text())
+    history = json.loads((kept / "history.json").read_text())
     reading = _epochs(load_run_file(tmp_path / "cut" / "run.toml"))
     assert reading[-1].number == history["segments"]["B"][-1]["last_epoch"]
     changes = sum(len(transaction.changes) for epoch in reading for transaction in epoch.transactions)
     assert changes == sum(run["changes"] for run in history["segments"]["B"])
-    assert not (tmp_path / "out.incomplete").exists()
+    assert not list(tmp_path.glob(".out*"))
 
 
 def test_a_damaged_byte_is_an_error_with_its_place(tmp_path: Path, spark: SparkSession) -> None:

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import re
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -46,6 +47,16 @@ def test_json_lines_leave_absent_columns_out() -> None:
     # The first row of the recording: INSERT INTO t1 (k,x,v,s) VALUES (1,101,-480,NULL)
     assert lines[0]["after"] == {"k": 1, "x": 101, "v": -480, "s": None}
     assert sum(line["flags"] == ["REFRESH"] for line in lines) == 18
+
+
+def test_bytes_are_hexadecimal_digits_in_capitals() -> None:
+    """After ``0x``, two for each byte."""
+    folder = RECORDINGS / "ndb_formats/types_type8"
+    shown = decode("--format", "json", "--schema", folder / "schema.sql", folder / "binlog.000001").decode()
+    found = set(re.findall(r'"(0x[^"]+)"', shown))
+    assert found
+    assert all(re.fullmatch("0x([0-9A-F]{2})+", text) for text in found)
+    assert any(set(text[2:]) & set("ABCDEF") for text in found)
 
 
 def test_epochs_tables_and_positions_select_rows() -> None:

@@ -9,7 +9,7 @@ from pyspark.sql import SparkSession
 
 from conflict.cli.common import ExitCode
 from conflict.grid.folder import Folder
-from conflict.pipeline import whole_or_not_at_all
+from conflict.results.target import whole_or_not_at_all
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -47,7 +47,8 @@ def test_resolve_writes_the_whole_result(engine: str, everything: bool, tmp_path
 def test_spark_reads_every_result(tmp_path: Path, spark: SparkSession) -> None:
     """spark.read.parquet reads outcomes, rows, exceptions and the History; unsigned numbers are decimals."""
     out = tmp_path / "out"
-    assert invoke("resolve", DEMO / "run.toml", "--out", out)[0] == 0
+    kept = tmp_path / "kept"
+    assert invoke("resolve", DEMO / "run.toml", "--out", out, "--keep-history", kept)[0] == 0
     outcomes = spark.read.parquet(str(out / "outcomes"))
     assert {
         row.applier: row["count"] for row in outcomes.where("verdict = 'REJECTED'").groupBy("applier").count().collect()
@@ -55,7 +56,7 @@ def test_spark_reads_every_result(tmp_path: Path, spark: SparkSession) -> None:
     assert dict(outcomes.dtypes)["source_epoch"] == "decimal(20,0)"
     assert spark.read.parquet(str(out / "rows/A/cft.t2")).count() == 3
     assert spark.read.parquet(str(out / "exceptions/A/cft.t2$EX.parquet")).count() == 15
-    assert {"A", "B"} == {row.cluster for row in spark.read.parquet(str(out / "history/changes")).collect()}
+    assert {"A", "B"} == {row.cluster for row in spark.read.parquet(str(kept / "changes")).collect()}
 
 
 def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
@@ -79,10 +80,11 @@ def test_a_failed_run_leaves_nothing_behind(tmp_path: Path) -> None:
     with pytest.raises(KeyError):
         fail()
     assert list(tmp_path.iterdir()) == []
-    Folder(str(tmp_path / "out.incomplete")).write_json("killed.json", {})
+    Folder(str(tmp_path / ".out.0123456789abcdef.incomplete")).write_json("killed.json", {})
     with whole_or_not_at_all(target) as work:
         work.write_json("whole.json", {})
     assert [file.name for file in (tmp_path / "out").iterdir()] == ["whole.json"]
+    assert [file.name for file in tmp_path.iterdir()] == ["out"]
 
 
 @pytest.mark.parametrize(

@@ -21,13 +21,13 @@ from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_part import LogPart
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process
-from conflict.pipeline import place_in_memory
 from conflict.reference.replay import resolve
 from conflict.results.contradictions import Effects, contradicted_rows
 from conflict.results.files import read_rows, summarize_resolution, write_open_places, write_resolution
-from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path
+from conflict.results.layout import APPLIED_EPOCHS, applied_epochs_path, exceptions_path, rows_folder
 from conflict.results.options import ResultOptions
 from conflict.results.summary import RunSummary, with_open_schedule
+from conflict.runs.reference_run import place_in_memory
 
 
 def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str, Any]:
@@ -44,12 +44,22 @@ def _contents(out: Folder, run: Configuration, summary: RunSummary) -> dict[str,
         for table in run.schema.tables:
             if table.full_name in setups:
                 found[f"rows {cluster} {table.name}"] = sorted(
-                    read_rows(out, f"rows/{cluster}/{table.full_name}", table), key=str
+                    read_rows(out, rows_folder(cluster, table.full_name), table), key=str
                 )
             else:
                 rows = read_rows(out, exceptions_path(cluster, table.full_name), table)
                 found[f"exceptions {cluster} {table.name}"] = sorted(rows, key=str)
+                found[f"outcomes of exceptions {cluster} {table.name}"] = _outcomes_of(out, cluster, table.full_name)
     return found
+
+
+def _outcomes_of(out: Folder, cluster: str, table: str) -> list[tuple[int, str]]:
+    """Return the number of each row of an exceptions table, and the outcome that it stands for."""
+    path = exceptions_path(cluster, table)
+    if not out.exists(path):
+        return []
+    rows = pads.dataset(f"{out.uri}/{path}").to_table()
+    return sorted(zip(rows.column(3).to_pylist(), map(str, rows["NDB$outcome"].to_pylist()), strict=True))
 
 
 def by_reference(history: History, run: Configuration, shown: Mapping[str, Effects] | None = None) -> dict[str, Any]:

@@ -1,25 +1,16 @@
 """Rows that were judged some time before the commit: the kernels decide as the reference engine does."""
 
-import tempfile
 from itertools import groupby
 
-import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.apply_order import ApplierEpochs, order_applies
-from conflict.columnar.bucket import load_bucket
-from conflict.columnar.cluster_setup import ClusterSetup, rules_of
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.kernels.fold import fold
-from conflict.grid.folder import Folder
-from conflict.grid.tables import TableNumbers, resolve_columns
-from conflict.grid.writer import write_history
 from conflict.history.model import EpochApply, History
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution
 from conflict.rules.decision import Cause, Verdict
 from conflict.rules.roles import Role
+from tests.conflict.columnar.one_bucket import bucket_by_kernels
 from tests.conflict.histories import Setups, layouts, setups
 from tests.conflict.reference.test_placement import truth_of
 from tests.conflict.worlds import Step, World, steps, world
@@ -47,54 +38,14 @@ def _place(item: EpochApply) -> tuple[int, int, str, int]:
     return item.epoch, item.group, item.source, item.foreign_epoch
 
 
-def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
-    """Return the transactions that the reference engine rejected, per epoch apply."""
-    groups = []
-    for applier, foreign in zip(applies.applier, applies.foreign_epoch, strict=True):
-        found = {
-            outcome.group
-            for outcome in resolution.outcomes
-            if (outcome.applier, outcome.source_epoch) == (names[applier], foreign)
-            and outcome.cause is Cause.TRANS_IN_CONFLICT
-        }
-        groups.append(sorted(found))
-    offsets = np.cumsum([0, *map(len, groups)]).astype(np.int64)
-    return Conflicts(offsets, np.array([group for each in groups for group in each], np.int32))
-
-
 def decided_by_kernels(history: History, tables: Setups, resolution: Resolution) -> dict[str, list[object]]:
     """Return what the kernels decide on each operation of each applier, in order."""
-    numbers = TableNumbers(tuple(setup.table for setup in tables["A"].values()), resolve_columns(tables))
-    clusters = tuple(
-        ClusterSetup(each.name, each.server_id, tuple(tables[each.name].values()), each.role)
-        for each in history.clusters
-    )
-    with tempfile.TemporaryDirectory() as path:
-        manifest = write_history(history, numbers, Folder(path))
-        bucket = load_bucket(Folder(path), 0, manifest, numbers, manifest.layouts(numbers))
-        identities = bucket.keys.column("identity").to_pylist()
-        names = [numbers.tables[table].full_name for table in bucket.key_table.tolist()]
-        located = {
-            (name, identity[2:]): (0, number)
-            for number, (name, identity) in enumerate(zip(names, identities, strict=True))
-        }
-        applied = [ApplierEpochs.of_cluster(cluster, located) for cluster in history.clusters]
-        applies = order_applies(applied, [cluster.name for cluster in history.clusters])
-        conflicts = conflicts_of(resolution, applies, [cluster.name for cluster in history.clusters])
-        folded = fold(
-            applies,
-            bucket.rows,
-            rules_of(clusters),
-            conflicts,
-            bucket.key_table,
-            candidates=True,
-            moments=applies.moments.of_bucket(0),
-        )
-    found = folded.decisions
+    result = bucket_by_kernels(history, tables, resolution)
+    found = result.folded.decisions
     rows = zip(found.apply.tolist(), found.verdict.tolist(), found.cause.tolist(), strict=True)
     decided: dict[str, list[object]] = {cluster.name: [] for cluster in history.clusters}
     for apply, verdict, cause in rows:
-        decided[history.clusters[applies.applier[apply]].name].append((Verdict(verdict), Cause(cause)))
+        decided[history.clusters[result.applies.applier[apply]].name].append((Verdict(verdict), Cause(cause)))
     return decided
 
 

@@ -25,6 +25,8 @@ binlogs = ["b.000001"]
 role = "SECONDARY"
 """
 LAST_GROUP = 2**31 - 1
+ID = "it must be a whole number from 0 to 4294967295"
+NUMBER = "it must be a whole number from 0 to 18446744073709551615"
 NEEDS_SOURCES = "needs replicates_from, the clusters whose binlogs its applier applies; it is [] if it applies none"
 
 
@@ -86,7 +88,7 @@ class TestReading:
         assert (first.options.ndb_log_update_as_write, first.transaction_ids) == (False, True)
         assert (second.options.ndb_log_update_as_write, second.transaction_ids) == (True, None)
         text = text.replace('transaction_id = "ON"', 'transaction_id = "MAYBE"')
-        assert "ndb_log_transaction_id is 'MAYBE'; it can be ON or OFF" in refusal(folder, HEAD + text)
+        assert "ndb_log_transaction_id of [clusters.A] is 'MAYBE'; it must be ON or OFF" in refusal(folder, HEAD + text)
 
     def test_several_patterns_keep_their_order(self, folder: Path):
         """Also absolute ones."""
@@ -189,7 +191,7 @@ class TestRefusals:
             ({"A": "[]", "B": "[]"}, "no cluster replicates from another one; give replicates_from"),
             (
                 {"A": '"B"', "B": "[]"},
-                "replicates_from of cluster A is 'B'; give a list of clusters, like [\"A\"]",
+                "replicates_from of [clusters.A] is 'B'; it must be a list of clusters, like [\"A\"]",
             ),
         ],
     )
@@ -199,12 +201,14 @@ class TestRefusals:
 
     def test_the_schema_is_a_file(self, folder: Path):
         """Given as a text."""
-        assert refusal(folder, "schema = 7\n" + CLUSTERS) == "run.toml: schema is missing, or is not of type str"
+        assert refusal(folder, "schema = 7\n" + CLUSTERS) == (
+            "run.toml: schema of the run file is 7; it must be a text that is not empty"
+        )
 
     def test_schema_at_is_start_or_end(self, folder: Path):
         """No other time has a name."""
         message = refusal(folder, 'schema_at = "middle"\n' + HEAD + CLUSTERS)
-        assert message == 'run.toml: schema_at is "start" or "end", not \'middle\''
+        assert message == "run.toml: schema_at of the run file is 'middle'; it must be one of start, end"
 
     def test_a_missing_schema_file_is_refused(self, folder: Path):
         """The message names it, not the run file."""
@@ -223,23 +227,32 @@ class TestRefusals:
             (
                 "server_id = 2",
                 'server_id = "2"',
-                "server_id is missing, or is not of type int",
+                "server_id of [clusters.B] is '2'; it must be a whole number from 0 to 4294967295",
             ),
-            ("server_id = 1", "", "server_id is missing, or is not of type int"),
-            ('binlogs = ["b.000001"]', "", "binlogs is missing, or is not of type list"),
+            (
+                "server_id = 1",
+                "",
+                f"server_id of [clusters.A] is missing; {ID}",
+            ),
+            (
+                'binlogs = ["b.000001"]',
+                "",
+                "binlogs of [clusters.B] is missing; it must be a list of file names or patterns",
+            ),
             ('"b.000001"', '"c.*"', "no file matches c.*, binlogs of cluster B"),
             (
                 "SECONDARY",
                 "REPLICA",
-                "role REPLICA of cluster B is none of NONE, PRIMARY, SECONDARY, PASS",
+                "role of [clusters.B] is 'REPLICA'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
             ),
             (
                 "role =",
                 "rolle =",
                 (
-                    "[clusters.B] has unknown entries rolle; known are binlogs, ignore_server_ids, "
+                    "[clusters.B] has unknown entries rolle; known are binlogs, config_ini, ignore_server_ids, "
                     "ndb_log_transaction_id, ndb_log_update_as_write, ndb_log_update_minimal, ndb_log_updated_only, "
-                    "replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, schema, server_id"
+                    "ndb_replication, replica_type_conversions, replicates_from, role, rows, rows_epoch, rows_of, "
+                    "schema, server_id, variables"
                 ),
             ),
             (
@@ -277,12 +290,12 @@ class TestRefusals:
         message = refusal(folder, HEAD + CLUSTERS + "[[ndb_replication]]\n" + row)
         assert message == f"run.toml, row 1 of [[ndb_replication]]: {complaint}"
 
-    @pytest.mark.parametrize("given", ["1", "{}", '["rows.sql"]'])
+    @pytest.mark.parametrize("given", ["1", "{}", "['rows.sql']"])
     def test_replication_rows_must_be_tables_or_a_file_name(self, folder: Path, given: str):
         """One file name."""
         message = refusal(folder, f"ndb_replication = {given}\n" + HEAD + CLUSTERS)
-        tables = "ndb_replication must be tables [[ndb_replication]]"
-        assert message == f"run.toml: {tables}, or the name of a file with the rows"
+        rule = "it must be tables [[ndb_replication]], or a file name"
+        assert message == f"run.toml: ndb_replication of the run file is {given}; {rule}"
 
     @pytest.mark.parametrize(
         ("schedule", "complaint"),
@@ -290,15 +303,15 @@ class TestRefusals:
             ("[schedule]\nstep = 1", "[schedule] has unknown entries step; known are applied, role, steps, stopped"),
             (
                 '[[schedule.applied]]\napplier = "C"\nepoch = 1\nafter_epoch = 2',
-                "applier of [[schedule.applied]] must be one of A, B",
+                "applier of [[schedule.applied]] is 'C'; it must be one of A, B",
             ),
             (
                 '[[schedule.applied]]\napplier = "A"\nafter_epoch = 2',
-                "epoch is missing, or is not of type int",
+                "epoch of [[schedule.applied]] is missing; it must be a whole number from 0 to 18446744073709551615",
             ),
             (
                 '[[schedule.stopped]]\napplier = "A"',
-                "after_epoch is missing, or is not of type int",
+                f"after_epoch of [[schedule.stopped]] is missing; {NUMBER}",
             ),
             (
                 '[[schedule.stopped]]\napplier = "A"\nepoch = 1\nafter_epoch = 1',
@@ -306,7 +319,7 @@ class TestRefusals:
             ),
             (
                 '[[schedule.role]]\napplier = "A"\nafter_epoch = 1\nrole = "MAIN"',
-                "role of [[schedule.role]] must be one of NONE, PRIMARY, SECONDARY, PASS",
+                "role of [[schedule.role]] is 'MAIN'; it must be one of NONE, PRIMARY, SECONDARY, PASS",
             ),
         ],
     )
@@ -368,10 +381,8 @@ class TestHints:
 
     def test_a_missing_file_of_steps_is_refused(self, folder: Path):
         """With its name."""
-        loaded = load(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
-        with pytest.raises(ConfigurationError) as caught:
-            hints_of_run_file(loaded, SUMMARIES)
-        assert str(caught.value) == f"{folder}/none.json: No such file or directory"
+        message = refusal(folder, HEAD + CLUSTERS + '[schedule]\nsteps = "none.json"')
+        assert message == "none.json: No such file or directory"
 
 
 @pytest.mark.parametrize(

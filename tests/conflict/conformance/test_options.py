@@ -12,9 +12,9 @@ import pytest
 from conflict.conformance.case import ConflictCase
 from conflict.conformance.judged_run import JudgedRun, compare_readings, read_readings
 from conflict.grid.folder import Folder
-from conflict.pipeline import run_reference
 from conflict.results.likely_causes import CauseKind
 from conflict.results.run_document import Run
+from conflict.runs.reference_run import run_reference
 from tests.conflict.cli.commands import invoke
 from tests.conflict.conformance.test_without_steps import changed
 from tests.corpora import RECORDINGS

@@ -14,7 +14,7 @@ from conflict.conformance.corpus import find_recordings
 from conflict.conformance.judge import CaseStatus, judge, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.grid.folder import Folder
-from conflict.pipeline import run_reference
+from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS, SHARED
 
 BUNDLED = RECORDINGS / "conflict"

@@ -53,7 +53,7 @@ def test_a_manifest_comes_back_from_disk(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["history.json", "ingest.json"])
-@pytest.mark.parametrize(("content", "found"), [({"format": 7}, "7"), ({"format": 10}, "10"), ({}, "unknown")])
+@pytest.mark.parametrize(("content", "found"), [({"format": 7}, "7"), ({"format": 11}, "11"), ({}, "unknown")])
 def test_another_format_is_refused(name: str, content: dict[str, int], found: str, tmp_path: Path):
     """In both documents; the error names the folder and both numbers, and says what to do."""
     folder = Folder(str(tmp_path))
@@ -62,7 +62,7 @@ def test_another_format_is_refused(name: str, content: dict[str, int], found: st
     with pytest.raises(HistoryError) as refusal:
         read(folder)
     assert str(refusal.value) == (
-        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 9; "
+        f"{tmp_path}: the format of this History is {found}, and this version of ndb-conflict reads format 10; "
         "ingest the binlogs again into another folder"
     )
 

@@ -25,7 +25,7 @@ from conflict.history.hints import hints_of_run_file
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import in_process
-from conflict.pipeline import Run
+from conflict.results.run_document import Run
 from conflict.rules.counters import zero_counters
 
 pytestmark = pytest.mark.xdist_group("cluster")
@@ -147,8 +147,10 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
 
 def result(folder: Path) -> dict[str, Any]:
     """Return all that a result folder holds: tables row by row, documents as they are."""
-    tables = {file: pq.read_table(file, partitioning=None).to_pylist() for file in folder.rglob("*.parquet")}
+    files = [file for file in folder.rglob("*.parquet") if file.name != "files.parquet"]  # has digests of the others
+    tables = {file: pq.read_table(file, partitioning=None).to_pylist() for file in files}
     documents = {file: json.loads(file.read_text()) for file in folder.rglob("*.json")}
+    documents.get(folder / "run.json", {}).pop("files", None)
     return {str(file.relative_to(folder)): content for file, content in (tables | documents).items()}
 
 
@@ -157,7 +159,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Resolve in this process."""
     folder = tmp_path_factory.mktemp("expected")
     out, loaded = Folder(str(folder)), load_run_file(RUN_FILE)
-    configuration, history = loaded.configuration, out.below("history")
+    configuration, history = loaded.configuration, Folder(str(tmp_path_factory.mktemp("history")))
     manifest = ingest(in_process, configuration, history, hints_of=partial(hints_of_run_file, loaded)).manifest
     summary = resolve_history(in_process, configuration, history, out)
     run = Run(

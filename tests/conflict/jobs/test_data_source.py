@@ -1,5 +1,6 @@
 """`spark.read.format("ndb_binlog")`: row changes as a DataFrame."""
 
+from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
 
@@ -46,6 +47,19 @@ def test_epochs_can_be_chosen(spark: SparkSession) -> None:
     assert epochs[2:5] == sorted({row.epoch for row in some.select("epoch").collect()})
 
 
+def test_times_can_be_chosen(spark: SparkSession) -> None:
+    """startTime is inclusive and endTime is not; what is no moment and no epoch is refused."""
+    every = _read(spark, DEMO).collect()
+    first, last = min(row.timestamp for row in every), max(row.timestamp for row in every)
+    times = {"startTime": first.astimezone(UTC).isoformat(), "endTime": f"{last.astimezone(UTC):%Y-%m-%d %H:%M:%S}"}
+    some = _read(spark, DEMO, **times).collect()
+    assert sorted(some) == sorted(row for row in every if row.timestamp < last)
+    assert len(some) < len(every)
+    for name, text in (("startTime", "noon"), ("endEpoch", "-1")):
+        with pytest.raises(PySparkException, match=f"{name} is {text}"):
+            _read(spark, DEMO, **{name: text}).collect()
+
+
 def test_tables_can_be_chosen(spark: SparkSession) -> None:
     """Only the tables that are named are read; mysql.ndb_apply_status only if it is named."""
     assert {"t2"} == {row.table for row in _read(spark, DEMO, tables="cft.t2").collect()}
@@ -73,7 +87,7 @@ def test_a_cut_file_is_an_error_that_names_the_place(spark: SparkSession, tmp_pa
 
 def test_unknown_options_are_refused(spark: SparkSession) -> None:
     """A misspelt option is an error that lists the options there are."""
-    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, schema"
+    options = "path, table, columns, temporals, tables, startEpoch, endEpoch, startTime, endTime, schema"
     with pytest.raises(PySparkException, match=f"options are {options}"):
         _read(spark, DEMO, startepochs="1").collect()
 
@@ -98,3 +112,5 @@ def test_one_table_has_its_columns(spark: SparkSession) -> None:
     assert [field.name for field in some.schema["after"].dataType] == ["k", "v"]
     with pytest.raises(PySparkException, match=r"no file has changes of table cft\.nope"):
         _read(spark, DEMO, table="cft.nope").collect()
+    with pytest.raises(PySparkException, match=r"table cft\.t1 has no column z"):
+        _read(spark, DEMO, columns="k,z", **options).collect()

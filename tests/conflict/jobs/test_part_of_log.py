@@ -15,8 +15,10 @@ from conflict.grid.folder import Folder
 from conflict.history.following import follow_definitions
 from conflict.history.reading import read_cluster
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import ResolveOptions, run_local, run_reference
+from conflict.pipeline import run_local
 from conflict.results.run_document import Run
+from conflict.runs.options import ResolveOptions
+from conflict.runs.reference_run import run_reference
 from tests.corpora import RECORDINGS
 
 FUNCTIONS = ["epoch", "epoch2", "epoch2_trans", "epoch_trans", "max", "max_del_win_ins", "old"]

@@ -9,9 +9,9 @@ from conflict.conformance.case import ConflictCase
 from conflict.history.effects import recorded_effects
 from conflict.history.reading import history_of, read_cluster, usable_epochs
 from conflict.history.steps import hints_of_steps
-from conflict.pipeline import place_in_memory, resolve_settled
 from conflict.rules.decision import stored_precision
 from conflict.rules.functions import DEFAULT_GCI_BITS
+from conflict.runs.reference_run import place_in_memory, resolve_settled
 from tests.corpora import SHARED
 
 RECORDINGS = Path(__file__).parents[2] / "recordings" / "conflict"

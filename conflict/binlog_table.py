@@ -1,0 +1,265 @@
+"""
+The row changes of binlog files for Python: what `conflict.read_binlog` returns.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from datetime import UTC, datetime
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from conflict.binlog_summary import BinlogSummary, summary_of_batches
+from conflict.decoding.inputs import Inputs, opened_inputs
+from conflict.decoding.one_table import fitted_changes, joined_schema
+from conflict.discovery.logs import INDEX, find_logs
+from conflict.errors import ConfigurationError
+from ndb_formats.columnar.batches import METADATA, RowBatch
+from ndb_formats.columnar.records import records_of
+from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
+from ndb_formats.errors import FormatError
+from ndb_formats.row_records import RECORDS
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+from ndb_formats.selection import Selection
+
+__all__ = ["BinlogTable", "read_binlog"]
+
+BATCH_ROWS = 1 << 15
+# Without a table: the columns of `decode --wide`, but epochs and ids as the numbers that they are.
+_EXACT = ("epoch", "transaction_id")
+_ALL_TABLES = pa.schema([METADATA.field(field.name) if field.name in _EXACT else field for field in RECORDS])
+
+
+@attrs.frozen(repr=False, slots=False)
+class BinlogTable:
+    """
+    Row changes of binlog files, read anew whenever they are asked for; nothing is kept but the summary.
+
+    With a table, the columns are those that `decode` writes to Parquet (docs/decode.md): both images are structs of the
+    table's columns, and `before_columns` and `after_columns` name those that an image carries, because a column that it
+    does not carry is null, as NULL is. Without one, images are maps from column name to text, and only the columns that
+    an image carries are in them. Rows have the order of the files.
+
+    Printed, it answers at a glance; a notebook shows that as a table.
+
+    Attributes:
+        files: The files, in order.
+        table: ``database.table``; None for all tables.
+        columns: Columns of the table; None for all.
+        definitions: Definitions, for names and types that are not in the binlog.
+        selection: Which changes.
+        moments: Whether dates and timestamps have types of their own.
+        rows: Most rows of a batch.
+    """
+
+    files: tuple[Path, ...]
+    table: str | None = None
+    columns: frozenset[str] | None = None
+    definitions: Schema = attrs.field(factory=Schema)
+    selection: Selection = attrs.field(factory=Selection)
+    moments: bool = True
+    rows: int = BATCH_ROWS
+
+    @cached_property
+    def summary(self) -> BinlogSummary:
+        """What there is, in a few figures; the files are read once, without the values of columns."""
+        with opened_inputs(self.files) as inputs:
+            return summary_of_batches(self.files, (batch for _, part in self._parts(inputs, ()) for batch in part))
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """The tables that have changes, as ``database.table``."""
+        return tuple(table.name for table in self.summary.tables)
+
+    @cached_property
+    def schema(self) -> pa.Schema:
+        """
+        The columns.
+
+        Raises:
+            ConfigurationError: No file has changes of the table, or a column changes its type.
+        """
+        with opened_inputs(self.files) as inputs:
+            return self._schema(inputs)
+
+    def __getitem__(self, table: str) -> BinlogTable:
+        """Return the changes of one table."""
+        return attrs.evolve(self, table=table, selection=attrs.evolve(self.selection, tables=frozenset({table})))
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """
+        Yield the changes in record batches; memory is bounded by one of them.
+
+        Raises:
+            ConfigurationError: As `schema`.
+            FormatError: A file cannot be read further, with its name and the position; all changes before have been
+                yielded.
+        """
+        with opened_inputs(self.files) as inputs:
+            schema = self._schema(inputs)
+            for file, batches in self._parts(inputs, self.columns):
+                if batches:
+                    yield _in_order([self._records(batch, file, schema) for batch in batches], batches)
+
+    def to_arrow(self) -> pa.Table:
+        """Return the changes as a table of Arrow; raises as iterating does."""
+        return pa.Table.from_batches(self, self.schema)
+
+    def to_pandas(self) -> Any:
+        """
+        Return the changes as a DataFrame of pandas; raises as iterating does.
+
+        Each column of an image is a column of its own, ``after.x``. Integers and texts are nullable, and integers are
+        exact; a column that an image does not carry is missing, as NULL is.
+        """
+        import pandas as pd  # noqa: PLC0415  # only if it is asked for
+
+        kinds = {kind: getattr(pd, f"{str(kind).capitalize().replace('Ui', 'UI')}Dtype")() for kind in _INTEGERS}
+        kinds[pa.string()] = pd.StringDtype("pyarrow")
+        return self.to_arrow().flatten().to_pandas(types_mapper=kinds.get, maps_as_pydicts="strict")
+
+    def to_polars(self) -> Any:
+        """
+        Return the changes as a DataFrame of polars; raises as iterating does.
+
+        Raises:
+            ConfigurationError: polars is not installed.
+        """
+        try:
+            import polars as pl  # noqa: PLC0415  # not among the requirements
+        except ImportError:
+            message = "to_polars needs the library polars; install it with: pip install polars"
+            raise ConfigurationError(message) from None
+        return pl.from_arrow(self.to_arrow())
+
+    def __repr__(self) -> str:
+        return repr(self.summary)
+
+    def _repr_html_(self) -> str:
+        return self.summary._repr_html_()  # the protocol of notebooks
+
+    def _schema(self, inputs: Inputs) -> pa.Schema:
+        if self.table is None:
+            return _ALL_TABLES
+        try:
+            return joined_schema(inputs.paths, self.table, self.definitions, columns=self.columns, moments=self.moments)
+        except FormatError as error:
+            raise inputs.renamed(error) from error
+
+    def _parts(self, inputs: Inputs, columns: Collection[str] | None) -> Iterator[tuple[str, list[RowBatch]]]:
+        """Yield the selected changes block by block, with the name of their file."""
+        moments = self.table is not None and self.moments
+        reading = ChangeReading(self.definitions, moments=moments, columns=columns, verify=True, rows=self.rows)
+        try:
+            for block in selected_changes(inputs.paths, self.selection, reading):
+                yield inputs.name_of(block.file), list(block.batches)
+        except FormatError as error:
+            raise inputs.renamed(error) from error
+
+    def _records(self, batch: RowBatch, file: str, schema: pa.Schema) -> pa.RecordBatch:
+        if self.table is None:
+            records = records_of(batch, file)
+            arrays = [(batch.records if name in _EXACT else records).column(name) for name in schema.names]
+            return pa.RecordBatch.from_arrays(arrays, schema=schema)
+        return fitted_changes(batch, file, schema, moments=self.moments)
+
+
+_INTEGERS = [
+    *(pa.int8(), pa.int16(), pa.int32(), pa.int64()),
+    *(pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()),
+]
+
+
+def _in_order(records: list[pa.RecordBatch], batches: list[RowBatch]) -> pa.RecordBatch:
+    """Return the batches of a block as one, in the order of the file."""
+    if len(records) == 1:
+        return records[0]
+    places = pa.concat_arrays([pa.array(batch.places) for batch in batches])
+    (found,) = pa.Table.from_batches(records).combine_chunks().take(pc.sort_indices(places)).to_batches()
+    return found
+
+
+def read_binlog(
+    files: Path | str | Iterable[Path | str],
+    table: str | None = None,
+    *,
+    columns: Iterable[str] | None = None,
+    schema: Path | str | None = None,
+    temporals: str = "typed",
+    start_epoch: int = 0,
+    stop_epoch: int | None = None,
+    start_time: datetime | None = None,
+    stop_time: datetime | None = None,
+    server_ids: Iterable[int] = (),
+    transactions: Iterable[int] = (),
+    key: Mapping[str, object] | None = None,
+    batch_rows: int = BATCH_ROWS,
+) -> BinlogTable:
+    """
+    Return the row changes of binlog files; nothing is read yet.
+
+    Args:
+        files: Files in order, which may be compressed with gzip or Zstandard; folders of binlogs, index files and
+            patterns stand for their files.
+        table: ``database.table``; by default the changes of all tables, with images as maps of texts.
+        columns: With `table`: its columns to decode.
+        schema: File of CREATE TABLE statements, for names and types that are not in the binlog.
+        temporals: ``typed``, or ``text``, which also holds zero dates.
+        start_epoch: First NDB epoch.
+        stop_epoch: Last NDB epoch.
+        start_time: First moment; UTC if it has no zone.
+        stop_time: Moment to stop before.
+        server_ids: Servers on which the changes were first made; by default all.
+        transactions: Ids of NDB transactions; by default all.
+        key: Values of columns: rows in which an image has all of them are selected.
+        batch_rows: Most rows of a batch when iterating.
+
+    Raises:
+        ConfigurationError: A path is missing or holds no binlog, or an argument cannot be used.
+    """
+    if (columns is not None and table is None) or temporals not in ("typed", "text"):
+        message = "columns needs table; temporals is typed or text"
+        raise ConfigurationError(message)
+    selection = Selection(
+        start_time=_seconds(start_time) or 0,
+        stop_time=_seconds(stop_time),
+        tables=frozenset() if table is None else frozenset({table}),
+        start_epoch=start_epoch,
+        stop_epoch=stop_epoch,
+        server_ids=frozenset(server_ids),
+        transactions=frozenset(transactions),
+        key=tuple((name, str(value)) for name, value in (key or {}).items()),
+    )
+    return BinlogTable(
+        tuple(_files([files] if isinstance(files, Path | str) else files)),
+        table,
+        None if columns is None else frozenset(columns),
+        Schema() if schema is None else parse_schema(Path(schema).read_text("utf-8")),
+        selection,
+        temporals == "typed",
+        batch_rows,
+    )
+
+
+def _files(given: Iterable[Path | str]) -> Iterator[Path]:
+    """Yield files as they are, so that compressed ones can be given, and what folders and patterns stand for."""
+    for path in map(Path, given):
+        if path.is_dir() or not path.exists() or path.suffix == INDEX:
+            yield from (file for log in find_logs([path]) for file in log.files)
+        else:
+            yield path
+
+
+def _seconds(moment: datetime | None) -> int | None:
+    """Return the first whole second since 1970 that is not before a moment."""
+    if moment is None:
+        return None
+    known = moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    return math.ceil(known.timestamp())

@@ -1,0 +1,3 @@
+"""
+What a configuration will do, before any change is made: rules over definitions, rows of ndb_replication and settings.
+"""

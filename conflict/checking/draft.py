@@ -1,0 +1,78 @@
+"""
+A run to check that has no run file: tables, rows of mysql.ndb_replication, and settings of two servers.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from conflict.config.run_file import RunFile, parse_run_file
+from conflict.config.server_variables import load_server_variables
+from conflict.discovery.draft import Additions
+from conflict.errors import ConfigurationError
+from conflict.rules.conflict_fn_text import parse_conflict_function
+
+__all__ = ["draft_check"]
+
+_NAMES = ("A", "B")
+_LIKE = str.maketrans({"%": "\\%", "_": "\\_", "*": "%", "?": "_"})
+
+
+def draft_check(additions: Additions, variables: Mapping[str, Path], config_ini: Mapping[str, Path]) -> RunFile:
+    """
+    Return the run that a schema, functions and settings amount to; it has no binlogs.
+
+    Args:
+        additions: Schema, rows or functions, and the primary.
+        variables: By cluster, the file with its server's variables.
+        config_ini: By cluster, its config.ini.
+
+    Raises:
+        ConfigurationError: Something that is needed is missing, or a file is wrong.
+    """
+    if additions.schema is None:
+        message = "give a run file, or --schema with the definitions of the tables"
+        raise ConfigurationError(message)
+    names = list(dict.fromkeys((*variables, *config_ini)))
+    names += [name for name in _NAMES if name not in names][: max(0, 2 - len(names))]
+    if len(names) > 2:
+        message = f"{len(names)} clusters ({', '.join(names)}) need a run file, which says who replicates from whom"
+        raise ConfigurationError(message)
+    if additions.primary is not None and additions.primary not in names:
+        message = f"--primary {additions.primary} is no cluster; they are {' and '.join(names)}"
+        raise ConfigurationError(message)
+    known = {name: load_server_variables(file) for name, file in variables.items()}
+    server_ids = {name: known.get(name, {}).get("server_id", str(place)) for place, name in enumerate(names, 1)}
+    lines = [f"schema = {_path(additions.schema)}"]
+    if additions.ndb_replication is not None:
+        lines.append(f"ndb_replication = {_path(additions.ndb_replication)}")
+    for name in names:
+        lines += [f"[clusters.{json.dumps(name)}]", f"server_id = {server_ids[name]}"]
+        lines += [f"variables = {_path(variables[name])}"] if name in variables else []
+        lines += [f"config_ini = {_path(config_ini[name])}"] if name in config_ini else []
+        if additions.primary is not None:
+            lines.append(f'role = "{"PRIMARY" if name == additions.primary else "SECONDARY"}"')
+    lines += _rows(additions, names, server_ids)
+    return parse_run_file("\n".join(lines) + "\n", Path("check.toml"), binlogs=False)
+
+
+def _rows(additions: Additions, names: Sequence[str], server_ids: Mapping[str, str]) -> Iterator[str]:
+    """Yield a row of mysql.ndb_replication for each function; its binlog type is left to the server options."""
+    for pattern, text in additions.functions.items():
+        spec = parse_conflict_function(text).spec
+        on_primary = spec.refreshes and not spec.roles
+        if on_primary and additions.primary is None:
+            message = f"{text} works on a primary; say which cluster it is: --primary {' or --primary '.join(names)}"
+            raise ConfigurationError(message)
+        database, _, table = pattern.translate(_LIKE).rpartition(".")
+        yield "[[ndb_replication]]"
+        yield f"db = {json.dumps(database or '%')}"
+        yield f"table_name = {json.dumps(table)}"
+        yield f"server_id = {server_ids[additions.primary or ''] if on_primary else 0}"
+        yield f"conflict_fn = {json.dumps(text)}"
+
+
+def _path(path: Path) -> str:
+    return json.dumps(str(path.absolute()), ensure_ascii=False)

@@ -1,0 +1,3 @@
+"""
+The rules of `check`: each looks at the whole subject and yields findings of its own codes.
+"""

@@ -1,0 +1,170 @@
+"""
+Server variables and epochs that functions and clusters need.
+
+A variable that is not given is not checked; one finding names those.
+
+Source: MySQL manual, "NDB Cluster System Variables", "NDB$EPOCH()".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from conflict.checking.codes import code
+from conflict.checking.findings import Finding, Fix, Place
+from conflict.checking.statements import quoted, set_in_my_cnf, set_in_row
+from conflict.checking.subject import Arrival, Subject
+from conflict.compatibility.reasons import ReasonKind
+from conflict.config.cluster_ini import EpochTimes
+from conflict.config.configuration import ClusterConfiguration
+from conflict.rules.roles import Role
+from ndb_formats.rules.update_format import switch
+
+__all__ = [
+    "few_gci_bits",
+    "no_applied_epochs",
+    "no_binlog",
+    "no_replica_updates",
+    "no_transaction_ids",
+    "unknown_variables",
+    "useless_reads",
+]
+
+_IDS, _STATUS, _UPDATES = "ndb_log_transaction_id", "ndb_log_apply_status", "log_replica_updates"
+_READS = "ndb_log_exclusive_reads"
+_BINLOG = ("log_bin", "ndb_log_bin")
+
+
+def no_transaction_ids(subject: Subject) -> Iterator[Finding]:
+    """
+    Yield functions that judge transactions, where the other cluster logs no transaction ids.
+
+    The applier of a secondary stops as well, as recorded.
+    """
+    for arrival in subject.arrivals:
+        if arrival.here.setup.refusal is not None or arrival.here.cluster.role is Role.PASS:
+            continue
+        if arrival.function.spec.transactional and arrival.source.logging.transaction_ids is False:
+            sentence = (
+                f"{arrival.function.spec.name} judges transactions, and the other cluster logs no transaction ids "
+                f"({_IDS} = OFF): the first change stops the applier with error 1296."
+            )
+            fix = set_in_my_cnf(arrival.source.cluster.name, _IDS, "ON")
+            server = ReasonKind.NO_TRANSACTION_IDS.server
+            yield Finding(code(20), (arrival.here.place,), sentence, fix, server)
+
+
+def no_applied_epochs(subject: Subject) -> Iterator[Finding]:
+    """Yield functions by epoch, where the other cluster does not log which epochs it has applied."""
+    for arrival in _judging(subject):
+        if arrival.function.spec.refreshes and _is_on(arrival.source.cluster, _STATUS) is False:
+            sentence = (
+                f"{arrival.function.spec.name} learns from the other cluster which epochs have reached it, and that "
+                f"one does not log them ({_STATUS} = OFF): the max replicated epoch stays 0, and every change of a row "
+                "that was ever changed here is a conflict."
+            )
+            fix = set_in_my_cnf(arrival.source.cluster.name, _STATUS, "ON")
+            yield Finding(code(21), (arrival.here.place,), sentence, fix)
+
+
+def no_replica_updates(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters that do not log what they apply, where others or a function by epoch need it."""
+    for cluster in subject.clusters:
+        if _is_on(cluster, _UPDATES) is not False:
+            continue
+        fix = set_in_my_cnf(cluster.name, _UPDATES, "ON")
+        applied = subject.configuration.sources(cluster.name)
+        readers = [each for each in subject.clusters if cluster in subject.configuration.sources(each.name)]
+        if any(source.name != reader.name for source in applied for reader in readers):
+            sentence = (
+                f"The server does not log what its applier applies ({_UPDATES} = OFF), so the changes of other "
+                "clusters go no further from here."
+            )
+            yield Finding(code(22), (Place(cluster.name),), sentence, fix)
+        by_epoch = [each for each in _judging(subject) if each.function.spec.refreshes]
+        for arrival in by_epoch:
+            if cluster.name in (arrival.here.cluster.name, arrival.source.cluster.name):
+                sentence = (
+                    f"{arrival.function.spec.name} goes by what both clusters log of each other's changes, and one "
+                    f"does not log what its applier applies ({_UPDATES} = OFF): what it refreshed and which epochs it "
+                    "applied may be missing from its binlog."
+                )
+                yield Finding(code(22), (arrival.here.place,), sentence, fix)
+
+
+def no_binlog(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters that others replicate from, and that log no change of an NDB table."""
+    for cluster in subject.clusters:
+        if not any(cluster in subject.configuration.sources(each.name) for each in subject.clusters):
+            continue
+        for name in _BINLOG:
+            if _is_on(cluster, name) is False:
+                sentence = f"The server logs no change of an NDB table ({name} = OFF), so nothing arrives elsewhere."
+                yield Finding(code(23), (Place(cluster.name),), sentence, set_in_my_cnf(cluster.name, name, "ON"))
+
+
+def few_gci_bits(subject: Subject) -> Iterator[Finding]:
+    """
+    Yield functions by epoch whose extra GCI bits do not tell the epochs of a global checkpoint apart.
+
+    A row keeps the low word of its epoch in that many bits; the greatest number stands for all from it on.
+    """
+    for arrival in _judging(subject):
+        function, cluster = arrival.function, arrival.here.cluster
+        times = cluster.epoch_times or EpochTimes()
+        needed = times.epochs.bit_length()  # 2^bits - 1 epochs have a number of their own
+        if not function.spec.refreshes or function.gci_bits >= needed:
+            continue
+        known = "" if cluster.epoch_times is not None else ", the defaults"
+        sentence = (
+            f"{function} keeps {function.gci_bits} bits of the number that an epoch has within its global checkpoint, "
+            f"and a global checkpoint has {times.epochs:,} epochs ({times.between_checkpoints:,} ms between global "
+            f"checkpoints, {times.between_epochs:,} ms between epochs{known}): epochs that are not told apart count as "
+            "later than they are, so changes are rejected that do not conflict."
+        )
+        fix = set_in_row(arrival.here, "conflict_fn", quoted(f"{function.spec.name}({needed})"))
+        yield Finding(code(24), (arrival.here.place,), sentence, fix)
+
+
+def useless_reads(subject: Subject) -> Iterator[Finding]:
+    """Yield tables whose logged reads arrive without an after image."""
+    for arrival in _judging(subject):
+        form, spec = arrival.source.logging.format, arrival.function.spec
+        reads = _is_on(arrival.source.cluster, _READS)
+        if reads and spec.transactional and form.minimal and form.updated_only:
+            sentence = (
+                f"Reads that the other cluster logs ({_READS} = ON) arrive under {arrival.source.logging} without an "
+                "after image, and have no effect."
+            )
+            yield Finding(code(26), (arrival.here.place,), sentence, set_in_row(arrival.source, "binlog_type", "6"))
+
+
+def unknown_variables(subject: Subject) -> Iterator[Finding]:
+    """Yield clusters of which variables that matter are not given."""
+    by_epoch = any(arrival.function.spec.refreshes for arrival in _judging(subject))
+    transactional = any(arrival.function.spec.transactional for arrival in _judging(subject))
+    needed = [*_BINLOG, _UPDATES, *((_STATUS,) if by_epoch else ())]
+    for cluster in subject.clusters:
+        unknown = [name for name in needed if name not in (cluster.variables or {})]
+        if transactional and cluster.transaction_ids is None:
+            unknown.append(_IDS)
+        if unknown:
+            sentence = f"Not checked, because these variables of the server are not given: {', '.join(unknown)}."
+            fix = Fix('give a file with what SHOW GLOBAL VARIABLES prints, as variables = "FILE" of the cluster.')
+            yield Finding(code(25), (Place(cluster.name),), sentence, fix)
+
+
+def _judging(subject: Subject) -> list[Arrival]:
+    """Return what arrives at tables that exist, on appliers that judge."""
+    return [
+        arrival
+        for arrival in subject.arrivals
+        if arrival.here.setup.refusal is None
+        and not (arrival.function.spec.roles and arrival.here.cluster.role in (Role.SECONDARY, Role.PASS))
+    ]
+
+
+def _is_on(cluster: ClusterConfiguration, name: str) -> bool | None:
+    """Return whether a variable of a cluster is on; None if it is not given."""
+    value = (cluster.variables or {}).get(name)
+    return None if value is None else switch(name, value)

@@ -1,0 +1,71 @@
+"""
+`ndb-conflict conflicts`: how many conflicts a result holds, where and when.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import console
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.errors import ConfigurationError
+from conflict.results.counting import By
+
+__all__ = ["conflicts"]
+
+_AT_A_GLANCE, _IN_DETAIL = 5, 20  # rows of a table
+
+
+def conflicts(
+    result: Annotated[Path, typer.Argument(metavar="RUN", help="Folder that resolve wrote.", file_okay=False)],
+    by: Annotated[
+        By | None, typer.Option(help="Count by this alone: keys and transactions with most conflicts first.")
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(metavar="DATETIME", help="Leave out what committed before that moment, UTC unless it says else."),
+    ] = None,
+    top: Annotated[
+        int | None, typer.Option(min=1, help="Rows of each table; 20 by default with --by, else 5.", show_default=False)
+    ] = None,
+    json_file: JsonOption = None,
+    force: ForceOption = False,
+) -> None:
+    """
+    Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.
+
+    Example: ndb-conflict conflicts build/result --by key
+    """
+    from conflict.cli.views.conflicts import conflicts_json, print_conflicts
+    from conflict.result import read_result
+    from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+
+    check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
+    moment = None if since is None else _moment(since)
+    found = read_result(str(result))
+    table = read_conflicts(found.folder, found.clusters, moment)
+    shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
+    counts = {each: count_conflicts(table, each) for each in shown}
+    totals = totals_of(table)
+    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment)
+    if json_file is not None:  # all transactions can be many
+        write_json(json_file, conflicts_json(totals, counts, moment))
+
+
+def _moment(text: str) -> datetime:
+    """
+    Return a moment in UTC; without an offset it is in UTC already.
+
+    Raises:
+        ConfigurationError: The text is no date and time.
+    """
+    try:
+        given = datetime.fromisoformat(text)
+    except ValueError:
+        message = f"--since {text}: no date and time; give it as 2026-01-31 08:00:00, or with an offset, ...+01:00"
+        raise ConfigurationError(message) from None
+    return given.replace(tzinfo=UTC) if given.tzinfo is None else given.astimezone(UTC)

@@ -1,0 +1,146 @@
+"""
+The conflicts of a result: on the terminal, and as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import pyarrow as pa
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from conflict.cli.views.tables import counted, table_of
+from conflict.results.conflicts import Totals
+from conflict.results.counting import By
+from conflict.rules.decision import Cause
+from conflict.shown_text import one_line
+
+__all__ = ["conflicts_json", "print_conflicts"]
+
+_TITLES = {
+    By.TABLE: "By table",
+    By.HOUR: "Busiest hours",
+    By.KEY: "Hottest rows",
+    By.CAUSE: "By cause",
+    By.TRANSACTION: "Largest transactions",
+}
+_THINGS = {By.TABLE: "table", By.HOUR: "hour", By.KEY: "row", By.CAUSE: "cause", By.TRANSACTION: "transaction"}
+# Headings and columns of texts, and of numbers.
+_TEXTS = {
+    By.TABLE: {"table": "table", "rejected by": "applier"},
+    By.HOUR: {"hour (UTC)": "hour"},
+    By.KEY: {"table": "table", "key": "key"},
+    By.CAUSE: {"cause": "cause", "rejected by": "applier"},
+    By.TRANSACTION: {
+        "transaction": "transaction_id",
+        "of": "source",
+        "time (UTC)": "time",
+        "in conflict through": "root",
+    },
+}
+_NUMBERS = {
+    By.TABLE: {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"},
+    By.HOUR: {"conflicts": "conflicts", "rows": "keys", "transactions": "transactions"},
+    By.KEY: {"conflicts": "conflicts"},
+    By.CAUSE: {"conflicts": "conflicts"},
+    By.TRANSACTION: {"conflicts": "conflicts"},
+}
+_SECONDS, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
+
+
+def print_conflicts(
+    console: Console, totals: Totals, counts: Mapping[By, pa.Table], top: int, since: datetime | None = None
+) -> None:
+    """
+    Print how many conflicts there are, and where.
+
+    Args:
+        console: Where to print.
+        totals: The conflicts in all.
+        counts: What `count_conflicts` returned.
+        top: Rows of each table to print.
+        since: What was left out committed before that.
+    """
+    after = "" if since is None else f" since {since:{_SECONDS}} UTC"
+    if not totals.conflicts:
+        console.print(f"There are no conflicts{after}.")
+        return
+    appliers = escape(" and ".join(map(one_line, totals.appliers)))
+    console.print(
+        f"{counted(totals.conflicts, 'conflict')}{after}: changes that {appliers} rejected, in "
+        f"{counted(totals.tables, 'table')}, on {counted(totals.keys, 'row')}, of "
+        f"{counted(totals.transactions, 'transaction')}."
+    )
+    if totals.first is not None and totals.last is not None:
+        console.print(f"They committed from {totals.first:{_SECONDS}} to {totals.last:{_SECONDS}} UTC.")
+    for by, table in counts.items():
+        console.print(_table(by, _first(by, table, top)))
+        left = len(table) - top
+        if left > 0:
+            console.print(f"and {counted(left, _THINGS[by])} more; --top shows more of them, --json FILE all.")
+
+
+def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:
+    """Return the rows with most conflicts; of hours these are shown in their order."""
+    if by is By.HOUR:
+        table = table.sort_by([("conflicts", "descending"), ("hour", "ascending")])
+    table = table.slice(0, top)
+    rows: list[dict[str, Any]] = (table.sort_by("hour") if by is By.HOUR else table).to_pylist()
+    return rows
+
+
+def _table(by: By, rows: Sequence[Mapping[str, Any]]) -> Table:
+    told = any(row.get("root_table") for row in rows)
+    texts = {heading: name for heading, name in _TEXTS[by].items() if told or name != "root"}
+    cells = (
+        [*(_cell(by, row, name) for name in texts.values()), *(row[name] for name in _NUMBERS[by].values())]
+        for row in rows
+    )
+    return table_of(_TITLES[by], [*texts], [*_NUMBERS[by]], cells)
+
+
+def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
+    """Return a text of a row."""
+    if name == "root":
+        root = row["root_table"]
+        return "" if root is None else one_line(f"{root} {row['root_key']}: {_words(row['root_cause'])}")
+    value = row[name]
+    if name == "cause" and value == Cause.TRANS_IN_CONFLICT.name:
+        itself = row["own_cause"]
+        return f"{_words(value)}, " + ("through others" if itself is None else f"itself {_words(itself)}")
+    if name == "cause":
+        return _words(value)
+    if isinstance(value, datetime):
+        return value.strftime(_MINUTES if by is By.HOUR else _SECONDS)
+    return "not known" if value is None else one_line(str(value))
+
+
+def _words(cause: str) -> str:
+    return cause.lower().replace("_", " ")
+
+
+def conflicts_json(totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None) -> dict[str, Any]:
+    """Return the same as a document; arguments as for `print_conflicts`. Moments are texts as in ISO 8601."""
+    return {
+        "conflicts": totals.conflicts,
+        "tables": totals.tables,
+        "keys": totals.keys,
+        "transactions": totals.transactions,
+        "appliers": list(totals.appliers),
+        "since": _moment(since),
+        "first": _moment(totals.first),
+        "last": _moment(totals.last),
+        "by": {
+            by.value: [{name: _moment(value) for name, value in row.items()} for row in table.to_pylist()]
+            for by, table in counts.items()
+        },
+    }
+
+
+def _moment(value: Any) -> Any:
+    """Return a moment as text, and any other value as it is."""
+    return value.isoformat() if isinstance(value, datetime) else value

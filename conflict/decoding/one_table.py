@@ -1,0 +1,135 @@
+"""
+The changes of one table as rows with the same columns, whatever definitions the table has had in the files.
+
+The columns are those of `ndb_formats.columnar.table_changes`. The images have every column that the table has in any of
+the files; where it does not have a column, that is null and not among the names of those carried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+
+import pyarrow as pa
+
+from conflict.errors import ConfigurationError
+from ndb_formats.columnar.batches import RowBatch
+from ndb_formats.columnar.table_changes import IMAGES, change_schema, table_changes
+from ndb_formats.columnar.table_search import table_layouts
+from ndb_formats.events.row_image import RowLayout
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["fitted_changes", "joined_schema"]
+
+
+def joined_schema(
+    files: Iterable[str],
+    table: str,
+    schema: Schema,
+    *,
+    columns: Collection[str] | None = None,
+    moments: bool = True,
+    kind_of: Callable[[pa.DataType], pa.DataType] = lambda kind: kind,
+) -> pa.Schema:
+    """
+    Return the columns of the changes of a table, with every column that it has in any of the files.
+
+    Args:
+        files: Binlog files, in order.
+        table: ``database.table``.
+        schema: Definitions, for names and types that are not in the binlog.
+        columns: Columns of the table that are wanted; None for all.
+        moments: As for `change_schema`.
+        kind_of: Type of Arrow to the type that the column shall have.
+
+    Raises:
+        ConfigurationError: No file has changes of the table, it never has one of `columns`, or a column changes its
+            type.
+        FormatError: A file cannot be read at all, or Arrow has no type for a column.
+    """
+    layouts = table_layouts(files, table, schema)
+    if not layouts:
+        message = f"no file has changes of table {table}; names are database.table"
+        raise ConfigurationError(message)
+    missing = sorted(set(columns or ()).difference(*(layout.names for layout in layouts)))
+    if missing:
+        message = f"table {table} has no column {missing[0]}; it has {', '.join(layouts[-1].names)}"
+        raise ConfigurationError(message)
+    return pa.schema(_joined_fields(table, layouts, columns, moments, kind_of))
+
+
+def _joined_fields(
+    table: str,
+    layouts: Sequence[RowLayout],
+    columns: Collection[str] | None,
+    moments: bool,
+    kind_of: Callable[[pa.DataType], pa.DataType],
+) -> Iterator[pa.Field]:
+    every = [_chosen(change_schema(each, moments=moments), columns) for each in reversed(layouts)]
+    for name in dict.fromkeys(name for schema in every for name in schema.names):
+        kinds = [schema.field(name).type for schema in every if name in schema.names]
+        image = pa.struct(_joined_columns(table, kinds, kind_of)) if name in IMAGES else None
+        yield pa.field(name, kind_of(kinds[0]) if image is None else image)
+
+
+def _joined_columns(
+    table: str, images: Sequence[pa.StructType], kind_of: Callable[[pa.DataType], pa.DataType]
+) -> list[pa.Field]:
+    kinds: dict[str, pa.DataType] = {}
+    for image in images:
+        for field in image:
+            kind = kind_of(field.type)
+            if kinds.setdefault(field.name, kind) != kind:
+                message = (
+                    f"column {field.name} of {table} is {kind} in some events and {kinds[field.name]} in others; read "
+                    "the files before and after that change apart, or all tables as maps of texts, without naming one"
+                )
+                raise ConfigurationError(message)
+    return [pa.field(name, kind) for name, kind in kinds.items()]
+
+
+def _chosen(schema: pa.Schema, columns: Collection[str] | None) -> pa.Schema:
+    """Return a schema whose images have the chosen columns."""
+    if columns is None:
+        return schema
+    return pa.schema(
+        [
+            pa.field(field.name, pa.struct([part for part in field.type if part.name in columns]))
+            if field.name in IMAGES
+            else field
+            for field in schema
+        ]
+    )
+
+
+def fitted_changes(batch: RowBatch, file: str, schema: pa.Schema, *, moments: bool = True) -> pa.RecordBatch:
+    """
+    Return changes of a table with the columns of a joined schema, or with some of them.
+
+    Args:
+        batch: The changes; their images need only have the columns of `schema`.
+        file: Path of the file that they are from.
+        schema: Some fields of what `joined_schema` gives.
+        moments: As for `change_schema`.
+    """
+    image = next((field.type for field in schema if field.name in IMAGES), None)
+    wanted = None if image is None else {part.name for part in image}
+    rows = table_changes(batch, file, _chosen(change_schema(batch.layout, moments=moments), wanted))
+    return pa.RecordBatch.from_arrays([_fitted(rows, field) for field in schema], schema=schema)
+
+
+def _fitted(rows: pa.RecordBatch, field: pa.Field) -> pa.Array:
+    if field.name not in rows.schema.names:
+        return pa.nulls(len(rows), field.type)
+    values = rows.column(field.name)
+    if values.type == field.type:
+        return values
+    if values.null_count == len(values):
+        return pa.nulls(len(rows), field.type)
+    if not pa.types.is_struct(field.type):
+        return values.cast(field.type)
+    places = {part.name: number for number, part in enumerate(values.type)}
+    parts = [
+        values.field(places[part.name]).cast(part.type) if part.name in places else pa.nulls(len(rows), part.type)
+        for part in field.type
+    ]
+    return pa.Array.from_buffers(field.type, len(rows), [None], 0, children=parts)

@@ -1,0 +1,50 @@
+"""
+Files and folders that are written beside their place and renamed when they are whole.
+
+Others may be able to write to the folder that the place is in. So names cannot be guessed, and nothing is opened that
+is there already, or through a link.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+from glob import escape
+from pathlib import Path
+from typing import BinaryIO
+
+__all__ = ["new_file", "new_folder", "new_name", "remove_left_over"]
+
+
+def new_name(target: Path, ending: str) -> Path:
+    """Return a name beside a place, which nothing has; Spark ignores names that start with a dot."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(8)}.{ending}")
+
+
+def new_file(path: Path) -> BinaryIO:
+    """
+    Open a new file for writing.
+
+    Raises:
+        FileExistsError: Something is there, if only a link.
+    """
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    return os.fdopen(os.open(path, flags, 0o666), "wb")
+
+
+def new_folder(target: Path, ending: str) -> Path:
+    """Make a new folder beside a place, and the folders above it."""
+    path = new_name(target, ending)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.mkdir()
+    return path
+
+
+def remove_left_over(target: Path, ending: str) -> None:
+    """Remove what killed runs left beside a place; links are removed, and not followed."""
+    for path in target.parent.glob(f"{escape(f'.{target.name}.')}{'[0-9a-f]' * 16}.{ending}"):
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)

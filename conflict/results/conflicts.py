@@ -1,0 +1,192 @@
+"""
+How many conflicts a result holds, where and when. Computes docs/conflicts.md.
+
+A conflict is an operation that an applier rejected: an outcome with the verdict REJECTED.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+import attrs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.dataset as pads
+
+from conflict.grid.folder import Folder
+from conflict.results.counting import By
+from conflict.results.layout import OUTCOMES
+from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
+from conflict.rules.decision import Verdict
+
+__all__ = ["Totals", "count_conflicts", "read_conflicts", "totals_of"]
+
+
+_KEY = ("table", "key")
+_COUNT: tuple[list[str], str] = ([], "count_all")
+_NEEDED = tuple(dict.fromkeys((*ROOT_COLUMNS, "time", "transaction_id", "operation", "file", "position", "row")))
+_ROOT = {
+    "root_transaction_id": "transaction_id",
+    "root_table": "table",
+    "root_key": "key",
+    "root_operation": "operation",
+    "root_cause": "own_cause",
+    "root_file": "file",
+    "root_position": "position",
+    "root_row": "row",
+}
+
+
+@attrs.frozen
+class Totals:
+    """
+    Conflicts in all.
+
+    Attributes:
+        conflicts: How many there are.
+        tables: In how many tables.
+        keys: On how many rows.
+        transactions: Of how many transactions.
+        appliers: The clusters whose appliers rejected them, sorted.
+        first: Commit time of the first one; None if there are none, or it is not known.
+        last: Commit time of the last one.
+    """
+
+    conflicts: int
+    tables: int
+    keys: int
+    transactions: int
+    appliers: tuple[str, ...]
+    first: datetime | None
+    last: datetime | None
+
+
+def read_conflicts(
+    out: Folder, clusters: Iterable[str], since: datetime | None = None, columns: Sequence[str] = _NEEDED
+) -> pa.Table:
+    """
+    Return the conflicts of a result.
+
+    Args:
+        out: Folder of the result.
+        clusters: Its clusters.
+        since: Leave out what committed before; None for all. With an offset.
+        columns: The columns to read, of `OUTCOMES`, and `applier`.
+    """
+    wanted = [name for name in columns if name != "applier"]
+    chosen = pads.field("verdict") == Verdict.REJECTED.name
+    if since is not None:
+        chosen &= pads.field("time") >= pa.scalar(since, OUTCOMES.field("time").type)
+    parts = []
+    for cluster in clusters:
+        path = f"outcomes/applier={cluster}"
+        if out.exists(path):
+            found = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
+            part = found.to_table(wanted, filter=chosen)
+            parts.append(part.add_column(0, "applier", pa.array([cluster] * len(part), pa.string())))
+    if parts:
+        return pa.concat_tables(parts)
+    schema = pa.schema([("applier", pa.string()), *(OUTCOMES.field(name) for name in wanted)])
+    return schema.empty_table()
+
+
+def totals_of(conflicts: pa.Table) -> Totals:
+    """Return conflicts in all."""
+    times = pc.min_max(conflicts["time"]).as_py()
+    return Totals(
+        len(conflicts),
+        _distinct(conflicts, ("table",)),
+        _distinct(conflicts, _KEY),
+        _distinct(conflicts, TRANSACTION),
+        tuple(sorted(pc.unique(conflicts["applier"]).to_pylist())),
+        times["min"],
+        times["max"],
+    )
+
+
+def count_conflicts(conflicts: pa.Table, by: By) -> pa.Table:
+    """
+    Count conflicts; the counts of all rows add up to their number.
+
+    Args:
+        conflicts: What `read_conflicts` returned.
+        by: What to count by.
+
+    Returns:
+        A row per table and applier, hour, row of a table, cause and applier, or transaction. Column `conflicts` is how
+        many there are; the other columns are in docs/conflicts.md. Hours are in order, all others by their number.
+    """
+    counted: pa.Table = _COUNTS[by](conflicts)
+    return counted
+
+
+def _by_table(conflicts: pa.Table) -> pa.Table:
+    names = ("applier", "table")
+    counts = conflicts.group_by(list(names)).aggregate([_COUNT, ("time", "min"), ("time", "max")])
+    for counted, key in (("keys", (*names, "key")), ("transactions", (*TRANSACTION, "table"))):
+        distinct = conflicts.group_by(list(key)).aggregate([]).group_by(list(names)).aggregate([_COUNT])
+        distinct = distinct.rename_columns({"count_all": counted})
+        counts = counts.join(distinct, list(names))
+    return _sorted(counts, ["applier", "table", "conflicts", "keys", "transactions", "first", "last"])
+
+
+def _by_hour(conflicts: pa.Table) -> pa.Table:
+    hours = conflicts.append_column("hour", pc.floor_temporal(conflicts["time"], unit="hour"))
+    counts = hours.group_by(["hour"]).aggregate([_COUNT])
+    for counted, key in (("keys", _KEY), ("transactions", TRANSACTION)):
+        distinct = hours.group_by(["hour", *key]).aggregate([]).group_by(["hour"]).aggregate([_COUNT])
+        # An hour that is not known is NULL, which a join does not match.
+        found = dict(zip(distinct["hour"].to_pylist(), distinct["count_all"].to_pylist(), strict=True))
+        counts = counts.append_column(counted, pa.array([found[hour] for hour in counts["hour"].to_pylist()]))
+    counts = counts.rename_columns({"count_all": "conflicts"}).sort_by("hour")
+    return counts.select(["hour", "conflicts", "keys", "transactions"])
+
+
+def _by_key(conflicts: pa.Table) -> pa.Table:
+    counts = conflicts.group_by(list(_KEY)).aggregate([_COUNT, ("time", "min"), ("time", "max")])
+    return _sorted(counts, ["table", "key", "conflicts", "first", "last"])
+
+
+def _by_cause(conflicts: pa.Table) -> pa.Table:
+    counts = conflicts.group_by(["applier", "cause", "own_cause"]).aggregate([_COUNT])
+    return _sorted(counts, ["applier", "cause", "own_cause", "conflicts"])
+
+
+def _by_transaction(conflicts: pa.Table) -> pa.Table:
+    numbered = conflicts.append_column("number", pa.array(np.arange(len(conflicts))))
+    counts = numbered.group_by(list(TRANSACTION)).aggregate(
+        [_COUNT, ("time", "min"), ("transaction_id", "max"), ("number", "min")]
+    )
+    roots = root_outcomes(conflicts)[counts["number_min"].to_numpy()]
+    counts = counts.rename_columns(
+        {"count_all": "conflicts", "time_min": "time", "transaction_id_max": "transaction_id"}
+    )
+    root = conflicts.select(list(_ROOT.values())).take(pa.array(roots, mask=roots < 0)).rename_columns(list(_ROOT))
+    for name in _ROOT:
+        counts = counts.append_column(name, root[name])
+    names = ["applier", "source", "source_epoch", "epoch", "group", "transaction_id", "time", "conflicts", *_ROOT]
+    return _sorted(counts, names)
+
+
+_COUNTS: dict[By, Callable[[pa.Table], pa.Table]] = {
+    By.TABLE: _by_table,
+    By.HOUR: _by_hour,
+    By.KEY: _by_key,
+    By.CAUSE: _by_cause,
+    By.TRANSACTION: _by_transaction,
+}
+
+
+def _sorted(counts: pa.Table, names: Sequence[str]) -> pa.Table:
+    """Return counts with the columns `names`, most conflicts first, then in the order of the columns."""
+    new = {"count_all": "conflicts", "time_min": "first", "time_max": "last"}
+    counts = counts.rename_columns([new.get(name, name) for name in counts.column_names]).select(names)
+    ties = [(name, "ascending") for name in names if name != "conflicts"]
+    return counts.sort_by([("conflicts", "descending"), *ties])
+
+
+def _distinct(conflicts: pa.Table, names: Sequence[str]) -> int:
+    """Return how many different values some columns have together."""
+    return len(conflicts.group_by(list(names)).aggregate([]))

@@ -1,0 +1,228 @@
+"""
+A run with the columnar engine: binlogs to a History, and the History to a result.
+
+What the kernels cannot resolve is left to the reference engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import attrs
+
+from conflict.columnar.foreign_keys.states import has_changing_links
+from conflict.columnar.older_rows import changes_older_rows
+from conflict.columnar.setups_over_time import changes_functions, compares_reflected
+from conflict.config.configuration import Configuration
+from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest, load_manifest, refuse_damage
+from conflict.history.following import follow_definitions
+from conflict.ingestion.plan import load_plan, refuse_differences
+from conflict.jobs.ingest_job import ingest
+from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
+from conflict.jobs.log_part import LogPart, part_of_log
+from conflict.jobs.resolve_job import LeftToReferenceError, resolve_history
+from conflict.jobs.runner import Runner, StageProgress
+from conflict.results.layout import BUCKET_PARTS
+from conflict.results.likely_causes import CauseKind, LikelyCause, LogFacts, declared_types, likely_causes
+from conflict.results.options import ResultOptions
+from conflict.results.run_document import Run
+from conflict.results.summary import RunSummary
+from conflict.runs.options import HintsOf, ResolveOptions
+from conflict.runs.reference_run import run_reference
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
+
+__all__ = ["finished_history", "refuse_python_rules", "run_columnar"]
+
+
+def run_columnar(
+    workplace: Callable[[], tuple[Runner, Folder]],
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
+    """
+    Resolve with the columnar engine, and write the result.
+
+    Args:
+        workplace: Returns what runs the tasks, and where a History goes that nobody wants to keep.
+        configuration: The run.
+        out: Where the result goes.
+        hints_of: From the summaries of all epochs, what is known of the schedule from other sources.
+        progress: Called with the name of the stage, tasks done, and their number.
+        options: What is wanted.
+    """
+    configuration = follow_definitions(configuration)
+    refuse_inexact_keys(configuration.data_schema.tables)
+    run = None
+    if not _is_left_to_reference(configuration):
+        runner, scratch = workplace()
+        try:
+            history, held = _history(runner, configuration, scratch, hints_of, progress, options)
+            run = _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
+        except (LeftToReferenceError, NotBuiltError):  # NotBuiltError: no primary key, or a foreign key does something
+            clear_result(out)
+        finally:
+            scratch.delete()
+    return _by_reference(configuration, out, hints_of, progress, options) if run is None else run
+
+
+def _is_left_to_reference(configuration: Configuration) -> bool:
+    """Whether the configuration alone tells that only the reference engine resolves the run."""
+    span = configuration.span
+    return (
+        not configuration.is_pair
+        or span.first_time is not None
+        or span.stop_time is not None
+        or _gives_rows(configuration)
+        or has_changing_links(configuration)
+        or changes_functions(configuration)
+        or compares_reflected(configuration)
+    )
+
+
+def _history(
+    runner: Runner,
+    configuration: Configuration,
+    scratch: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> tuple[Folder, Manifest]:
+    """Return the History of the run, which is made unless there is one, and what it holds."""
+    if options.history is not None:
+        return options.history, finished_history(options.history, configuration)
+    history = options.keep_history or scratch
+    return history, ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+
+
+def _resolved(
+    runner: Runner,
+    configuration: Configuration,
+    read: tuple[Folder, Manifest],
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
+    """
+    Resolve a History and what it holds, and write the result.
+
+    Raises:
+        LeftToReferenceError: Only the reference engine can resolve it.
+        NotBuiltError: A foreign key refuses or changes something.
+    """
+    history, held = read
+    if roles_change(history):
+        raise LeftToReferenceError
+    facts = facts_of_history(history, held) if lacks_something(history, held) else None
+    if facts is not None and any(each.hides_epochs for each in facts.values()):
+        raise LeftToReferenceError
+    kept = ResultOptions(options.final_rows, options.all_outcomes)
+
+    def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
+        part = part_of_log(configuration, history, held, hints_of)
+        summary = resolve_history(runner, configuration, history, out, kept, progress=progress, part=part)
+        return summary, part[0], part[2]
+
+    summary, part, manifest = run(configuration)
+    unexplained = configuration.start_is_open and not part.starts and any(summary.unexplained.values())
+    if unexplained and changes_older_rows(history, manifest):
+        clear_result(out)
+        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        summary, part, manifest = run(middle)
+    causes = _causes(configuration, history, manifest, summary, facts)
+    if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
+        raise LeftToReferenceError
+    return Run(
+        summary,
+        manifest.changes,
+        manifest.errors,
+        manifest.left_out,
+        summary.schedule.assumed or manifest.assumed,
+        manifest.epochs_left_out,
+        summary.settled,
+        causes,
+        configuration.notes,
+        starts={name: start.epoch for name, start in part.starts.items()},
+    )
+
+
+def _causes(
+    configuration: Configuration,
+    history: Folder,
+    manifest: Manifest,
+    summary: RunSummary,
+    facts: Mapping[str, LogFacts] | None,
+) -> tuple[LikelyCause, ...]:
+    """Return what would explain that the binlogs contradict the result; `facts` are read if they are None."""
+    setups = configuration.setups()
+    causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
+    sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
+    if summary.contradicted or sliced or facts is not None:
+        causes += likely_causes(summary.contradictions, facts or facts_of_history(history, manifest), setups)
+    return causes
+
+
+def _gives_rows(configuration: Configuration) -> bool:
+    """Whether files give the rows that tables held before."""
+    return any(cluster.rows or cluster.rows_of is not None for cluster in configuration.clusters)
+
+
+def clear_result(out: Folder) -> None:
+    """Remove what the columnar engine wrote of a result."""
+    for part in (*BUCKET_PARTS, "applied_epochs", "shared"):
+        out.delete(part)
+
+
+def _by_reference(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    options: ResolveOptions,
+) -> Run:
+    """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
+    asked = attrs.evolve(options, history=None, keep_history=None)
+    run = run_reference(configuration, out, hints_of, progress, asked)
+    return attrs.evolve(run, engine="reference")
+
+
+def refuse_python_rules(configuration: Configuration) -> None:
+    """
+    Make sure that no table of a run has a conflict function that is written in Python.
+
+    Raises:
+        ConfigurationError: One has.
+    """
+    for setups in configuration.setups().values():
+        for name, setup in setups.items():
+            if setup.function is not None and setup.function.spec.python is not None:
+                rule = setup.function.spec.name
+                message = (
+                    f"table {name}: {rule} is a rule in Python, which only --engine reference runs; to run it on every "
+                    "engine, write it as a row [[conflict_function]] of the run file"
+                )
+                raise ConfigurationError(message)
+
+
+def finished_history(history: Folder, configuration: Configuration) -> Manifest:
+    """
+    Return what a History holds that is to be resolved.
+
+    Raises:
+        HistoryError: There is none, it is not finished, it is damaged, or it was made for another run.
+    """
+    manifest, plan = load_manifest(history), load_plan(history)
+    if plan is not None and (manifest is None or plan.batch >= manifest.batches):
+        message = f"the ingest into {history.uri} was cut off; run ndb-conflict ingest again, which goes on with it"
+        raise HistoryError(message)
+    if manifest is None:
+        message = f"there is no History in {history.uri}; make one with ndb-conflict ingest"
+        raise HistoryError(message)
+    refuse_differences(manifest, configuration, history, writing=False)
+    refuse_damage(history, manifest, growing=plan is not None)
+    return manifest

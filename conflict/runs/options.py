@@ -1,0 +1,45 @@
+"""
+What is wanted of a run, whichever engine resolves it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from conflict.grid.folder import Folder
+from conflict.history.reading import ClusterHints
+from conflict.history.schedule import Summary
+
+__all__ = ["DEFAULTS", "HintsOf", "ResolveOptions", "no_progress"]
+
+HintsOf = Callable[[Mapping[str, Sequence[Summary]]], ClusterHints]
+
+
+@attrs.frozen
+class ResolveOptions:
+    """
+    What is wanted of a result, and what is there already.
+
+    Attributes:
+        history: A finished History of the run's binlogs, which are not read again; None to read them.
+        keep_history: Where the History that is made of the binlogs is kept; None if nobody wants it.
+        final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
+        all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
+            stood.
+        replace: Whether a result that is in the folder already is replaced.
+    """
+
+    history: Folder | None = None
+    keep_history: Folder | None = None
+    final_rows: bool = True
+    all_outcomes: bool = False
+    replace: bool = False
+
+
+DEFAULTS = ResolveOptions()
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Report nothing."""

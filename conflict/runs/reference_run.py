@@ -1,0 +1,242 @@
+"""
+A run with the reference engine: from binlogs to a result, in this process and in memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+
+import attrs
+
+from conflict.config.configuration import Configuration
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.grid.folder import Folder
+from conflict.history.effects import recorded_effects, recorded_images
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.following import follow_definitions
+from conflict.history.logged_images import logged_images
+from conflict.history.model import History
+from conflict.history.reading import (
+    ClusterHints,
+    ClusterReading,
+    cut_readings,
+    history_of,
+    possible_readings,
+    read_cluster,
+    usable_epochs,
+)
+from conflict.history.start import changes_older_rows
+from conflict.jobs.runner import StageProgress
+from conflict.reference.moments import Moments, find_moments
+from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows
+from conflict.reference.replay import resolve as replay
+from conflict.results.contradictions import ContradictedRow, contradicted_rows
+from conflict.results.files import (
+    Recorded,
+    summarize_resolution,
+    write_contradictions,
+    write_open_places,
+    write_open_rows,
+    write_resolution,
+)
+from conflict.results.likely_causes import LogFacts, changed_roles, declared_types, facts_of_epochs, likely_causes
+from conflict.results.model import Resolution
+from conflict.results.readings import is_same_result, reading_path, with_readings
+from conflict.results.run_document import Run
+from conflict.results.summary import with_open_rows, with_open_schedule
+from conflict.rules.table_setup import TableSetup
+from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
+
+__all__ = ["place_in_memory", "resolve_settled", "run_reference"]
+
+
+def run_reference(
+    configuration: Configuration,
+    out: Folder,
+    hints_of: HintsOf | None = None,
+    progress: StageProgress = no_progress,
+    options: ResolveOptions = DEFAULTS,
+) -> Run:
+    """
+    Resolve with the reference engine, in this process, and write the result.
+
+    Raises:
+        ConfigurationError: A History is given or wanted; this engine reads the binlogs itself.
+    """
+    if options.history is not None:
+        message = "the reference engine reads the binlogs itself; leave --history out, or use another engine"
+        raise ConfigurationError(message)
+    if options.keep_history is not None:
+        message = "the reference engine makes no History; leave --keep-history out, or use another engine"
+        raise ConfigurationError(message)
+    configuration = follow_definitions(configuration)
+    refuse_inexact_keys(configuration.data_schema.tables)
+    readings: dict[str, ClusterReading] = {}
+    for done, cluster in enumerate(configuration.clusters):
+        progress("reading binlogs", done, len(configuration.clusters))
+        readings[cluster.name] = read_cluster(cluster, configuration)
+    hints = hints_of(usable_epochs(configuration, readings)) if hints_of else None
+    readings = cut_readings(configuration, readings)
+    facts = {
+        name: facts_of_epochs(reading.epochs, replicates=bool(configuration.sources(name)))
+        for name, reading in readings.items()
+    }
+    found = _best_readings(configuration, possible_readings(configuration, readings, hints), hints, progress)
+    runs = [
+        _written(out if number == 1 else out.below(reading_path(number)), each, facts, options)
+        for number, each in enumerate(found, start=1)
+    ]
+    others = [each.resolution for each in found[1:]]
+    return attrs.evolve(
+        runs[0], summary=with_readings(runs[0].summary, found[0].resolution, others), other_readings=tuple(runs[1:])
+    )
+
+
+@attrs.frozen
+class _ResolvedReading:
+    """A reading of the binlogs of a run, and what it comes to."""
+
+    configuration: Configuration
+    readings: Mapping[str, ClusterReading]
+    history: History
+    placed: Placed
+    resolution: Resolution
+    moments: Moments
+
+    @property
+    def epochs(self) -> dict[str, list[BinlogEpoch]]:
+        """Per cluster, the epochs that count."""
+        summaries = usable_epochs(self.configuration, self.readings)
+        return {name: reading.epochs[: len(summaries[name])] for name, reading in self.readings.items()}
+
+    def compared(self) -> dict[str, tuple[int, list[ContradictedRow]]]:
+        """Return, per cluster, how many rows were compared with its binlog, and those that differ."""
+        return {
+            name: contradicted_rows((result.effects, result.images), (recorded_effects(own), recorded_images(own)))
+            for (name, result), own in zip(self.resolution.clusters.items(), self.epochs.values(), strict=True)
+        }
+
+
+def _best_readings(
+    configuration: Configuration,
+    readings: Sequence[Mapping[str, ClusterReading]],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> list[_ResolvedReading]:
+    """
+    Resolve every reading; return those that the binlogs contradict the least, without those of equal results.
+
+    Raises:
+        HistoryError: No reading has an order of causes.
+    """
+    found: list[tuple[int, _ResolvedReading]] = []
+    for number, each in enumerate(readings):
+        try:
+            resolved = _resolve_reading(configuration, each, hints, progress)
+        except HistoryError:
+            if not found and number == len(readings) - 1:
+                raise
+            continue
+        count = 0 if len(readings) == 1 else sum(len(rows) for _, rows in resolved.compared().values())
+        found.append((count, resolved))
+    least = min(count for count, _ in found)
+    kept: list[_ResolvedReading] = []
+    for resolved in (resolved for count, resolved in found if count == least):
+        if not any(is_same_result(resolved.resolution, other.resolution) for other in kept):
+            kept.append(resolved)
+    return kept
+
+
+def _resolve_reading(
+    configuration: Configuration,
+    readings: Mapping[str, ClusterReading],
+    hints: ClusterHints | None,
+    progress: StageProgress,
+) -> _ResolvedReading:
+    """Resolve a reading; if it starts in the middle after all, as one that does."""
+    summaries = usable_epochs(configuration, readings)
+    epochs = {name: reading.epochs[: len(summaries[name])] for name, reading in readings.items()}
+    recorded, at_start = {name: recorded_effects(own) for name, own in epochs.items()}, configuration.setups_at_start()
+    history = history_of(configuration, readings, hints)
+    placed = place_in_memory(history, at_start, recorded, skip_missing=configuration.skip_missing)
+    history = placed.history(history)
+    items = sum(len(cluster.timeline) for cluster in history.clusters)
+    history, resolution, moments = resolve_settled(
+        history,
+        at_start,
+        recorded,
+        lambda done: progress("resolving", done, items),
+        skip_missing=configuration.skip_missing,
+    )
+    unexplained = any(result.unexplained for result in resolution.clusters.values())
+    if configuration.start_is_open and unexplained and any(map(changes_older_rows, epochs.values())):
+        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
+        return _resolve_reading(middle, readings, hints, progress)
+    return _ResolvedReading(configuration, readings, history, placed, resolution, moments)
+
+
+def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts], options: ResolveOptions) -> Run:
+    """Write the result of a reading, and return what it came to."""
+    configuration, readings, history, epochs = found.configuration, found.readings, found.history, found.epochs
+    placed, resolution, moments, setups = found.placed, found.resolution, found.moments, configuration.setups()
+    write_resolution(out, history, setups, resolution, all_outcomes=options.all_outcomes)
+    tables = {table.full_name: table for table in configuration.schema.tables}
+    write_open_places(out, placed.schedule.places, history.layouts, tables)
+    write_open_rows(out, moments.open_epochs, history.layouts, tables)
+    compared = found.compared()
+    for name, (_, rows) in compared.items():
+        write_contradictions(out, name, rows, history.layouts, tables)
+    summary = with_open_schedule(summarize_resolution(resolution, setups, compared), placed.schedule)
+    summary = with_open_rows(summary, moments.open_epochs)
+    images = {name: logged_images(own) for name, own in epochs.items()}
+    return Run(
+        summary=summary,
+        changes=sum(len(each.changes) for own in epochs.values() for epoch in own for each in epoch.transactions),
+        errors={name: str(reading.error) for name, reading in readings.items() if reading.error is not None},
+        left_out={name: reading.left_out for name, reading in readings.items() if reading.left_out},
+        assumed=placed.schedule.assumed,
+        epochs_left_out={name: len(readings[name].epochs) - len(own) for name, own in epochs.items()},
+        settled=tuple(moments.inferences),
+        starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
+        likely_causes=(
+            *declared_types(images, configuration.setups_over_time()),
+            *likely_causes(summary.contradictions, facts, setups),
+            *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
+        ),
+        notes=configuration.notes,
+    )
+
+
+def place_in_memory(
+    history: History, setups: Mapping[str, dict[str, TableSetup]], recorded: Recorded, *, skip_missing: bool = False
+) -> Placed:
+    """Place the untraced epochs of a History in memory; see `conflict.reference.placement`."""
+    touched = restricted(history, touched_rows(history, setups, recorded))
+    return place_untraced(touched, setups, recorded, skip_missing=skip_missing)
+
+
+def resolve_settled(
+    history: History,
+    setups: Mapping[str, dict[str, TableSetup]],
+    recorded: Recorded,
+    progress: Callable[[int], None] = lambda done: None,
+    *,
+    skip_missing: bool = False,
+) -> tuple[History, Resolution, Moments]:
+    """
+    Resolve a History with the reference engine; use the effects in the binlogs to settle what their order leaves open.
+
+    Args:
+        history: What happened.
+        setups: Per cluster, how its server set up each table.
+        recorded: Per cluster, what its binlog shows of its applier's work.
+        progress: Called with the number of timeline items done so far.
+        skip_missing: Leave out operations that lack a value to compare, instead of stopping their applier.
+
+    Returns:
+        The History with its rows judged when they were, the result, and what was found of these moments.
+    """
+    moments = find_moments(history, setups, recorded, skip_missing=skip_missing)
+    history = attrs.evolve(history, clusters=moments.clusters(history.clusters))
+    return history, replay(history, setups, progress, skip_missing=skip_missing, shown=recorded), moments

@@ -1,0 +1,29 @@
+"""
+Text from binlogs, files and paths as people see it.
+
+Control characters are escaped, so that no name moves the cursor, changes colours, or hides what stands beside it.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["one_line", "printable"]
+
+# Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
+# text or join lines.
+_HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u2069\ufeff\ud800-\udfff]")
+
+
+def printable(text: str) -> str:
+    r"""Return a text with every hidden character as ``\x1b`` or ``\u202e``; line feeds and tabs stay."""
+    return _HIDDEN.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a text that stays on its line: as `printable`, with line feeds and tabs as ``\\n`` and ``\\t``."""
+    return printable(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def _escaped(number: int) -> str:
+    return f"\\x{number:02x}" if number < 0x100 else f"\\u{number:04x}"

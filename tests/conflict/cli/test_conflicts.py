@@ -1,0 +1,97 @@
+"""`ndb-conflict conflicts`: the demo's result, counted."""
+
+import io
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from rich.console import Console
+
+from conflict.cli.common import ExitCode
+from conflict.cli.views.conflicts import print_conflicts
+from conflict.grid.folder import Folder
+from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+from conflict.results.counting import By
+from conflict.results.layout import OUTCOMES
+from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the demo's result."""
+    out = tmp_path_factory.mktemp("result") / "out"
+    code, output = invoke("resolve", DEMO / "run.toml", "--engine", "reference", "--out", out)
+    assert code == 0, output
+    return out
+
+
+def test_at_a_glance(result: Path):
+    """25 conflicts are recorded, 10 of them on t1 and 15 on t2."""
+    code, output = invoke("conflicts", result)
+    assert code == 0
+    assert output.startswith("25 conflicts: changes that A rejected, in 2 tables")
+    assert "cft.t2 A 15 3 11" in output
+    assert "cft.t1 A 10 3 7" in output
+    assert "By cause" in output
+    assert "row already exists A 4" in output
+    assert "more; --top shows more of them" in output
+
+
+def test_counts_by_one_thing(result: Path, tmp_path: Path):
+    """The JSON file has all rows, the terminal as many as are asked for."""
+    file = tmp_path / "keys.json"
+    code, output = invoke("conflicts", result, "--by", "key", "--top", 1, "--json", file)
+    assert (code, "By table" in output) == (0, False)
+    assert "and 5 rows more" in output
+    document = json.loads(file.read_text())
+    assert (document["conflicts"], document["first"]) == (25, "2026-11-20T16:00:15.187435+00:00")
+    assert list(document["by"]) == ["key"]
+    assert sum(row["conflicts"] for row in document["by"]["key"]) == 25
+
+
+def test_since(result: Path):
+    """Moments are UTC, or have an offset; after the last conflict there are none."""
+    utc = invoke("conflicts", result, "--since", "2026-11-20 16:00:17")
+    assert "since 2026-11-20 16:00:17 UTC: changes that A rejected" in utc[1]
+    assert invoke("conflicts", result, "--since", "2026-11-20 17:00:17+01:00") == utc
+    assert invoke("conflicts", result, "--since", "2026-11-21") == (
+        0,
+        "There are no conflicts since 2026-11-21 00:00:00 UTC.",
+    )
+
+
+def test_what_is_refused(result: Path, tmp_path: Path):
+    """No result, one of another version, a moment that is none, a file that is there."""
+    code, output = invoke("conflicts", tmp_path)
+    assert (code, "there is no result in" in output) == (ExitCode.REFUSED, True)
+    (tmp_path / "run.json").write_text('{"engine": "local"}')
+    (tmp_path / "counters.json").write_text("{}")
+    code, output = invoke("conflicts", tmp_path)
+    assert (code, "another version" in output) == (ExitCode.REFUSED, True)
+    code, output = invoke("conflicts", result, "--since", "yesterday")
+    assert (code, "--since yesterday: no date and time" in output) == (ExitCode.REFUSED, True)
+    assert invoke("conflicts", result, "--json", result / "run.json", "--force")[0] == ExitCode.REFUSED
+
+
+def test_texts_of_the_data_are_no_markup_and_move_no_cursor(tmp_path: Path):
+    """A key can hold anything; headings are whole at 80 columns."""
+    folder = tmp_path / "outcomes" / "applier=A"
+    folder.mkdir(parents=True)
+    row = {"table": "d.[red]", "key": "k=\x1b[2J\n" + "x" * 90, "verdict": "REJECTED", "cause": "TRANS_IN_CONFLICT"}
+    plain = {"source_epoch": 2**64 - 1, "epoch": 1, "group": 0, "ordinal": 0, "own_cause": "ROW_IN_CONFLICT"}
+    rows = [{**dict.fromkeys(OUTCOMES.names), **row, **plain, "source": "B", "transaction_id": 2**64 - 1}]
+    pq.write_table(pa.Table.from_pylist(rows, OUTCOMES), folder / "bucket=00000.parquet")
+    found = read_conflicts(Folder(str(tmp_path)), ["A"])
+    console = Console(width=80, record=True, file=io.StringIO())
+    print_conflicts(console, totals_of(found), {by: count_conflicts(found, by) for by in By}, 5)
+    shown = console.export_text()
+    assert "d.[red]" in shown
+    assert "k=\\x1b[2J\\n" in shown
+    assert "\x1b" not in shown
+    assert "1 conflict: changes that A rejected, in 1 table, on 1 row, of 1 transaction." in shown.replace("\n", " ")
+    assert str(2**64 - 1) in shown
+    assert "in conflict through" in shown
+    assert "not known" in shown  # its time

@@ -1,0 +1,59 @@
+"""A History in one bucket, decided by the kernels."""
+
+from __future__ import annotations
+
+import tempfile
+
+import numpy as np
+
+from conflict.columnar.apply_order import ApplierEpochs, order_applies
+from conflict.columnar.bucket import load_bucket
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.fold import fold
+from conflict.grid.folder import Folder
+from conflict.grid.tables import TableNumbers, resolve_columns
+from conflict.grid.writer import write_history
+from conflict.history.model import History
+from conflict.results.model import Resolution
+from conflict.rules.decision import Cause
+from tests.conflict.histories import Setups
+
+
+def conflicts_of(resolution: Resolution, applies: EpochApplies, names: list[str]) -> Conflicts:
+    """Return the transactions that the reference engine rejected, per epoch apply."""
+    groups = []
+    for applier, foreign in zip(applies.applier, applies.foreign_epoch, strict=True):
+        found = {
+            outcome.group
+            for outcome in resolution.outcomes
+            if (outcome.applier, outcome.source_epoch) == (names[applier], foreign)
+            and outcome.cause is Cause.TRANS_IN_CONFLICT
+        }
+        groups.append(sorted(found))
+    offsets = np.cumsum([0, *map(len, groups)]).astype(np.int64)
+    return Conflicts(offsets, np.array([group for each in groups for group in each], np.int32))
+
+
+def bucket_by_kernels(history: History, tables: Setups, resolution: Resolution) -> BucketResult:
+    """Decide a History; the transactions in conflict are those of the reference engine's `resolution`."""
+    numbers = TableNumbers(tuple(setup.table for setup in tables["A"].values()), resolve_columns(tables))
+    names = [cluster.name for cluster in history.clusters]
+    clusters = tuple(
+        ClusterSetup(each.name, each.server_id, tuple(tables[each.name].values()), each.role)
+        for each in history.clusters
+    )
+    with tempfile.TemporaryDirectory() as path:
+        manifest = write_history(history, numbers, Folder(path))
+        bucket = load_bucket(Folder(path), 0, manifest, numbers, manifest.layouts(numbers))
+        of_tables = [numbers.tables[table].full_name for table in bucket.key_table.tolist()]
+        identities = zip(of_tables, bucket.keys.column("identity").to_pylist(), strict=True)
+        located = {(name, identity[2:]): (0, number) for number, (name, identity) in enumerate(identities)}
+        applies = order_applies([ApplierEpochs.of_cluster(cluster, located) for cluster in history.clusters], names)
+        conflicts = conflicts_of(resolution, applies, names)
+        moments = applies.moments.of_bucket(0)
+        rules = rules_of(clusters)
+        folded = fold(applies, bucket.rows, rules, conflicts, bucket.key_table, candidates=True, moments=moments)
+        bucket.column_sets  # noqa: B018  # read before the folder goes
+    return BucketResult(bucket, clusters, applies, conflicts, folded)

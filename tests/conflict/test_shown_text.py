@@ -1,0 +1,82 @@
+"""Text from binlogs, files and paths as people see it."""
+
+import io
+
+import pyarrow as pa
+import pytest
+import typer
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.cli.refusals import refusing_bad_input
+from conflict.cli.terminal import PlainConsole
+from conflict.decoding.csv_files import no_formulas
+from conflict.errors import ConfigurationError
+from conflict.results.glance import summary_of
+from conflict.shown_text import printable
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain é 語", "plain é 語"),
+        ("two\nlines\tand a tab", "two\nlines\tand a tab"),
+        ("\x1b[31mred\x07", r"\x1b[31mred\x07"),
+        ("a\rb\x7f\x9b", r"a\x0db\x7f\x9b"),
+        ("\u202etxt.exe\u2066", r"\u202etxt.exe\u2066"),
+        ("\udcff", r"\udcff"),
+    ],
+)
+def test_hidden_characters_are_escaped(text: str, shown: str):
+    """Control characters of both ranges, changes of direction, and bytes that are no text."""
+    assert printable(text) == shown
+
+
+@given(st.text(st.characters(max_codepoint=0x2100, exclude_categories=[])))
+def test_what_is_shown_is_harmless(text: str):
+    """Nothing but line feeds and tabs is left of the control characters, and showing twice changes nothing."""
+    shown = printable(text)
+    assert not any(ord(each) < 0x20 or 0x7F <= ord(each) < 0xA0 for each in shown if each not in "\n\t")
+    assert not set("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069\u200b") & set(shown)
+    assert printable(shown) == shown
+
+
+def test_the_terminal_gets_no_control_characters():
+    """Whatever is printed; ``:x:`` is no picture."""
+    out = io.StringIO()
+    PlainConsole(file=out, width=200).print("[red]table[/red] \x1b]0;title :x: nope:x")
+    assert out.getvalue() == "table \\x1b]0;title :x: nope:x\n"
+
+
+def test_a_refusal_is_plain_text(capsys: pytest.CaptureFixture[str]):
+    """Markup and control characters of a name in it are shown."""
+
+    def command() -> None:
+        message = "table [red]\x1b[2J[/] is not known"
+        raise ConfigurationError(message)
+
+    with pytest.raises(typer.Exit):
+        refusing_bad_input(command)()
+    assert "table [red]\\x1b[2J[/] is not known" in " ".join(capsys.readouterr().err.split())
+
+
+def test_a_notebook_gets_no_markup_and_no_control_characters():
+    """A table can have any name."""
+    run = {
+        "changes": 1,
+        "converged": None,
+        "compared_with_binlogs": 0,
+        "contradicted_by_binlogs": 0,
+        "stops": {},
+        "differing_rows": {},
+        "tables": {"A": {"d.<script>\x1b": {"applied": 1}}},
+    }
+    assert r"d.&lt;script&gt;\x1b" in summary_of(run)._repr_html_()
+
+
+def test_formulas_in_csv():
+    """Have a mark before them; numbers, phone numbers and negative times have none."""
+    formulas = ["=1+1", "+cmd|' /C calc'!A0", "-2+3", "@SUM(A1)", "\t=1", "'=1"]
+    others = ["-5", "+49 30 1234", "-838:59:59", "a=b", "", None]
+    assert no_formulas(pa.array([*formulas, *others])).to_pylist() == [*(f"'{text}" for text in formulas), *others]
+    assert no_formulas(pa.chunked_array([["", "x"]])).to_pylist() == ["", "x"]

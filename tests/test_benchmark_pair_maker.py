@@ -1,0 +1,29 @@
+"""The binlogs of two clusters that benchmarks read."""
+
+from pathlib import Path
+
+import conflict
+from benchmarks.pair_maker import CLUSTERS, ROWS, make_pair
+
+
+def test_the_binlogs_agree_with_what_is_derived(tmp_path: Path) -> None:
+    """Of 100 epochs, B rejects one change of each of A's that updates rows and reaches it: 100 - 10 - 1."""
+    own, logged = make_pair(tmp_path, 0)
+    result = conflict.resolve(tmp_path / "run.toml", engine="local")
+    # Each cluster applies all epochs of the other one but the last.
+    assert own == 2 * 100 * ROWS
+    assert logged == own + 2 * 99 * ROWS - 89
+    assert result.conflicts.num_rows == 89
+    assert set(result.conflicts.column("applier").to_pylist()) == {"B"}
+    assert result.summary.compared > 0
+    assert result.summary.contradicted == 0
+
+
+def test_the_same_seed_gives_the_same_bytes(tmp_path: Path) -> None:
+    """Another seed gives others."""
+    for name, seed in (("one", 1), ("two", 1), ("three", 2)):
+        make_pair(tmp_path / name, 0, seed=seed)
+    for cluster in CLUSTERS:
+        one, two, three = ((tmp_path / name / f"{cluster}.000001").read_bytes() for name in ("one", "two", "three"))
+        assert one == two
+        assert one != three
