@@ -11,11 +11,7 @@ import attrs
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.compiling import compilation_is_said
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.simulation import print_simulation, simulation_json
-from conflict.model.model_file import load_model
-from conflict.model.report import run_seeds
 
 __all__ = ["simulate"]
 
@@ -32,6 +28,11 @@ def simulate(
 
     Example: ndb-conflict simulate model.toml --seeds 20
     """
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.simulation import print_simulation, simulation_json
+    from conflict.model.model_file import load_model
+    from conflict.model.report import run_seeds
+
     check_output(json_file, [model_file], force=force)
     model = load_model(model_file)
     if seed is not None:

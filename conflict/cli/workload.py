@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import InexactKeysOption, console
-from conflict.cli.outputs import ForceOption, check_output, whole_file
+from conflict.cli.outputs import ForceOption, check_output
 from conflict.cli.sources import (
     ConflictFnOption,
     PrimaryOption,
@@ -20,9 +20,7 @@ from conflict.cli.sources import (
     additions_of,
     load_sources,
 )
-from conflict.cli.views.simulation import print_learnt
-from conflict.model.learning import learn, read_logs, scaled
-from conflict.model.model_text import model_text
+from conflict.decoding.staging import staged_file
 
 __all__ = ["workload"]
 
@@ -43,10 +41,14 @@ def workload(
 
     Example: ndb-conflict workload london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out model.toml
     """
+    from conflict.cli.views.simulation import print_learnt
+    from conflict.model.learning import learn, read_logs, scaled
+    from conflict.model.model_text import model_text
+
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     check_output(out, loaded.inputs, force=force)
     document = scaled(learn(read_logs(loaded.configuration)), scale)
-    with whole_file(out) as file:
+    with staged_file(out) as file:
         file.write(model_text(document).encode())
     print_learnt(console, document, str(out))
