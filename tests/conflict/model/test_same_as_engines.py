@@ -50,7 +50,9 @@ def assert_same_as_reference(seed: int, duration: int = 3_000_000) -> None:
     theirs: dict[str, list[Any]] = {site.name: [] for site in run.model.sites}
     for outcome in resolution.outcomes:
         row = (outcome.table, outcome.key)
-        decision = (outcome.verdict, outcome.cause, outcome.incoming, outcome.stored)
+        # An operation that is rejected with its transaction also tells what pass TRACK compared.
+        compared = (outcome.incoming, outcome.stored) if outcome.cause is Cause.ROW_IN_CONFLICT else (None, None)
+        decision = (outcome.verdict, outcome.cause, *compared)
         place = (outcome.source_epoch, outcome.group)
         theirs[outcome.applier].append((*place, *row, outcome.operation, outcome.refresh, *decision))
     assert theirs == mine
