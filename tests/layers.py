@@ -39,6 +39,7 @@ LAYERS = {
         *(
             "reference",
             "columnar",
+            "model",
             "jobs",
             "runs",
             "pipeline",

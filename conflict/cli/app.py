@@ -63,6 +63,14 @@ COMMANDS = {
         "conflict.cli.decode:decode",
         "Show what binlogs hold: text, JSON, CSV or Parquet.",
     ),
+    "simulate": (
+        "conflict.cli.simulate:simulate",
+        "Simulate a workload on two clusters.",
+    ),
+    "workload": (
+        "conflict.cli.workload:workload",
+        "Learn a workload to simulate from binlogs.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

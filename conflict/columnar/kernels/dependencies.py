@@ -11,7 +11,7 @@ from numba import njit
 
 from conflict.columnar.kernels.arrays import Int8, Int32, OperationKind, each_read_only
 
-__all__ = ["dependent_groups", "reachable"]
+__all__ = ["dependent_groups", "find_dependent_groups", "reachable"]
 
 EMPTY = int(OperationKind.EMPTY)
 NO_APPLY = -1
@@ -37,14 +37,14 @@ def dependent_groups(apply: Int32, key: Int32, group: Int32, kind: Int8, keys: i
     while True:
         pairs = np.empty((capacity, 4), np.int32)
         rows = np.full(keys, NO_APPLY, np.int32), np.zeros(keys, np.int32)
-        found = _dependent_groups(*(*columns, *rows, pairs))
+        found = find_dependent_groups(*(*columns, *rows, pairs))
         if found <= capacity:
             return pairs[:found]
         capacity = int(found)
 
 
 @njit(cache=True, nogil=True)
-def _dependent_groups(apply, key, group, kind, last_apply, last_group, pairs):
+def find_dependent_groups(apply, key, group, kind, last_apply, last_group, pairs):
     """
     Fill in pairs up to the capacity; return how many there are.
 

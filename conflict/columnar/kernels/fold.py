@@ -53,7 +53,7 @@ from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Folded", "fold"]
+__all__ = ["Folded", "fold", "log_rows"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -226,7 +226,7 @@ def _fold(schedule, changes, rules, conflicts, work, passes, keeping):
         # 3. What the other applier receives.
         if answers:
             entries = sent
-            sent = _log_rows(number, schedule, rules, work, decisions, (started, made), sent)
+            sent = log_rows(number, schedule, rules, work, decisions, (started, made), sent)
             if sent < 0:
                 return NO_DECISIONS
             queue_up(number, schedule, entries, sent, work)
@@ -268,7 +268,7 @@ def _complete_track(passes, started, made, marks, start):
 
 
 @njit(cache=True, nogil=True)
-def _log_rows(number, schedule, rules, work, decisions, places, sent):
+def log_rows(number, schedule, rules, work, decisions, places, sent):
     """
     Log what the other applier receives of an epoch apply: one entry per row, reflected rows first.
 

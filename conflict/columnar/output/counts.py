@@ -23,7 +23,7 @@ from conflict.rules.counters import (
 from conflict.rules.decision import Cause, Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["count_bucket"]
+__all__ = ["count_bucket", "status_counters"]
 
 DELETE = int(Operation.DELETE_ROW)
 
@@ -37,7 +37,7 @@ def count_bucket(result: BucketResult) -> tuple[dict[str, dict[str, int]], dict[
     for number, cluster in enumerate(result.clusters):
         total: Counter[str] = Counter()
         for each in passes:
-            total.update(_counters(cluster, each[number]))
+            total.update(status_counters(cluster, each[number]))
         counters[cluster.name] = dict(total)
         tables[cluster.name] = {
             definition.full_name: {**_table(counted[number, table]), "refreshes": _refreshes(result, number, table)}
@@ -69,7 +69,7 @@ def _refreshes(result: BucketResult, number: int, table: int) -> int:
     return int((logged.refresh & (logged.cluster == number) & (result.bucket.key_table[logged.key] == table)).sum())
 
 
-def _counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
+def status_counters(cluster: ClusterSetup, counts: Int64) -> Counter[str]:
     """Return the status counters. Shape of `counts` (tables, operations, kinds, verdicts, causes)."""
     rejected = counts[:, :, :, Verdict.REJECTED]
     with_transaction = int(rejected[..., Cause.TRANS_IN_CONFLICT].sum())

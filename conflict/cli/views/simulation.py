@@ -1,0 +1,195 @@
+"""
+The figures of simulated runs, on the terminal and as JSON.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+from rich.console import Console
+
+from conflict.cli.views.tables import counted, table_of
+from conflict.model.configuration import Model
+from conflict.model.report import Interval, intervals_of
+from conflict.model.theory import predictions
+from conflict.rules.decision import Cause
+
+__all__ = ["print_learnt", "print_simulation", "simulation_json"]
+
+SECOND = 1_000_000
+_USERS = {
+    "transactions": "transactions",
+    "tried again": "tried_again",
+    "failed": "failed",
+    "row changes": "changes",
+    "found no row": "found_no_row",
+    "reads of rows that differed": "stale_reads",
+    "changes rejected": "rejected",
+    "changes overwritten": "overwritten",
+    "transactions with a rejected change": "rejected_transactions",
+}
+_APPLIER = {
+    "changes received": "received",
+    "applied": "applied",
+    "conflicts": "conflicts",
+    **{f"  {cause.name.lower().replace('_', ' ')}": cause.name.lower() for cause in Cause if cause},
+    "conflicts per second": "conflicts_per_second",
+    "share of changes in conflict": "share_in_conflict",
+    "rows refreshed": "refreshes",
+    "rows reflected": "reflected",
+    "reflected rows discarded": "discarded",
+}
+_WINDOW = {
+    "until the epoch ends": "epoch",
+    "on the link": "link",
+    "behind other epochs": "queue",
+    "being applied": "apply",
+    "in all: the conflict window": "mean",
+    "  median": "p50",
+    "  99 %": "p99",
+    "  longest": "max",
+    "until known to have arrived": "back",
+}
+_ALWAYS = {"transactions", "changes", "received", "conflicts", "rejected", "overwritten", "mean"}
+
+
+def print_simulation(console: Console, model: Model, runs: Sequence[Mapping[str, Any]]) -> None:
+    """
+    Print the figures of some runs; of several, the median and the extremes.
+
+    Args:
+        console: Where to print.
+        model: What was simulated.
+        runs: The figures of each run.
+    """
+    found = intervals_of(runs)
+    names = [site.name for site in model.sites]
+    users = {name: found["clusters"][name] for name in names}
+    console.print(table_of("What users did, and what they lost", [""], _headings(names, runs), _rows(_USERS, users)))
+    appliers = {name: found["clusters"][name]["applier"] for name in names}
+    console.print(table_of("What the appliers did", [""], _headings(names, runs), _rows(_APPLIER, appliers)))
+    ways = [f"{name} → {other}" for name, other in zip(names, reversed(names), strict=True)]
+    windows = {name: found["clusters"][name]["window_ms"] for name in names}
+    title = "How long changes took to reach the other cluster, ms"
+    console.print(table_of(title, ["on average"], _headings(ways, runs), _rows(_WINDOW, windows)))
+    _print_predictions(console, model, found)
+    _print_common(console, model, found, runs)
+
+
+def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
+    return [f"{name} median (extremes)" if len(runs) > 1 else name for name in names]
+
+
+def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]]) -> list[list[object]]:
+    """Return a row per line that holds anything."""
+    found: list[list[object]] = []
+    for words, name in lines.items():
+        cells = [column.get(name) for column in columns.values()]
+        if name in _ALWAYS or any(cell is not None and cell.high for cell in cells):
+            found.append([words, *map(_shown, cells)])
+    return found
+
+
+def _shown(interval: Interval | None) -> str:
+    if interval is None:
+        return "-"
+    if interval.low == interval.high:
+        return _figure(interval.median)
+    return f"{_figure(interval.median)} ({_figure(interval.low)} to {_figure(interval.high)})"
+
+
+def _figure(value: float) -> str:
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:
+    """Print the closed form beside what was simulated, where there is one."""
+    predicted = predictions(model, found)
+    if not predicted:
+        return
+    rows = [
+        [each.applier, each.table, _figure(each.simulated), _figure(each.expected), f"{each.ratio:.2f}"]
+        for each in predicted
+    ]
+    headings = ["simulated", "closed form", "ratio"]
+    console.print(table_of("Conflicts against the closed form", ["applier", "table"], headings, rows))
+
+
+def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
+    stale = found["stale_ms"]
+    console.print(
+        f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
+        f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most."
+    )
+    share = found["share_of_time_different"]
+    console.print(
+        f"The clusters differed for {100 * share.median:.1f} % of the time, "
+        f"in {_shown(found['rows_different_on_average'])} rows on average."
+    )
+    different = found["rows_that_end_different"]
+    if not different.high:
+        console.print("At the end no row differs.")
+    else:
+        tables = {name: each for name, each in found["different_by_table"].items() if each.high}
+        where = ", ".join(f"{_shown(each)} of {name}" for name, each in tables.items())
+        console.print(f"[yellow]At the end rows differ: {where}.[/yellow]")
+    if found["quiet_at_the_end"].low < 1:
+        drain = model.drain / SECOND
+        console.print(
+            f"[yellow]The appliers had not applied everything {drain:g} s after the last transaction.[/yellow]"
+        )
+    for name, site in found["clusters"].items():
+        stopped = site["applier"]["stopped_at_ms"]
+        if stopped is not None:
+            console.print(
+                f"[red]The applier of {name} stopped after {_shown(stopped)} ms: "
+                "an operation lacks the value that its function compares; use another binlog_type.[/red]"
+            )
+    seeds = f"seed {model.seed}" if len(runs) == 1 else f"seeds {model.seed} to {model.seed + len(runs) - 1}"
+    console.print(f"{counted(len(runs), 'run')} of {model.duration / SECOND:g} s, {seeds}.")
+
+
+def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> None:
+    """
+    Print what was learnt from binlogs.
+
+    Args:
+        console: Where to print.
+        document: What was learnt; see `conflict.model.learning.learn`.
+        where: The file that it was written to.
+    """
+    rows: list[list[object]] = []
+    for name, cluster in document["clusters"].items():
+        work, trace = cluster["workload"], sorted(took for _, took in cluster["link"]["trace_ms"])
+        rate = sum(work["transactions_per_second"]) * work["slot_seconds"] / document["seconds"]
+        sizes = {int(size): weight for size, weight in work["rowspertransaction"].items()}
+        mean = sum(size * weight for size, weight in sizes.items()) / max(sum(sizes.values()), 1)
+        median, most = trace[len(trace) // 2], trace[-1]
+        rows.append([name, _figure(rate), _figure(mean), _figure(cluster["epoch_ms"]), _figure(median), _figure(most)])
+    headings = ["transactions per second", "rows each", "epoch, ms", "median travel, ms", "longest, ms"]
+    console.print(table_of("What users want, and how long epochs travel", ["cluster"], headings, rows))
+    tables = ", ".join(f"{each['name']} ({each['recordcount']:,} rows at first)" for each in document["tables"])
+    console.print(f"{document['seconds']:g} s; {tables}.", highlight=False, markup=False)
+    console.print(f"Written to {where}; `ndb-conflict simulate` takes it.", highlight=False, markup=False)
+
+
+def simulation_json(model: Model, runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures as a document: of each run, and their intervals."""
+    found = intervals_of(runs)
+    return {
+        "seconds": model.duration / SECOND,
+        "seeds": list(range(model.seed, model.seed + len(runs))),
+        "intervals": _plain(found),
+        "closed_form": [attrs.asdict(each) | {"ratio": each.ratio} for each in predictions(model, found)],
+        "runs": list(runs),
+    }
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, Interval):
+        return attrs.asdict(found)
+    return {name: _plain(each) for name, each in found.items()} if isinstance(found, Mapping) else found

@@ -1,0 +1,54 @@
+"""
+`ndb-conflict workload`: a simulation learnt from the binlogs of two clusters.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import InexactKeysOption, console
+from conflict.cli.outputs import ForceOption, check_output
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    SourcesArgument,
+    additions_of,
+    load_sources,
+)
+from conflict.decoding.staging import staged_file
+
+__all__ = ["workload"]
+
+
+def workload(
+    sources: SourcesArgument,
+    out: Annotated[Path, typer.Option(help="File for what was learnt (TOML), for `simulate`.")],
+    scale: Annotated[float, typer.Option(help="How many times as many transactions as there were.", min=0)] = 1.0,
+    inexact_keys: InexactKeysOption = False,
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
+    force: ForceOption = False,
+) -> None:
+    """
+    Learn from the binlogs of two clusters what their users want, and how their epochs travel.
+
+    Example: ndb-conflict workload london/ paris/ --conflict-fn 'shop.*=NDB$MAX(version)' --out model.toml
+    """
+    from conflict.cli.views.simulation import print_learnt
+    from conflict.model.learning import learn, read_logs, scaled
+    from conflict.model.model_text import model_text
+
+    additions = additions_of(schema, ndb_replication, conflict_fn, primary)
+    loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
+    check_output(out, loaded.inputs, force=force)
+    document = scaled(learn(read_logs(loaded.configuration)), scale)
+    with staged_file(out) as file:
+        file.write(model_text(document).encode())
+    print_learnt(console, document, str(out))

@@ -1,0 +1,3 @@
+"""
+A model of two clusters that replicate to each other: workloads, epochs, links and appliers in simulated time.
+"""

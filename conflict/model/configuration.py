@@ -1,0 +1,205 @@
+"""
+What is simulated: two clusters, their tables and users, and the links between them.
+
+All times are in microseconds, from the moment on at which users begin; rows that tables hold at first are loaded
+before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from conflict.columnar.cluster_setup import ClusterSetup
+from conflict.errors import ConfigurationError
+from conflict.model.kernels.world import Stamp
+from conflict.model.workload import Workload
+from conflict.rules.replication_table import ReplicationRow
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup, set_up
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["DATABASE", "Applier", "Latency", "Link", "Model", "ModelTable", "Site", "Span"]
+
+DATABASE = "model"
+MOST_COLUMNS = 62
+Span = tuple[int, int]  # from, to before
+
+
+@attrs.frozen
+class ModelTable:
+    """
+    A table. Its columns are the key ``k``, data columns ``c1``, ``c2``, ... and, if it has a stamp, ``x``.
+
+    Attributes:
+        name: Its name.
+        records: Rows that it holds at first, on both clusters.
+        columns: Number of data columns.
+        functions: By cluster, the text of its conflict function; clusters without one are left out.
+        binlog_type: How it is logged.
+        stamp: What a change sets the resolve column ``x`` to.
+        row_bytes: Bytes that a change takes in the binlog, for the bandwidth of links.
+    """
+
+    name: str
+    records: int
+    columns: int = 4
+    functions: Mapping[str, str] = attrs.field(factory=dict)
+    binlog_type: int = 7
+    stamp: Stamp = Stamp.NONE
+    row_bytes: int = 80
+
+    @property
+    def definition(self) -> str:
+        """Its CREATE TABLE statement."""
+        columns = [f"c{number + 1} BIGINT UNSIGNED" for number in range(self.columns)]
+        columns += ["x BIGINT UNSIGNED NOT NULL"] if self.stamp is not Stamp.NONE else []
+        return f"CREATE TABLE `{self.name}` (k INT UNSIGNED NOT NULL PRIMARY KEY, {', '.join(columns)});"
+
+
+@attrs.frozen
+class Latency:
+    """
+    How long an epoch travels, besides its transmission.
+
+    Attributes:
+        kind: ``constant``, ``normal``, ``lognormal`` or ``trace``.
+        middle: The constant, the mean, or the median. Microseconds.
+        spread: Standard deviation: in microseconds (normal), or of the logarithm (lognormal).
+        trace: Moments and the latency from each on, both in microseconds; the first also holds before it.
+    """
+
+    kind: str = "constant"
+    middle: float = 0
+    spread: float = 0
+    trace: tuple[tuple[int, int], ...] = ()
+
+
+@attrs.frozen
+class Link:
+    """
+    The link from a cluster to the other.
+
+    Attributes:
+        latency: How long an epoch travels.
+        bandwidth: Bytes per second; 0 is unlimited.
+        outages: When it is down. Epochs wait until it is up again.
+    """
+
+    latency: Latency = Latency()
+    bandwidth: int = 0
+    outages: tuple[Span, ...] = ()
+
+
+@attrs.frozen
+class Applier:
+    """
+    The applier of a cluster.
+
+    Attributes:
+        per_epoch: Time that it takes for an epoch.
+        per_row: Time that it takes for each row operation besides.
+        stops: When it is stopped.
+    """
+
+    per_epoch: int = 0
+    per_row: int = 0
+    stops: tuple[Span, ...] = ()
+
+
+@attrs.frozen
+class Site:
+    """
+    One cluster.
+
+    Attributes:
+        name: Its name.
+        server_id: Its server id.
+        workload: What its users do.
+        role: Its role, for the functions that have roles.
+        link: The link from it to the other cluster.
+        applier: Its applier.
+        epoch: ``TimeBetweenEpochs``.
+        checkpoint: ``TimeBetweenGlobalCheckpoints``.
+        skew: How far its clock is ahead.
+    """
+
+    name: str
+    server_id: int
+    workload: Workload
+    role: Role = Role.NONE
+    link: Link = Link()
+    applier: Applier = Applier()
+    epoch: int = 100_000
+    checkpoint: int = 2_000_000
+    skew: int = 0
+
+
+@attrs.frozen
+class Model:
+    """
+    A simulation before it runs.
+
+    Attributes:
+        sites: The two clusters.
+        tables: Their tables.
+        duration: How long users work.
+        drain: How long both clusters may go on afterwards, until all is applied.
+        seed: Of the first run.
+    """
+
+    sites: tuple[Site, Site]
+    tables: tuple[ModelTable, ...]
+    duration: int
+    drain: int = 60_000_000
+    seed: int = 1
+
+    @property
+    def schema(self) -> Schema:
+        """The definitions of the tables."""
+        return parse_schema("\n".join(table.definition for table in self.tables), database=DATABASE)
+
+    def setups(self) -> dict[str, dict[str, TableSetup]]:
+        """
+        Return how each server sets up each table.
+
+        Raises:
+            ConfigurationError: A server refuses a table.
+        """
+        schema, found = self.schema, {}
+        for site in self.sites:
+            rows = [
+                ReplicationRow(DATABASE, table.name, site.server_id, table.binlog_type, table.functions.get(site.name))
+                for table in self.tables
+            ]
+            found[site.name] = set_up(schema, rows, site.server_id)
+            for name, setup in found[site.name].items():
+                if setup.refusal is not None:
+                    message = f"cluster {site.name} refuses table {name}: {setup.refusal.message}"
+                    raise ConfigurationError(message)
+        self._refuse_compared_reflections(found)
+        for site in self.sites:
+            functions = [setup.function for setup in found[site.name].values()]
+            if site.role is Role.NONE and any(each is not None and each.spec.roles for each in functions):
+                message = f"cluster {site.name} has the role NONE, and a table has a function with roles; set its role"
+                raise ConfigurationError(message)
+        return found
+
+    def _refuse_compared_reflections(self, setups: Mapping[str, Mapping[str, TableSetup]]) -> None:
+        """Refuse a table of which one cluster reflects changes and the other compares values of them."""
+        for name in next(iter(setups.values())):
+            specs = [setup.function.spec for each in setups.values() if (setup := each[name]).function is not None]
+            if any(spec.reflects for spec in specs) and any(spec.needs for spec in specs):
+                message = (
+                    f"table {name}: a function with roles on one cluster and one by column on the other is not built"
+                )
+                raise ConfigurationError(message)
+
+    def clusters(self) -> list[ClusterSetup]:
+        """Return both clusters in the form that rules are made of."""
+        setups = self.setups()
+        return [
+            ClusterSetup(site.name, site.server_id, tuple(setups[site.name].values()), site.role) for site in self.sites
+        ]

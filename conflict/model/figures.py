@@ -1,0 +1,129 @@
+"""
+What a simulation says of its run: decisions, counters, rows, and the figures of its report.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import attrs
+import numpy as np
+
+from conflict.columnar.kernels.arrays import Decisions, Int64, OperationKind, each_read_only
+from conflict.columnar.kernels.column_scans import CountedDecisions, count_outcomes
+from conflict.columnar.output.counts import status_counters
+from conflict.model.as_history import row_key
+from conflict.model.configuration import DATABASE
+from conflict.model.kernels.world import Stamp
+from conflict.model.run import Simulated
+from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS, zero_counters
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Decided", "counters_of", "decided", "final_rows"]
+
+
+@attrs.frozen
+class Decided:
+    """
+    One decision of an applier; see `conflict.results.model.Outcome`.
+
+    Attributes:
+        applier: The applier's cluster.
+        epoch: Epoch of the other cluster.
+        group: Group of that epoch.
+        table: Number of the table.
+        key: Number of the row in it.
+        operation: Write, update or delete.
+        refresh: Whether it is a refresh.
+        verdict: The verdict.
+        cause: Why it was rejected.
+        incoming: What was compared, if anything.
+        stored: What it was compared with.
+    """
+
+    applier: str
+    epoch: int
+    group: int
+    table: int
+    key: int
+    operation: Operation
+    refresh: bool
+    verdict: Verdict
+    cause: Cause
+    incoming: int | None
+    stored: int | None
+
+
+def final_decisions(run: Simulated) -> Decisions:
+    """Return all decisions in order."""
+    return run.world.passes.final.first(int(run.world.run[0]["made"]))
+
+
+def decided(run: Simulated) -> Iterator[Decided]:
+    """Yield all decisions in order, one by one."""
+    decisions, applies = final_decisions(run), run.world.schedule.applies
+    for place in range(len(decisions)):
+        apply = applies[decisions.apply[place]]
+        table, key = row_key(run, int(decisions.key[place]))
+        cause = Cause(int(decisions.cause[place]))
+        incoming, stored = decisions.compared[place].item() if cause is Cause.ROW_IN_CONFLICT else (None, None)
+        yield Decided(
+            run.model.sites[apply["applier"]].name,
+            int(apply["foreign_epoch"]),
+            int(decisions.group[place]),
+            table,
+            key,
+            Operation(int(decisions.operation[place])),
+            bool(decisions.kind[place] == OperationKind.REFRESH),
+            Verdict(int(decisions.verdict[place])),
+            cause,
+            incoming,
+            stored,
+        )
+
+
+def outcome_counts(run: Simulated, decisions: Decisions) -> Int64:
+    """Count decisions; int64, shape (appliers, tables, operations, kinds, verdicts, causes)."""
+    shape = (2, len(run.model.tables), len(Operation) + 1, len(OperationKind), len(Verdict), len(Cause))
+    counts = np.zeros(shape, np.int64)
+    columns = (getattr(decisions, name) for name in CountedDecisions._fields[2:])
+    applier = run.world.schedule.applies["applier"]
+    count_outcomes(CountedDecisions(*each_read_only(applier, run.world.key_table, *columns)), counts)
+    return counts
+
+
+def counters_of(run: Simulated) -> dict[str, dict[str, int]]:
+    """Return the status counters of each cluster."""
+    tracked = run.world.passes.tracked.first(int(run.world.run[0]["seen"]))
+    # Both passes over an epoch count, TRACK and APPLY.
+    passes = [outcome_counts(run, each) for each in (final_decisions(run), tracked)]
+    applies = int(run.world.run[0]["applies"])
+    rejects = np.diff(run.world.conflicts[0][: applies + 1])
+    applier = run.world.schedule.applies["applier"][:applies]
+    found = {}
+    for side, cluster in enumerate(run.model.clusters()):
+        counters = zero_counters()
+        for each in passes:
+            for name, value in status_counters(cluster, each[side]).items():
+                counters[name] += value
+        epochs = int(np.count_nonzero(rejects[applier == side]))
+        counters[TRANSACTION_ITERATIONS] += epochs
+        counters[TRANSACTION_COMMITS] += epochs
+        counters[TRANSACTION_REJECTS] += int(rejects[applier == side].sum())
+        found[cluster.name] = counters
+    return found
+
+
+def final_rows(run: Simulated, cluster: str, table: str) -> Iterator[tuple[int | None, ...]]:
+    """Yield the rows of a table, with its full name, on a cluster."""
+    side = [site.name for site in run.model.sites].index(cluster)
+    number = [f"{DATABASE}.{each.name}" for each in run.model.tables].index(table)
+    first, stop = run.key_offsets[number], run.key_offsets[number + 1]
+    definition, state = run.model.tables[number], run.world.work.state.rows
+    for key in range(first, stop):
+        if not state[key, side]["exists"]:
+            continue
+        columns = [int(value) or None for value in run.world.rows.columns[key, side, : definition.columns]]
+        resolve = [] if definition.stamp is Stamp.NONE else [int(state[key, side]["value"])]
+        yield (key - int(first), *columns, *resolve)

@@ -1,0 +1,3 @@
+"""
+The compiled loop of the simulation.
+"""

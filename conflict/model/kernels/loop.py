@@ -1,0 +1,210 @@
+"""
+The loop over events in simulated time: users start and commit transactions, epochs end, appliers commit epochs.
+
+Of events at one time, the end of an epoch comes first, then appliers, then users, and the first cluster before the
+second.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+
+from numba import njit
+
+from conflict.model.kernels.appliers import apply_epoch
+from conflict.model.kernels.users import commit_transaction, epoch_number, read_rows
+from conflict.model.kernels.world import NEVER
+
+__all__ = ["End", "run_until"]
+
+
+class End(IntEnum):
+    """Why the loop ends."""
+
+    TIME = 0
+    QUIET = 1  # nothing is left to happen
+    FULL = 2  # a buffer is too small; begin again with larger ones
+
+
+TIME, QUIET, FULL = (int(each) for each in End)
+CLOSE, APPLY, USER = range(3)
+THINKING, RETRYING = range(2)
+
+
+@njit(cache=True, nogil=True)
+def run_until(until, world):
+    """
+    Let everything happen up to a time.
+
+    Args:
+        until: The time.
+        world: `World`.
+
+    Returns:
+        `End`.
+    """
+    while True:
+        time, kind, side = NEVER, CLOSE, 0
+        for each in range(2):
+            closes = _closing_time(each, world)
+            if closes < time:
+                time, kind, side = closes, CLOSE, each
+        for each in range(2):
+            if world.site[each]["apply_at"] < time:
+                time, kind, side = world.site[each]["apply_at"], APPLY, each
+        for each in range(2):
+            starts = _user_time(each, world)
+            if starts < time:
+                time, kind, side = starts, USER, each
+        if kind == CLOSE and _is_quiet(world):
+            return QUIET
+        if time >= until:
+            world.run[0]["now"] = until
+            return TIME
+        world.run[0]["now"] = time
+        room = True
+        if kind == USER:
+            room = _serve_user(side, time, world)
+        elif kind == APPLY:
+            room = apply_epoch(side, time, world)
+            _plan_apply(side, world)
+        else:
+            _close_epoch(side, time, world)
+            _plan_apply(1 - side, world)
+        if not room:
+            return FULL
+
+
+@njit(inline="always")
+def _closing_time(side, world):
+    setting, site = world.settings[side], world.site[side]
+    if site["tick"] == world.latency.shape[1]:
+        return NEVER
+    return setting["phase"] + (site["tick"] + 1) * setting["epoch"]
+
+
+@njit(inline="always")
+def _user_time(side, world):
+    """Return when a user of a cluster does something next."""
+    site, wishes = world.site[side], world.intentions[side]
+    time = NEVER
+    if site["next_start"] < len(wishes.start):
+        time = wishes.start[site["next_start"]]
+    if site["thinking"] < site["thought"]:
+        time = min(time, world.queues[1][side, THINKING, site["thinking"] % world.queues[1].shape[2]])
+    if site["retried"] < site["failed"]:
+        time = min(time, world.queues[1][side, RETRYING, site["retried"] % world.queues[1].shape[2]])
+    return time
+
+
+@njit(cache=True, nogil=True)
+def _is_quiet(world):
+    """Whether users are done and both clusters have applied everything."""
+    for side in range(2):
+        site = world.site[side]
+        if site["content"] or _user_time(side, world) != NEVER:
+            return False
+        if site["next_foreign"] < world.site[1 - side]["logged"] and not site["stopped"]:
+            return False
+    return True
+
+
+@njit(inline="always")
+def _serve_user(side, now, world):
+    """Start a transaction, or commit one that has thought; return whether there was room for what it did."""
+    site, setting, (numbers, times) = world.site[side], world.settings[side], world.queues
+    length = numbers.shape[2]
+    at = site["thinking"] % length
+    ends = site["thinking"] < site["thought"] and times[side, THINKING, at] == now
+    if ends:
+        number = numbers[side, THINKING, at]
+        site["thinking"] += 1
+    else:
+        at = site["retried"] % length
+        if site["retried"] < site["failed"] and times[side, RETRYING, at] == now:
+            number = numbers[side, RETRYING, at]
+            site["retried"] += 1
+        else:
+            number = site["next_start"]
+            site["next_start"] += 1
+        if setting["optimistic"]:
+            read_rows(side, number, world.intentions[side], world.rows.version, world.read)
+    room = True
+    if ends or not setting["think"]:
+        room = _end_transaction(side, number, now, world)
+    else:
+        at = site["thought"] % length
+        numbers[side, THINKING, at], times[side, THINKING, at] = number, now + setting["think"]
+        site["thought"] += 1
+    return room
+
+
+@njit(inline="always")
+def _end_transaction(side, number, now, world):
+    """Commit a transaction; one that fails is tried again later, as often as its users do that."""
+    site, setting, totals, (numbers, times) = world.site[side], world.settings[side], world.totals[side], world.queues
+    committed, room = commit_transaction(side, number, now, world)
+    if not committed and world.tries[side, number] >= setting["retries"]:
+        totals["failed"] += 1
+    elif not committed:
+        world.tries[side, number] += 1
+        totals["again"] += 1
+        at = site["failed"] % numbers.shape[2]
+        numbers[side, RETRYING, at], times[side, RETRYING, at] = number, now + setting["retry_delay"]
+        site["failed"] += 1
+    return room
+
+
+@njit(inline="always")
+def _outside(time, intervals):
+    """Return the first time from `time` on that is in none of some intervals."""
+    starts, ends = intervals
+    for number in range(len(starts)):
+        if starts[number] <= time < ends[number]:
+            time = ends[number]
+    return time
+
+
+@njit(cache=True, nogil=True)
+def _close_epoch(side, now, world):
+    """End the open epoch of a cluster: log and send it if it holds anything, and begin the next one."""
+    site, setting, log = world.site[side], world.settings[side], world.work.log
+    if site["content"]:
+        epoch = world.epochs[side, site["logged"]]
+        epoch["number"], epoch["relayed"] = epoch_number(setting, site["tick"]), site["relayed"]
+        epoch["first"], epoch["last"] = site["first_change"], site["stop"]
+        epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], log.tail[side]
+        epoch["closed"], epoch["bytes"] = now, site["bytes"]
+        epoch["begun"], epoch["applied"], epoch["back"] = NEVER, NEVER, NEVER
+        leaves = _outside(max(now, site["sent_at"]), world.outages[side])
+        transmission = site["bytes"] * 1_000_000 // setting["bandwidth"] if setting["bandwidth"] else 0
+        site["sent_at"] = leaves + transmission
+        arrives = _outside(site["sent_at"] + world.latency[side, site["tick"]], world.outages[side])
+        epoch["arrived"] = site["last_arrival"] = max(site["last_arrival"], arrives)
+        site["logged"] += 1
+    else:
+        _leave_untraced(side, epoch_number(setting, site["tick"]), world)
+    site["first_change"], site["queue_start"], site["relayed"] = site["stop"], log.tail[side], 0
+    site["groups"], site["content"], site["bytes"] = 0, False, 0
+    site["tick"] += 1
+
+
+@njit(cache=True, nogil=True)
+def _leave_untraced(side, epoch, world):
+    """An epoch in which only `ndb_apply_status` changed is not logged, so what was applied in it leaves no trace."""
+    applies, number = world.schedule.applies, world.site[side]["last_apply"]
+    while number >= 0 and applies[number]["epoch"] == epoch:
+        applies[number]["traced"], applies[number]["group"] = False, -1
+        number = applies[number]["previous"]
+
+
+@njit(cache=True, nogil=True)
+def _plan_apply(here, world):
+    """Work out when an applier commits its next epoch, if it has one."""
+    site, setting, there = world.site[here], world.settings[here], 1 - here
+    if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == world.site[there]["logged"]:
+        return
+    epoch = world.epochs[there, site["next_foreign"]]
+    rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]
+    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), world.stops[here])
+    site["apply_at"] = site["begun"] + setting["per_epoch"] + setting["per_row"] * rows

@@ -1,0 +1,206 @@
+"""
+What the transactions of users do to the rows of their own cluster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+from conflict.columnar.kernels.passes import catch_up
+from conflict.columnar.kernels.records import Changes
+from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
+from conflict.model.kernels.world import RESOLVE_BIT, Loss, Stamp, Wish, written_by
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["commit_transaction", "epoch_number", "note_difference", "read_rows"]
+
+WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
+READ, INSERT, PUT, SWAP = int(Wish.READ), int(Wish.INSERT), int(Wish.PUT), int(Wish.SWAP)
+WISHED_DELETE = int(Wish.DELETE)
+NO_STAMP, CLOCK = int(Stamp.NONE), int(Stamp.CLOCK)
+KEPT = int(Loss.KEPT)
+NOTHING = 0  # no operation
+
+
+@njit(inline="always")
+def epoch_number(setting, tick):
+    """Return the number of an epoch: the checkpoint in the high word, the epoch within it in the low one."""
+    time = tick * setting["epoch"]
+    checkpoint = setting["first_checkpoint"] + time // setting["checkpoint"]
+    return np.uint64(checkpoint << 32 | (time % setting["checkpoint"]) // setting["epoch"])
+
+
+@njit(cache=True, nogil=True)
+def note_difference(key, now, states, rows, run, stale):
+    """
+    Note whether a row differs between the clusters from now on; return whether there was room for it.
+
+    Args:
+        key: The row.
+        now: The time.
+        states: `State.rows`.
+        rows: `Rows`.
+        run: `World.run[0]`.
+        stale: `World.stale`.
+    """
+    first, second = states[key, 0], states[key, 1]
+    differs = first["exists"] != second["exists"]
+    if first["exists"] and second["exists"]:
+        differs = first["value"] != second["value"]
+        for column in range(rows.columns.shape[2]):
+            differs |= rows.columns[key, 0, column] != rows.columns[key, 1, column]
+    since = rows.since[key]
+    if differs == (since >= 0):
+        return True
+    if differs:
+        rows.since[key] = now
+        if run["differing"] == 0:
+            run["since"] = now
+        run["differing"] += 1
+        return True
+    rows.since[key] = -1
+    run["differing"] -= 1
+    run["row_time"] += now - since
+    if run["differing"] == 0:
+        run["differed"] += now - run["since"]
+    if run["stale"] == len(stale):
+        return False
+    stale[run["stale"]] = now - since
+    run["stale"] += 1
+    return True
+
+
+@njit(cache=True, nogil=True)
+def read_rows(side, number, wishes, version, read):
+    """
+    Let a transaction read the rows that it wants, to check later that nobody changed them since.
+
+    Args:
+        side: Its cluster.
+        number: Its number among the wishes.
+        wishes: `Intentions` of the cluster.
+        version: `Rows.version`.
+        read: `World.read`; filled in.
+    """
+    for place in range(wishes.first[number], wishes.first[number + 1]):
+        read[side, place] = version[wishes.key[place], side]
+
+
+@njit(inline="always")
+def _operation(kind, exists):
+    """Return the operation that a wish comes to."""
+    if kind == INSERT or (not exists and kind in (PUT, SWAP)):
+        return WRITE
+    if not exists or kind == READ:
+        return NOTHING
+    return DELETE if kind in (WISHED_DELETE, SWAP) else UPDATE
+
+
+@njit(cache=True, nogil=True)
+def commit_transaction(side, number, now, world):
+    """
+    Let a transaction do what it wants.
+
+    Args:
+        side: Its cluster.
+        number: Its number among `Intentions`.
+        now: The time.
+        world: `World`.
+
+    Returns:
+        Whether it committed, and whether there was room for what it did.
+    """
+    wishes, site, setting, rows = world.intentions[side], world.site[side], world.settings[side], world.rows
+    state, totals, changes = world.work.state, world.totals[side], world.changes
+    start, stop = wishes.first[number], wishes.first[number + 1]
+    for place in range(start, stop):
+        key, kind = wishes.key[place], wishes.kind[place]
+        if kind == INSERT and state.rows[key, side]["exists"]:
+            return False, True
+        if setting["optimistic"] and kind != READ and world.read[side, place] != rows.version[key, side]:
+            return False, True
+    epoch, first = epoch_number(setting, site["tick"]), site["stop"]
+    for place in range(start, stop):
+        key, kind = wishes.key[place], wishes.kind[place]
+        if rows.touched[key, side] == number + 1:
+            continue
+        rows.touched[key, side] = number + 1
+        mine = state.rows[key, side]
+        if kind == READ:
+            totals["reads"] += 1
+            totals["stale_reads"] += rows.since[key] >= 0
+            continue
+        operation = _operation(kind, mine["exists"])
+        if operation == NOTHING:
+            totals["missed"] += 1
+            continue
+        _log_change(side, key, operation, wishes.writes[place], epoch, now, world)
+        world.made.transaction[site["stop"] - 1] = number
+    totals["committed"] += 1
+    if site["stop"] == first:
+        return True, True
+    site["groups"] += 1
+    site["content"] = True
+    end = site["stop"]
+    upto = Changes(
+        changes.rows,
+        changes.values,
+        changes.lacks,
+        changes.value_step,
+        changes.lack_step,
+        changes.begin,
+        (end, end),
+    )
+    catch_up(side, LAST_EPOCH, PAST_ALL_GROUPS, upto, world.rules, world.work, False)
+    room = True
+    for place in range(first, end):
+        key = changes.rows[place]["key"]
+        rows.version[key, side] += 1
+        room &= note_difference(key, now, state.rows, rows, world.run[0], world.stale)
+    return True, room
+
+
+@njit(inline="always")
+def _log_change(side, key, operation, wished, epoch, now, world):
+    """Log one row operation of a user, and give the row its data columns."""
+    site, setting, rows = world.site[side], world.settings[side], world.rows
+    changes, made, mine = world.changes, world.made, world.work.state.rows[key, side]
+    table = world.tables[side, world.key_table[key]]
+    every = (np.uint64(1) << np.uint64(table["columns"])) - np.uint64(1)
+    stamped = table["stamp"] != NO_STAMP and (operation == WRITE or (wished & RESOLVE_BIT) != 0)
+    written = every if operation == WRITE else wished & every
+    carried = every if operation == WRITE or table["whole"] else written
+    value, before, after = mine["value"], False, False
+    if not mine["exists"]:
+        value = np.uint64(0)
+    old = value
+    if stamped:
+        value = np.uint64(max(now + setting["skew"], 1)) if table["stamp"] == CLOCK else value + np.uint64(1)
+    if operation == WRITE:
+        after = table["stamp"] != NO_STAMP
+    elif operation == UPDATE:
+        before = table["before_written"] if stamped else table["before_other"]
+        after = table["after_written"] if stamped else table["after_other"]
+    else:
+        before, carried, written = table["delete_before"], np.uint64(0), every
+    number = site["stop"]
+    change, values = changes.rows[number], changes.values[number]
+    logged = WRITE if operation == UPDATE and table["writes"] else operation
+    change["key"], change["epoch"], change["group"], change["operation"] = key, epoch, site["groups"], logged
+    change["before_given"], change["after_given"] = before and logged != WRITE, after
+    change["empty"] = False
+    values["before"], values["after"] = old, value
+    required = world.rules.tables[side, world.key_table[key]]["required"]
+    changes.lacks[number]["after"] = np.uint64(0) if after else required
+    changes.lacks[number]["before"] = np.uint64(0) if before else required
+    author = written_by(side, number - changes.begin[side])
+    for column in range(table["columns"]):
+        bit = np.uint64(1) << np.uint64(column)
+        if written & bit:
+            rows.columns[key, side, column] = np.uint64(0) if operation == DELETE else author
+        made.columns[number, column] = rows.columns[key, side, column] if carried & bit else np.uint64(0)
+    made.carried[number] = carried | RESOLVE_BIT if after else carried
+    made.at[number], made.seen[number], made.loss[number] = now, site["next_foreign"], KEPT
+    site["bytes"] += table["row_bytes"]
+    site["stop"] = number + 1

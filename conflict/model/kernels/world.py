@@ -1,0 +1,281 @@
+"""
+What a simulation reads and writes: records per cluster, epoch, change and row, in the form that compiled code receives.
+
+Times are whole microseconds since the start of the run. Data columns hold numbers that name the change that wrote them
+(see `author_of`), so that two rows are equal exactly if their columns are.
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from conflict.columnar.kernels.arrays import Bool, Int8, Int16, Int32, Int64, UInt64
+from conflict.columnar.kernels.records import Changes, PassDecisions, Records, Rules, Schedule, Work
+
+__all__ = [
+    "EPOCH",
+    "NEVER",
+    "RESOLVE_BIT",
+    "RUN",
+    "SETTINGS",
+    "SITE",
+    "TABLE",
+    "TOTALS",
+    "Entries",
+    "Intentions",
+    "Intervals",
+    "Loss",
+    "Made",
+    "Rows",
+    "Stamp",
+    "Wish",
+    "World",
+    "author_of",
+    "written_by",
+]
+
+NEVER = np.int64(2**62)  # later than any time
+RESOLVE_BIT = np.uint64(1 << 63)  # of a set of columns: the resolve column; data column n has bit n
+Intervals = tuple[Int64, Int64]
+
+
+class Wish(IntEnum):
+    """What a transaction wants with a row; what it does depends on whether its cluster has the row then."""
+
+    READ = 0
+    INSERT = 1  # fails, with its transaction, if the row is there
+    UPDATE = 2  # finds nothing if the row is not there
+    DELETE = 3  # the same
+    PUT = 4  # updates, or inserts if the row is not there
+    SWAP = 5  # deletes, or inserts if the row is not there
+
+
+class Stamp(IntEnum):
+    """What a resolve column is set to."""
+
+    NONE = 0  # the table has no such column
+    CLOCK = 1  # the time of the cluster's clock, in microseconds
+    VERSION = 2  # the value that the row had there, plus 1
+
+
+class Loss(IntEnum):
+    """How a committed change was lost."""
+
+    KEPT = 0
+    REJECTED = 1
+    OVERWRITTEN = 2  # by a change whose cluster had not applied it
+
+
+# What does not change, per cluster. Durations in microseconds, `bandwidth` in bytes per second (0 is unlimited).
+SETTINGS = np.dtype(
+    [
+        *[("phase", "i8"), ("epoch", "i8"), ("checkpoint", "i8"), ("first_checkpoint", "i8"), ("skew", "i8")],
+        *[("think", "i8"), ("retry_delay", "i8"), ("bandwidth", "i8"), ("per_epoch", "i8"), ("per_row", "i8")],
+        *[("retries", "i4"), ("optimistic", "?"), ("transactional", "?")],
+    ],
+    align=True,
+)
+# What a cluster logs of a table, by operation: whether an update carries all columns, and whether images carry the
+# resolve column, if it was written and if it was not. `writes` is set where updates are logged as writes.
+TABLE = np.dtype(
+    [
+        *[("columns", "i4"), ("stamp", "i4"), ("row_bytes", "i4"), ("transactional", "?"), ("delete_delete", "?")],
+        *[("writes", "?"), ("whole", "?"), ("delete_before", "?")],
+        *[("before_written", "?"), ("before_other", "?"), ("after_written", "?"), ("after_other", "?")],
+    ],
+    align=True,
+)
+# What moves on, per cluster: its queues of transactions, its open epoch, and its applier. An applier that lacks a value
+# to compare has `stopped`, at the own epoch `stop_epoch` and its group `stop_group`.
+SITE = np.dtype(
+    [
+        *[("next_start", "i8"), ("thinking", "i8"), ("thought", "i8"), ("retried", "i8"), ("failed", "i8")],
+        *[("tick", "i8"), ("first_change", "i8"), ("stop", "i8"), ("queue_start", "i8"), ("relayed", "u8")],
+        *[("logged", "i8"), ("sent_at", "i8"), ("last_arrival", "i8"), ("bytes", "i8")],
+        *[("next_foreign", "i8"), ("apply_at", "i8"), ("begun", "i8"), ("free_at", "i8")],
+        *[("known", "u8"), ("back", "i8"), ("last_apply", "i8"), ("groups", "i4"), ("content", "?")],
+        *[("stopped", "?"), ("stop_operation", "i1"), ("stop_table", "i2"), ("stop_group", "i4"), ("stop_epoch", "u8")],
+    ],
+    align=True,
+)
+# One logged epoch: own changes from `first` to before `last`, entries of its applier from `queue_start` to before
+# `queue_stop` of the log's queue, the highest epoch of the other cluster applied in it, and when what happened to it.
+# `begun` and `applied` are the other applier's, `back` is when it came back; `NEVER` if it did not.
+EPOCH = np.dtype(
+    [
+        *[("number", "u8"), ("relayed", "u8"), ("first", "i8"), ("last", "i8")],
+        *[("queue_start", "i8"), ("queue_stop", "i8"), ("bytes", "i8")],
+        *[("closed", "i8"), ("arrived", "i8"), ("begun", "i8"), ("applied", "i8"), ("back", "i8")],
+    ],
+    align=True,
+)
+# What the users of a cluster got: transactions that committed, failed for good, or were tried again; operations that
+# found no row; reads, and reads of rows that differed between the clusters.
+TOTALS = np.dtype(
+    [("committed", "i8"), ("failed", "i8"), ("again", "i8"), ("missed", "i8"), ("reads", "i8"), ("stale_reads", "i8")],
+    align=True,
+)
+# How far the buffers are filled; how many rows differ, since when any does, for how long any did, and the integral of
+# their number over time.
+RUN = np.dtype(
+    [
+        *[("now", "i8"), ("made", "i8"), ("seen", "i8"), ("sent", "i8"), ("applies", "i8"), ("groups", "i8")],
+        *[("differing", "i8"), ("since", "i8"), ("differed", "i8"), ("row_time", "i8"), ("stale", "i8")],
+    ],
+    align=True,
+)
+
+
+class Intentions(NamedTuple):
+    """
+    What the users of a cluster want, in order of time.
+
+    Attributes:
+        start: When each transaction starts. Shape (transactions,).
+        first: Its first wish; one more at the end. Shape (transactions + 1,).
+        kind: `Wish`. Shape (wishes,).
+        key: Row. Shape (wishes,).
+        writes: Columns that it sets, as a set of bits. Shape (wishes,).
+    """
+
+    start: Int64
+    first: Int64
+    kind: Int8
+    key: Int32
+    writes: UInt64
+
+
+class Made(NamedTuple):
+    """
+    More of each own change than `Changes` has. Shape (changes,) unless said.
+
+    Attributes:
+        at: When it committed.
+        seen: How many epochs of the other cluster its own had applied then.
+        transaction: Number of its transaction among `Intentions`.
+        carried: Columns of its after image, as a set of bits.
+        columns: Data columns of its after image. Shape (changes, columns).
+        loss: `Loss`.
+    """
+
+    at: Int64
+    seen: Int64
+    transaction: Int64
+    carried: UInt64
+    columns: UInt64
+    loss: Int8
+
+
+class Entries(NamedTuple):
+    """
+    More of each entry that an applier logged than `Log` has.
+
+    Attributes:
+        carried: Columns of its after image. Shape (entries,).
+        columns: Data columns. Shape (entries, columns).
+    """
+
+    carried: UInt64
+    columns: UInt64
+
+
+class Rows(NamedTuple):
+    """
+    More of each row than `State` has.
+
+    Attributes:
+        columns: Data columns; 0 is NULL. Shape (keys, clusters, columns).
+        version: How often it changed. Shape (keys, clusters).
+        touched: The last transaction that wanted it, by number from 1. Shape (keys, clusters).
+        passed: The last epoch apply that changed it, by number from 1. Shape (keys,).
+        before: Whether it existed before that. Shape (keys,).
+        carried: The columns that it wrote. Shape (keys,).
+        since: Since when it differs between the clusters; -1 if it does not. Shape (keys,).
+        last_apply: For `conflict.columnar.kernels.dependencies`. Shape (keys,).
+        last_group: The same.
+    """
+
+    columns: UInt64
+    version: Int32
+    touched: Int64
+    passed: Int64
+    before: Bool
+    carried: UInt64
+    since: Int64
+    last_apply: Int32
+    last_group: Int32
+
+
+class World(NamedTuple):
+    """
+    A simulation.
+
+    Attributes:
+        settings: `SETTINGS`, shape (clusters,).
+        tables: `TABLE`, shape (clusters, tables).
+        intentions: Per cluster.
+        latency: Of the link from each cluster, per tick of its epochs. Shape (clusters, ticks).
+        outages: Per cluster, when the link from it is down: starts and ends.
+        stops: Per cluster, when its applier is stopped.
+        rules: What appliers do with tables.
+        key_table: Table of each key.
+        changes: Own changes; those of the second cluster from the middle on.
+        made: More of them.
+        schedule: The epoch applies.
+        work: The state of the rows, and what appliers log.
+        entries: More of what they log.
+        passes: The decisions.
+        conflicts: Transactions in conflict by epoch apply: offsets, shape (applies + 1,), and groups.
+        pairs: Scratch for dependencies. Shape (pairs, 4).
+        rows: More of the rows.
+        epochs: `EPOCH`, shape (clusters, ticks).
+        queues: Per cluster, transactions that think and that wait to be tried again, and when. Shape (2, 2, longest).
+        tries: Per cluster, how often each transaction was tried again. Shape (2, transactions).
+        read: Per cluster, the version of each row that was wanted, where transactions check it. Shape (2, wishes).
+        site: `SITE`, shape (clusters,).
+        totals: `TOTALS`, shape (clusters,).
+        run: `RUN`, shape (1,).
+        stale: How long rows differed. Shape (capacity,).
+    """
+
+    settings: Records
+    tables: Records
+    intentions: tuple[Intentions, Intentions]
+    latency: Int64
+    outages: tuple[Intervals, Intervals]
+    stops: tuple[Intervals, Intervals]
+    rules: Rules
+    key_table: Int16
+    changes: Changes
+    made: Made
+    schedule: Schedule
+    work: Work
+    entries: Entries
+    passes: PassDecisions
+    conflicts: tuple[Int64, Int32]
+    pairs: Int32
+    rows: Rows
+    epochs: Records
+    queues: tuple[Int64, Int64]
+    tries: Int32
+    read: Int32
+    site: Records
+    totals: Records
+    run: Records
+    stale: Int64
+
+
+@njit(inline="always")
+def written_by(side, number):
+    """Return the value of a data column that the change of that number among a cluster's own ones wrote."""
+    return (np.uint64(number) << np.uint64(1) | np.uint64(side)) + np.uint64(1)
+
+
+@njit(inline="always")
+def author_of(value):
+    """Return the cluster that wrote a value of a data column, and the number of its change."""
+    return np.int64((value - np.uint64(1)) & np.uint64(1)), np.int64((value - np.uint64(1)) >> np.uint64(1))

@@ -1,0 +1,237 @@
+"""
+A simulation learnt from recorded binlogs of two clusters: tables, what users want, rates over time, how epochs travel.
+
+The result is the document of a file that `conflict.model.model_file` reads. docs/model.md says what is assumed.
+
+Binlogs show what users did, not what they wanted: an insert of a row that was there failed with its whole transaction,
+and an update of a row that was not there did nothing. So wishes are found by how often rows were there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from conflict.config.configuration import Configuration
+from conflict.errors import HistoryError
+from conflict.history.epochs import BinlogEpoch
+from conflict.history.following import follow_definitions
+from conflict.history.model import RowChange, Transaction
+from conflict.history.reading import read_cluster
+from conflict.model.clocks import EpochClock, journeys
+from conflict.model.wishes import Numbers, learnt_workload
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Log", "learn", "read_logs", "scaled"]
+
+Shares = npt.NDArray[np.float64]
+MOST_SLOTS = 2000  # in which rates are counted
+ROUNDS, RARELY = 5, 0.02
+INSERT, UPDATE, DELETE = "insert", "update", "delete"
+_WISHES = {Operation.WRITE_ROW: INSERT, Operation.UPDATE_ROW: UPDATE, Operation.DELETE_ROW: DELETE}
+SECOND = 1_000_000
+
+
+@attrs.define
+class Log:
+    """
+    What is learnt from of one cluster.
+
+    Attributes:
+        name: Its name.
+        server_id: Its server id.
+        role: Its role.
+        epochs: All epochs.
+        setups: Its tables, those alone that have a primary key.
+        clock: When its epochs were.
+    """
+
+    name: str
+    server_id: int
+    role: str
+    epochs: Sequence[BinlogEpoch] = attrs.field(repr=False)
+    setups: Mapping[str, TableSetup] = attrs.field(repr=False)
+    clock: EpochClock
+
+    def transactions(self) -> Iterator[Transaction]:
+        """Yield the transactions of its users."""
+        for epoch in self.epochs:
+            yield from epoch.transactions
+
+
+def read_logs(configuration: Configuration) -> tuple[Log, Log]:
+    """
+    Read the binlogs of both clusters.
+
+    Raises:
+        HistoryError: A cluster has no transaction of its own.
+    """
+    run = follow_definitions(configuration)
+    setups, found = run.setups(), []
+    for cluster in run.clusters:
+        epochs = read_cluster(cluster, run).epochs
+        keyed = {name: setup for name, setup in setups[cluster.name].items() if setup.table.primary_key}
+        if not any(epoch.transactions for epoch in epochs):
+            message = (
+                f"the binlogs of cluster {cluster.name} hold no transaction of its own, so there is nothing to learn"
+            )
+            raise HistoryError(message)
+        clock = EpochClock.of([epoch.number for epoch in epochs])
+        found.append(Log(cluster.name, cluster.server_id, cluster.role.value, epochs, keyed, clock))
+    first, second = found
+    return first, second
+
+
+def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
+    """Return the document of a simulation that does what the users of both clusters did."""
+    loaded = [_loading(log) for log in logs]
+    tables = _tables_of(logs)
+    numbers = _row_numbers(logs, loaded, tables)
+    travel = journeys(*((log.clock, log.epochs, log.server_id) for log in logs))
+    begins = [_begin(log, count) for log, count in zip(logs, loaded, strict=True)]
+    # The second cluster's times, in those of the first one.
+    shift = [0, travel.shift]
+    begin = min(moment + by for moment, by in zip(begins, shift, strict=True))
+    end = max(log.clock.time(log.epochs[-1].number) + by for log, by in zip(logs, shift, strict=True))
+    seconds = max((end - begin) / SECOND, 1.0)
+    clusters = {}
+    for side, log in enumerate(logs):
+        start = begin - shift[side]
+        users = list(log.transactions())[loaded[side] :]
+        clusters[log.name] = {
+            "server_id": log.server_id,
+            "role": log.role,
+            "epoch_ms": log.clock.epoch / 1000,
+            "checkpoint_ms": log.clock.checkpoint / 1000,
+            "workload": learnt_workload(log.epochs, log.clock, users, numbers, start, seconds),
+            "link": {"trace_ms": travel.trace(side, begin)},
+            "applier": {"epoch_ms": 0, "row_us": 0},
+        }
+    return {
+        "seconds": round(seconds, 3),
+        "tables": [_table(logs, name, numbers[name]) for name in tables],
+        "clusters": clusters,
+    }
+
+
+def scaled(document: dict[str, Any], factor: float) -> dict[str, Any]:
+    """Return a document with so many times as many transactions."""
+    clusters = {}
+    for name, cluster in document["clusters"].items():
+        work = cluster["workload"]
+        rates = [round(rate * factor, 3) for rate in work["transactions_per_second"]]
+        clusters[name] = {**cluster, "workload": {**work, "transactions_per_second": rates}}
+    return {**document, "clusters": clusters}
+
+
+# -----------------------------------------------------------------------------------------------------------
+# Tables and rows
+# -----------------------------------------------------------------------------------------------------------
+
+
+def _tables_of(logs: Sequence[Log]) -> list[str]:
+    """Return the tables that users changed."""
+    changed = {change.table for log in logs for each in log.transactions() for change in each.changes}
+    return [name for name in logs[0].setups if name in changed and all(name in log.setups for log in logs)]
+
+
+def _loading(log: Log) -> int:
+    """Return how many transactions loaded the tables: those at the beginning that only insert."""
+    return sum(1 for _ in takewhile(_only_inserts, log.transactions()))
+
+
+def _only_inserts(transaction: Transaction) -> bool:
+    return all(change.operation is Operation.WRITE_ROW for change in transaction.changes)
+
+
+def _begin(log: Log, loaded: int) -> int:
+    """Return when the users of a cluster began, by its own clock; its last epoch if they did nothing more."""
+    users = [each.epoch for each in log.transactions()][loaded:]
+    return log.clock.time(users[0] if users else log.epochs[-1].number)
+
+
+def _row_numbers(logs: Sequence[Log], loaded: Sequence[int], tables: Sequence[str]) -> dict[str, Numbers]:
+    """Number the rows of each table."""
+    there: dict[str, dict[bytes, int]] = {name: {} for name in tables}
+    met: dict[str, dict[bytes, bool]] = {name: {} for name in tables}  # whether it was there when users first met it
+    again: Counter[str] = Counter()  # inserts of rows that were met before
+    inserts: Counter[str] = Counter()
+    for log, count in zip(logs, loaded, strict=True):
+        for number, transaction in enumerate(log.transactions()):
+            for change in (each for each in transaction.changes if each.table in met):
+                rows, known = there[change.table], met[change.table]
+                if number < count:
+                    rows.setdefault(change.key, len(rows))
+                    continue
+                inserted = change.operation is Operation.WRITE_ROW
+                inserts[change.table] += inserted
+                again[change.table] += inserted and (change.key in known or change.key in rows)
+                known.setdefault(change.key, not inserted)
+    found = {}
+    for name in tables:
+        rows = there[name]
+        for key, was_there in met[name].items():
+            if was_there:
+                rows.setdefault(key, len(rows))
+        records = len(rows)
+        for key in met[name]:
+            rows.setdefault(key, len(rows))
+        found[name] = Numbers(rows, records, grows=inserts[name] > 0 and again[name] < inserts[name] / 10)
+    return found
+
+
+def _table(logs: Sequence[Log], name: str, numbers: Numbers) -> dict[str, Any]:
+    setups = [log.setups[name] for log in logs]
+    columns = len(setups[0].table.columns) - len(setups[0].table.key_ordinals)
+    by_column = any(setup.function is not None and setup.function.column for setup in setups)
+    # The resolve column is the model's own.
+    data = max(columns - by_column, 1)
+    found: dict[str, Any] = {"name": name.partition(".")[2], "recordcount": numbers.records, "columns": min(data, 62)}
+    found["function"] = {
+        log.name: _function_text(setup) for log, setup in zip(logs, setups, strict=True) if setup.function is not None
+    }
+    found["binlog_type"] = _binlog_type(setups[0])
+    if by_column:
+        found["x"] = _stamp(logs, name, setups)
+    return found
+
+
+def _function_text(setup: TableSetup) -> str:
+    function = setup.function
+    assert function is not None
+    return f"{function.spec.name}(x)" if function.column else str(function)
+
+
+def _binlog_type(setup: TableSetup) -> int:
+    """Return the binlog type with the format that a table has."""
+    made = setup.format
+    if made.as_write:
+        return 2 if made.updated_only else 3
+    return {(True, False): 6, (False, False): 7, (True, True): 8, (False, True): 9}[made.updated_only, made.minimal]
+
+
+def _stamp(logs: Sequence[Log], name: str, setups: Sequence[TableSetup]) -> str:
+    """Return what changes set the resolve column to: a clock if its values mostly rise from change to change."""
+    rising = total = 0
+    for log, setup in zip(logs, setups, strict=True):
+        column = next(each.function.column for each in setups if each.function is not None and each.function.column)
+        ordinal = setup.table.ordinal(column)
+        values = [
+            _value(change, ordinal) for each in log.transactions() for change in each.changes if change.table == name
+        ]
+        known = [value for value in values if value is not None]
+        rising += sum(later > earlier for earlier, later in pairwise(known))
+        total += max(len(known) - 1, 0)
+    return "clock" if rising > 0.75 * total else "version"
+
+
+def _value(change: RowChange, ordinal: int) -> int | None:
+    value = None if change.after is None else change.after.value(ordinal)
+    return value if isinstance(value, int) else None

@@ -1,0 +1,199 @@
+"""
+The file that describes a simulation. docs/model.md describes its entries.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from conflict.config.text_file import located, read_text
+from conflict.errors import ConfigurationError
+from conflict.model.configuration import MOST_COLUMNS, Applier, Latency, Link, Model, ModelTable, Site
+from conflict.model.kernels.world import Stamp
+from conflict.model.presets import PRESETS
+from conflict.model.words import SECOND, Words
+from conflict.model.workload_file import workload_of
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import Argument
+from conflict.rules.roles import Role
+from ndb_formats.rules.update_format import parse_binlog_type
+
+__all__ = ["load_model", "parse_model"]
+
+STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
+MOST = 50_000_000  # transactions or epochs
+_LATENCIES = ("constant", "normal", "lognormal", "trace")
+
+
+def load_model(path: Path) -> Model:
+    """
+    Read a file that describes a simulation.
+
+    Raises:
+        ConfigurationError: Something in it is missing or wrong.
+    """
+    with located(path):
+        try:
+            document = tomllib.loads(read_text(path))
+        except tomllib.TOMLDecodeError as error:
+            message = f"this is not TOML: {error}"
+            raise ConfigurationError(message) from error
+        return parse_model(document)
+
+
+def parse_model(document: Mapping[str, Any]) -> Model:
+    """
+    Return the simulation that a document describes.
+
+    Raises:
+        ConfigurationError: Something in it is missing or wrong.
+    """
+    if "preset" in document:
+        name = document["preset"]
+        if name not in PRESETS:
+            message = f"preset {name!r} is not known; give one of {', '.join(PRESETS)}"
+            raise ConfigurationError(message)
+        rest = {key: value for key, value in document.items() if key != "preset"}
+        return parse_model(_over(tomllib.loads(PRESETS[name]), rest))
+    top = Words("", document)
+    clusters = top.table("clusters")
+    names = tuple(clusters.given) or ("A", "B")
+    if len(names) != 2:
+        message = f"[clusters] has {len(names)}; a simulation is of two clusters"
+        raise ConfigurationError(message)
+    common = dict(top.table("workload").given)
+    tables = _tables(top, names)
+    first, second = (
+        _site(clusters.table(name), name, number, common, tables) for number, name in enumerate(names, start=1)
+    )
+    model = Model(
+        (first, second),
+        tables,
+        top.time("seconds", 60, SECOND, low=0.001),
+        top.time("drain_seconds", 60, SECOND),
+        top.whole("seed", 1),
+    )
+    top.finish()
+    model.setups()
+    _refuse_too_much(model)
+    return model
+
+
+def _refuse_too_much(model: Model) -> None:
+    """
+    Refuse what memory does not hold.
+
+    Raises:
+        ConfigurationError: There are too many transactions or epochs.
+    """
+    seconds = model.duration / SECOND
+    transactions = sum(sum(site.workload.rates) / len(site.workload.rates) * seconds for site in model.sites)
+    epochs = sum((model.duration + model.drain) / site.epoch for site in model.sites)
+    for what, count in (("transactions", transactions), ("epochs", epochs)):
+        if count > MOST:
+            message = f"that makes {count:,.0f} {what}, and {MOST:,} are the most; simulate fewer seconds"
+            raise ConfigurationError(message)
+
+
+def _over(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a document with another one laid over it; lists are replaced."""
+    merged = dict(under)
+    for name, value in over.items():
+        both = isinstance(value, Mapping) and isinstance(merged.get(name), Mapping)
+        merged[name] = _over(merged[name], value) if both else value
+    return merged
+
+
+def _tables(top: Words, names: Sequence[str]) -> tuple[ModelTable, ...]:
+    """Return the tables; what a table does not say, the top of the file says for all."""
+    general = {name: top.value(name) for name in ("function", "primary", "binlog_type", "x", "recordcount", "columns")}
+    general = {name: value for name, value in general.items() if value is not None}
+    given = top.value("tables", [{"name": "usertable"}])
+    if not isinstance(given, list) or not all(isinstance(each, Mapping) for each in given) or not given:
+        top.refuse("tables", "one [[tables]] per table")
+    tables = tuple(_table(Words(f"tables.{each.get('name', '?')}", {**general, **each}), names) for each in given)
+    known = [table.name for table in tables]
+    if len(set(known)) < len(known) or not all(name.isidentifier() for name in known):
+        top.refuse("tables", "each table a name of its own, of letters, digits and underscores")
+    return tables
+
+
+def _table(words: Words, names: Sequence[str]) -> ModelTable:
+    functions = _functions(words, names)
+    by_column = any("(x)" in text.replace(" ", "") for text in functions.values())
+    binlog_type = words.value("binlog_type", 7)
+    table = ModelTable(
+        words.text("name", "usertable"),
+        words.whole("recordcount", 1000, high=50_000_000),
+        words.whole("columns", 4, low=1, high=MOST_COLUMNS),
+        functions,
+        parse_binlog_type(binlog_type),
+        STAMPS[words.text("x", "clock" if by_column else "none", tuple(STAMPS))],
+        words.whole("row_bytes", 80),
+    )
+    words.finish()
+    return table
+
+
+def _functions(words: Words, names: Sequence[str]) -> dict[str, str]:
+    """Return the function of a table by cluster: one text for both, or for the primary; or a table by cluster."""
+    given, primary = words.value("function"), words.text("primary", names[0], names)
+    if given is None:
+        return {}
+    if isinstance(given, Mapping):
+        unknown = given.keys() - set(names)
+        if unknown or not all(isinstance(text, str) for text in given.values()):
+            words.refuse("function", f"a function per cluster: {', '.join(names)}")
+        return dict(given)
+    if not isinstance(given, str):
+        words.refuse("function", "a conflict function, as in NDB$EPOCH()")
+    spec = parse_conflict_function(given).spec
+    alone = spec.argument is Argument.GCI_BITS and not spec.roles
+    return dict.fromkeys([primary] if alone else names, given)
+
+
+def _site(words: Words, name: str, number: int, common: Mapping[str, Any], tables: Sequence[ModelTable]) -> Site:
+    """Return a cluster; its workload is the common one with its own entries laid over it."""
+    usual = (Role.PRIMARY, Role.SECONDARY)[number - 1]
+    work = Words(f"clusters.{name}.workload", _over(common, words.table("workload").given))
+    site = Site(
+        name,
+        words.whole("server_id", number, low=1),
+        workload_of(work, tables),
+        Role(words.text("role", usual, tuple(Role))),
+        _link(words.table("link")),
+        _applier(words.table("applier")),
+        words.time("epoch_ms", 100, low=1),
+        words.time("checkpoint_ms", 2000, low=1),
+        words.time("clock_skew_ms", 0, low=-(10.0**9)),
+    )
+    if site.checkpoint < site.epoch:
+        words.refuse("checkpoint_ms", "at least epoch_ms")
+    words.finish()
+    return site
+
+
+def _link(words: Words) -> Link:
+    kind = words.text("latency", "trace" if "trace_ms" in words else "constant", _LATENCIES)
+    given = words.value("trace_ms", [])
+    pairs = isinstance(given, list) and all(isinstance(each, list) and len(each) == 2 for each in given)
+    if not pairs or (kind == "trace") != bool(given):
+        words.refuse("trace_ms", "a list of [second, milliseconds] for a latency that is a trace, and for no other")
+    trace = tuple(sorted((round(moment * SECOND), round(each * 1000)) for moment, each in given))
+    spread = words.number("spread", 0) * (1000 if kind == "normal" else 1)
+    link = Link(
+        Latency(kind, words.time("latency_ms", 0), spread, trace),
+        words.whole("bytes_per_second", 0, high=2**53),
+        words.spans("outages"),
+    )
+    words.finish()
+    return link
+
+
+def _applier(words: Words) -> Applier:
+    applier = Applier(words.time("epoch_ms", 1), words.time("row_us", 10, 1), words.spans("stops"))
+    words.finish()
+    return applier

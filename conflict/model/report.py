@@ -1,0 +1,245 @@
+"""
+The figures of a run, and how far they spread over several seeds. docs/model.md explains each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
+from conflict.model.configuration import Model
+from conflict.model.figures import counters_of, final_decisions, outcome_counts
+from conflict.model.kernels.world import NEVER, Loss
+from conflict.model.run import Simulated, simulate
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Interval", "figures_of", "intervals_of", "run_seeds"]
+
+Figures = dict[str, Any]  # by name: a number, or figures
+Float64 = npt.NDArray[np.float64]
+MILLISECOND, SECOND = 1e3, 1e6
+QUANTILES = {"p50": 0.5, "p90": 0.9, "p99": 0.99, "max": 1.0}
+
+
+@attrs.frozen
+class Interval:
+    """The median of a figure over several seeds, and its extremes."""
+
+    median: float
+    low: float
+    high: float
+
+
+def run_seeds(
+    model: Model, seeds: int, progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+) -> list[Figures]:
+    """
+    Simulate with several seeds, from the model's on; return the figures of each.
+
+    Args:
+        model: What to simulate.
+        seeds: How many.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+    """
+    found = []
+    for number in range(seeds):
+
+        def show(done: int, total: int, before: int = number) -> None:
+            progress("simulating", before * total + done, seeds * total)
+
+        found.append(figures_of(simulate(model, model.seed + number, show)))
+    return found
+
+
+def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the figures of several runs as intervals."""
+    names = dict.fromkeys(name for run in runs for name in run)
+    found: dict[str, Any] = {}
+    for name in names:
+        values = [run[name] for run in runs if run.get(name) is not None]
+        if values and isinstance(values[0], Mapping):
+            found[name] = intervals_of(values)
+        elif values:
+            found[name] = Interval(float(np.median(values)), float(min(values)), float(max(values)))
+        else:
+            found[name] = None
+    return found
+
+
+def figures_of(run: Simulated) -> Figures:
+    """Return all figures of a run."""
+    counters, counts = counters_of(run), outcome_counts(run, _users_decisions(run))
+    lost = _lost_transactions(run)
+    sites = {
+        site.name: {
+            **_users(run, side),
+            **_losses(run, side, lost[side]),
+            "applier": _applier(run, side, counts[side]),
+            "epochs": _epochs(run, side),
+            "window_ms": _window(run, side),
+            "counters": {name: value for name, value in counters[site.name].items() if value},
+        }
+        for side, site in enumerate(run.model.sites)
+    }
+    return {"clusters": sites, **_common(run)}
+
+
+def _users_decisions(run: Simulated) -> Decisions:
+    """Return all decisions but those on the changes that loaded the tables, which came first."""
+    decisions = final_decisions(run)
+    names = (field.name for field in attrs.fields(Decisions))
+    return Decisions(**{name: getattr(decisions, name)[run.loaded :] for name in names})
+
+
+def own_changes(run: Simulated, side: int) -> slice:
+    """Return the changes that a cluster's users made, without those that loaded the tables."""
+    first = run.world.changes.begin[side] + (run.loaded if side == 0 else 0)
+    return slice(first, int(run.world.site[side]["stop"]))
+
+
+def _users(run: Simulated, side: int) -> Figures:
+    totals, mine = run.world.totals[side], own_changes(run, side)
+    tables = run.world.key_table[run.world.changes.rows["key"][mine]]
+    return {
+        "changes_by_table": {
+            table.name: int(np.count_nonzero(tables == number)) for number, table in enumerate(run.model.tables)
+        },
+        "transactions": int(totals["committed"]),
+        "failed": int(totals["failed"]),
+        "tried_again": int(totals["again"]),
+        "changes": mine.stop - mine.start,
+        "found_no_row": int(totals["missed"]),
+        "reads": int(totals["reads"]),
+        "stale_reads": int(totals["stale_reads"]),
+    }
+
+
+def _losses(run: Simulated, side: int, rejected: int) -> Figures:
+    loss = run.world.made.loss[own_changes(run, side)]
+    return {
+        "rejected": int(np.count_nonzero(loss == Loss.REJECTED)),
+        "overwritten": int(np.count_nonzero(loss == Loss.OVERWRITTEN)),
+        "rejected_transactions": rejected,
+    }
+
+
+def _lost_transactions(run: Simulated) -> list[int]:
+    """Return how many transactions of each cluster had a change rejected."""
+    found = []
+    for side in range(2):
+        mine = own_changes(run, side)
+        rejected = run.world.made.loss[mine] == Loss.REJECTED
+        found.append(len(np.unique(run.world.made.transaction[mine][rejected])))
+    return found
+
+
+def _applier(run: Simulated, side: int, counts: Int64) -> Figures:
+    """Return what an applier did; shape of `counts` (tables, operations, kinds, verdicts, causes)."""
+    kinds, names = counts.sum(axis=(0, 1)), [table.name for table in run.model.tables]  # by kind, verdict and cause
+    rejected = kinds[:, Verdict.REJECTED].sum(axis=0)
+    sent = run.world.work.log.entries[: int(run.world.run[0]["sent"])]
+    mine = sent["cluster"] == side
+    own = int(kinds[OperationKind.CHANGE].sum())
+    deletes = counts[:, Operation.DELETE_ROW, :, Verdict.REJECTED, Cause.ROW_DOES_NOT_EXIST].sum()
+    site = run.world.site[side]
+    return {
+        "received": own,
+        "applied": int(kinds[OperationKind.CHANGE, Verdict.APPLIED].sum()),
+        "ignored": int(kinds[:, Verdict.IGNORED].sum()),
+        "discarded": int(kinds[:, Verdict.DISCARDED].sum()),
+        "conflicts": int(rejected.sum()),
+        "conflicts_by_table": dict(
+            zip(names, counts[:, :, :, Verdict.REJECTED].sum(axis=(1, 2, 3)).tolist(), strict=True)
+        ),
+        **{cause.name.lower(): int(rejected[cause]) for cause in Cause if cause},
+        "delete_delete": int(deletes),
+        "conflicts_per_second": float(rejected.sum() / (run.model.duration / SECOND)),
+        "share_in_conflict": float(rejected.sum() / own) if own else 0.0,
+        "refreshes": int(np.count_nonzero(mine & sent["refresh"])),
+        "reflected": int(np.count_nonzero(mine & ~sent["refresh"])),
+        "stopped_at_ms": float((site["begun"] - run.start) / MILLISECOND) if site["stopped"] else None,
+    }
+
+
+def _user_epochs(run: Simulated, side: int) -> np.ndarray:
+    """Return the logged epochs of a cluster since users began. `EPOCH`."""
+    epochs = run.world.epochs[side, : int(run.world.site[side]["logged"])]
+    return epochs[epochs["closed"] > run.start]
+
+
+def _epochs(run: Simulated, side: int) -> Figures:
+    """Return what a cluster logged, and how far behind the other applier was with it."""
+    epochs = _user_epochs(run, side)
+    applied = epochs[epochs["applied"] < NEVER]
+    applies = run.world.schedule.applies[: int(run.world.run[0]["applies"])]
+    mine = applies[applies["applier"] == side]
+    return {
+        "logged": len(epochs),
+        "logged_bytes": int(epochs["bytes"].sum()),
+        "applied_without_trace": int(np.count_nonzero(~mine["traced"])),
+        "never_applied": len(epochs) - len(applied),
+        "behind_ms": _quantiles((applied["applied"] - applied["closed"]) / MILLISECOND),
+    }
+
+
+def _window(run: Simulated, side: int) -> Figures:
+    """
+    Return how long changes of a cluster were not on the other one, and of what parts that is made.
+
+    `back` is how long they were not known to have arrived: the window of the functions by epoch.
+    """
+    changes, epochs = run.world.made.at[own_changes(run, side)], _user_epochs(run, side)
+    places = np.searchsorted(epochs["closed"], changes, "right")  # an epoch holds what was committed before it ends
+    found = places < len(epochs)
+    changes, mine = changes[found], epochs[places[found]]
+    arrived: Bool = mine["applied"] < NEVER
+    changes, mine = changes[arrived], mine[arrived]
+    back: Bool = mine["back"] < NEVER
+
+    def mean(values: Int64) -> float:
+        return float(np.mean(values)) / MILLISECOND if len(values) else 0.0
+
+    return {
+        "epoch": mean(mine["closed"] - changes),
+        "link": mean(mine["arrived"] - mine["closed"]),
+        "queue": mean(mine["begun"] - mine["arrived"]),
+        "apply": mean(mine["applied"] - mine["begun"]),
+        "mean": mean(mine["applied"] - changes),
+        **_quantiles((mine["applied"] - changes) / MILLISECOND),
+        "back": mean((mine["back"] - changes)[back]),
+    }
+
+
+def _common(run: Simulated) -> Figures:
+    """Return the figures of both clusters together."""
+    state, end = run.world.run[0], int(run.world.run[0]["now"])
+    differing = run.world.rows.since >= 0
+    # Rows that differ at the end have differed since; their time is not over.
+    row_time = int(state["row_time"]) + int((end - run.world.rows.since[differing]).sum())
+    differed = int(state["differed"]) + (end - int(state["since"]) if differing.any() else 0)
+    elapsed = max(end - run.start, 1)
+    tables = run.world.key_table[differing]
+    return {
+        "simulated_seconds": elapsed / SECOND,
+        "quiet_at_the_end": int(run.quiet),
+        "rows_that_end_different": int(differing.sum()),
+        "different_by_table": {
+            table.name: int(np.count_nonzero(tables == number)) for number, table in enumerate(run.model.tables)
+        },
+        "stale_ms": _quantiles(run.world.stale[: int(state["stale"])] / MILLISECOND),
+        "share_of_time_different": differed / elapsed,
+        "rows_different_on_average": row_time / elapsed,
+    }
+
+
+def _quantiles(values: Float64) -> Figures:
+    if not len(values):
+        return dict.fromkeys(QUANTILES, 0.0)
+    found = np.quantile(values, list(QUANTILES.values()))
+    return {name: float(value) for name, value in zip(QUANTILES, found, strict=True)}

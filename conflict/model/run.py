@@ -1,0 +1,329 @@
+"""
+One run of a simulation: the arrays that it needs, and the loop over them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import attrs
+import numpy as np
+import numpy.typing as npt
+
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of
+from conflict.columnar.kernels.arrays import Int8, Int16, Int64, RowMoments
+from conflict.columnar.kernels.early_rows import Early
+from conflict.columnar.kernels.records import (
+    ARRIVAL,
+    BOTH,
+    CHANGE,
+    EARLIER,
+    ENTRY,
+    EPOCH_APPLY,
+    ROW_STATE,
+    Changes,
+    Log,
+    PassDecisions,
+    Records,
+    Schedule,
+    State,
+    Work,
+)
+from conflict.model.chance import Purpose, stream
+from conflict.model.configuration import Latency, Model, ModelTable, Site, Span
+from conflict.model.kernels.loop import End, run_until
+from conflict.model.kernels.world import (
+    EPOCH,
+    NEVER,
+    RUN,
+    SETTINGS,
+    SITE,
+    TABLE,
+    TOTALS,
+    Entries,
+    Intentions,
+    Intervals,
+    Made,
+    Rows,
+    Stamp,
+    Wish,
+    World,
+)
+from conflict.model.workload import Drawn, KeySpace, draw
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.update_format import ndb_columns
+
+__all__ = ["Simulated", "simulate"]
+
+LOADED_PER_TRANSACTION = 1000
+LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
+CLOCK_START = 10**15  # of the clocks that columns take their values from
+SLICES = 50  # of a run, between which progress is reported
+
+
+@attrs.frozen(eq=False)
+class Simulated:
+    """
+    A simulation that ran.
+
+    Attributes:
+        model: What was simulated.
+        seed: Its seed.
+        start: When users began, in simulated time.
+        loaded: How many own changes of the first cluster loaded the tables.
+        world: All that happened.
+        key_offsets: First key of each table, and the number of all. Shape (tables + 1,).
+        quiet: Whether both clusters had applied everything at the end.
+    """
+
+    model: Model
+    seed: int
+    start: int
+    loaded: int
+    world: World
+    key_offsets: Int64
+    quiet: bool
+
+
+def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lambda done, total: None) -> Simulated:
+    """
+    Run a simulation.
+
+    Args:
+        model: What to simulate.
+        seed: Seed of the run; the same seed gives the same run.
+        progress: Called with what is done and what there is to do.
+
+    Raises:
+        ConfigurationError: A server refuses a table.
+    """
+    start = LOADING_EPOCHS * max(site.epoch for site in model.sites)
+    space = KeySpace([table.records for table in model.tables], [table.columns for table in model.tables])
+    drawn = [draw(site.workload, space, model.duration, seed, side) for side, site in enumerate(model.sites)]
+    scale = 1
+    while True:
+        world, offsets, loaded = _world(model, seed, start, drawn, scale)
+        end = _run(model, start, world, progress)
+        if end is not End.FULL:
+            return Simulated(model, seed, start, loaded, world, offsets, end is End.QUIET)
+        scale *= 2
+
+
+def _run(model: Model, start: int, world: World, progress: Callable[[int, int], None]) -> End:
+    """Load the tables without loss of time, then let users work."""
+    settings, latency = world.settings.copy(), world.latency.copy()
+    for name in ("per_epoch", "per_row", "bandwidth", "think"):
+        world.settings[name] = 0
+    world.settings["skew"] = CLOCK_START - 2 * start
+    world.latency[:] = 0
+    end = End(run_until(start, world))
+    world.settings[:], world.latency[:] = settings, latency
+    world.totals[:] = 0
+    for name in ("differed", "row_time", "stale"):
+        world.run[0][name] = 0
+    for part in range(1, SLICES + 1):
+        if end is End.FULL:
+            break
+        end = End(run_until(start + model.duration * part // SLICES, world))
+        progress(part, SLICES)
+    return End(run_until(start + model.duration + model.drain, world)) if end is not End.FULL else end
+
+
+def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: int) -> tuple[World, Int64, int]:
+    """Return everything before it begins, the first key of each table, and how many rows are loaded."""
+    clusters = model.clusters()
+    spaces = [
+        max([table.records, *(int(each.key[each.table == number].max(initial=-1)) + 1 for each in drawn)])
+        for number, table in enumerate(model.tables)
+    ]
+    offsets = np.concatenate([[0], np.cumsum(spaces)]).astype(np.int64)
+    loading = _loading(model.tables)
+    loaded = len(loading.kind)
+    intentions = [_intentions(each, offsets, start) for each in drawn]
+    intentions[0] = _joined(_intentions(loading, offsets, 0), intentions[0])
+    changes = _changes([int((each.kind != Wish.READ).sum()) for each in intentions])
+    shortest = min(site.epoch for site in model.sites)
+    ticks = -(-(start + model.duration + model.drain) // shortest) + 2
+    key_table = np.repeat(np.arange(len(spaces), dtype=np.int16), spaces)
+    columns = max(table.columns for table in model.tables)
+    capacity = (len(changes.rows) * 5 // 4 + 1024) * scale
+    longest = max(len(each.start) for each in intentions) + 1
+    tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
+    world = World(
+        settings=np.array([_settings(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
+        tables=tables.reshape(2, -1),
+        intentions=(intentions[0], intentions[1]),
+        latency=np.array([_latency(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
+        outages=_intervals([site.link.outages for site in model.sites], start),
+        stops=_intervals([site.applier.stops for site in model.sites], start),
+        rules=rules_of(clusters),
+        key_table=key_table,
+        changes=changes,
+        made=_made(len(changes.rows), columns),
+        schedule=Schedule(np.zeros(2 * ticks, EPOCH_APPLY), np.zeros(1, np.int32), np.zeros(1, np.uint64), 0),
+        work=_work(key_table, changes, 2 * ticks, capacity),
+        entries=Entries(np.zeros(capacity, np.uint64), np.zeros((capacity, columns), np.uint64)),
+        passes=PassDecisions.of(capacity, keeping=False),
+        conflicts=(np.zeros(2 * ticks + 1, np.int64), np.zeros(capacity, np.int32)),
+        pairs=np.zeros((capacity, 4), np.int32),
+        rows=_rows(len(key_table), columns),
+        epochs=np.zeros((2, ticks), EPOCH),
+        queues=(np.zeros((2, 2, longest), np.int64), np.zeros((2, 2, longest), np.int64)),
+        tries=np.zeros((2, longest), np.int32),
+        read=np.zeros((2, max(len(each.kind) for each in intentions)), np.int32),
+        site=_sites(changes),
+        totals=np.zeros(2, TOTALS),
+        run=np.zeros(1, RUN),
+        stale=np.zeros(capacity, np.int64),
+    )
+    return world, offsets, loaded
+
+
+def _loading(tables: Sequence[ModelTable]) -> Drawn:
+    """Return the transactions that insert the rows that tables hold at first, at time 0."""
+    table = np.repeat(np.arange(len(tables)), [each.records for each in tables])
+    key = np.concatenate([np.arange(each.records) for each in tables])
+    count = -(-len(key) // LOADED_PER_TRANSACTION)
+    sizes = np.full(count, LOADED_PER_TRANSACTION)
+    if count:
+        sizes[-1] = len(key) - LOADED_PER_TRANSACTION * (count - 1)
+    kinds = np.full(len(key), int(Wish.INSERT), np.int8)
+    return Drawn(np.zeros(count, np.int64), sizes, kinds, table, key, np.zeros(len(key), np.uint64))
+
+
+def _intentions(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
+    """Return what users want in the form that compiled code reads, from the moment on at which they begin."""
+    first = np.concatenate([[0], np.cumsum(drawn.sizes)]).astype(np.int64)
+    key = (offsets[drawn.table] + drawn.key).astype(np.int32)
+    return Intentions(drawn.start + start, first, drawn.kind.astype(np.int8), key, drawn.writes)
+
+
+def _joined(first: Intentions, second: Intentions) -> Intentions:
+    """Return one list of transactions after another."""
+    return Intentions(
+        np.concatenate([first.start, second.start]),
+        np.concatenate([first.first, first.first[-1] + second.first[1:]]),
+        np.concatenate([first.kind, second.kind]),
+        np.concatenate([first.key, second.key]),
+        np.concatenate([first.writes, second.writes]),
+    )
+
+
+def _changes(counts: Sequence[int]) -> Changes:
+    """Return room for the own changes of both clusters."""
+    total = max(sum(counts), 1)
+    rows, values, lacks = np.zeros(total, CHANGE), np.zeros(total, BOTH), np.zeros(total, BOTH)
+    return Changes(rows, values, lacks, 1, 1, (0, counts[0]), (counts[0], sum(counts)))
+
+
+def _made(count: int, columns: int) -> Made:
+    return Made(
+        at=np.zeros(count, np.int64),
+        seen=np.zeros(count, np.int64),
+        transaction=np.zeros(count, np.int64),
+        carried=np.zeros(count, np.uint64),
+        columns=np.zeros((count, columns), np.uint64),
+        loss=np.zeros(count, np.int8),
+    )
+
+
+def _rows(keys: int, columns: int) -> Rows:
+    return Rows(
+        columns=np.zeros((keys, 2, columns), np.uint64),
+        version=np.zeros((keys, 2), np.int32),
+        touched=np.zeros((keys, 2), np.int64),
+        passed=np.zeros(keys, np.int64),
+        before=np.zeros(keys, np.bool_),
+        carried=np.zeros(keys, np.uint64),
+        since=np.full(keys, -1, np.int64),
+        last_apply=np.full(keys, -1, np.int32),
+        last_group=np.zeros(keys, np.int32),
+    )
+
+
+def _work(key_table: Int16, changes: Changes, applies: int, capacity: int) -> Work:
+    """Return the state of the columnar engine before anything happened."""
+    arrivals = np.zeros(applies, ARRIVAL)
+    nobody: Int8 = np.zeros(applies, np.int8)
+    return Work(
+        state=State.of(key_table, changes.begin),
+        arrivals=arrivals,
+        log=Log(np.zeros(capacity, ENTRY), np.zeros((2, capacity), np.int64), np.zeros(2, np.int64)),
+        marks=np.zeros(len(key_table), np.bool_),
+        pending=np.zeros(capacity, np.int64),
+        saved=np.zeros(len(key_table), EARLIER),
+        earlier=np.zeros(1, EARLIER),
+        moved=np.zeros(1, EARLIER),
+        early=Early.of(RowMoments.none(), nobody, arrivals, np.zeros(0, ROW_STATE)),
+        not_known_before=np.zeros((0, 2), np.int32),
+    )
+
+
+def _sites(changes: Changes) -> Records:
+    sites = np.zeros(2, SITE)
+    sites["first_change"] = sites["stop"] = changes.begin
+    sites["apply_at"], sites["last_apply"] = NEVER, -1
+    return sites
+
+
+def _settings(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
+    """Return what does not change of a cluster; its epochs begin at a random time, before everything else."""
+    found, work = np.zeros((), SETTINGS), site.workload
+    chance = stream(seed, side, Purpose.PHASE)
+    found["phase"], found["first_checkpoint"] = -int(chance.random() * site.epoch), 1000 * (side + 1)
+    found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
+    found["bandwidth"] = site.link.bandwidth
+    found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
+    found["think"], found["retries"], found["retry_delay"] = work.think, work.retries, work.retry_delay
+    found["optimistic"] = work.checks
+    found["transactional"] = any(
+        setup.function is not None and setup.function.spec.transactional for setup in cluster.setups
+    )
+    return found
+
+
+def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
+    """Return what a cluster logs of a table."""
+    found = np.zeros((), TABLE)
+    found["columns"], found["stamp"], found["row_bytes"] = table.columns, int(table.stamp), table.row_bytes
+    if setup.function is not None:
+        found["transactional"] = setup.function.spec.transactional
+        found["delete_delete"] = setup.function.spec.delete_delete_conflicts
+    found["writes"], found["whole"] = setup.format.as_write, not setup.format.updated_only
+    if table.stamp is Stamp.NONE:
+        return found
+    resolve = setup.table.ordinal("x")
+    for name, written in (("written", {1, resolve}), ("other", {1})):
+        event = ndb_columns(setup.format, setup.table, Operation.UPDATE_ROW, written)
+        assert event is not None
+        found[f"before_{name}"] = resolve in (event.before or ())
+        found[f"after_{name}"] = resolve in (event.after or ())
+    deleted = ndb_columns(setup.format, setup.table, Operation.DELETE_ROW)
+    assert deleted is not None
+    found["delete_before"] = resolve in (deleted.before or ())
+    return found
+
+
+def _latency(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
+    """Return how long each epoch of a cluster would travel. Shape (ticks,)."""
+    latency: Latency = site.link.latency
+    chance = stream(seed, side, Purpose.LATENCY)
+    if latency.kind == "normal":
+        drawn = chance.normal(latency.middle, latency.spread, ticks)
+    elif latency.kind == "lognormal":
+        drawn = latency.middle * np.exp(latency.spread * chance.standard_normal(ticks))
+    elif latency.kind == "trace":
+        moments, each = np.array(latency.trace).T
+        closed = np.arange(1, ticks + 1) * site.epoch - start
+        drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
+    else:
+        drawn = np.full(ticks, latency.middle)
+    return np.maximum(np.rint(drawn), 0).astype(np.int64)
+
+
+def _intervals(spans: Sequence[Sequence[Span]], start: int) -> tuple[Intervals, Intervals]:
+    """Return spans of both clusters as starts and ends, in order."""
+    arrays = [np.array(sorted(each), np.int64).reshape(-1, 2) + start for each in spans]
+    first, second = ((each[:, 0].copy(), each[:, 1].copy()) for each in arrays)
+    return first, second

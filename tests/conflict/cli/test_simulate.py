@@ -1,0 +1,65 @@
+"""`ndb-conflict simulate` and `ndb-conflict workload`."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from conflict.cli.common import ExitCode
+from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO
+
+
+@pytest.fixture
+def model(tmp_path: Path) -> Path:
+    file = tmp_path / "model.toml"
+    file.write_text(
+        'seconds = 2\nfunction = "NDB$EPOCH()"\nrecordcount = 50\n'
+        "[workload]\ntransactions_per_second = 200\n[clusters.A.link]\nlatency_ms = 50\n[clusters.B]\n"
+    )
+    return file
+
+
+def test_figures_of_several_seeds(model: Path, tmp_path: Path) -> None:
+    """The median and the extremes on the terminal; all runs in the JSON file."""
+    code, output = invoke("simulate", model, "--seeds", 3, "--json", tmp_path / "out.json")
+    assert code == 0
+    assert "A median (extremes) B median (extremes)" in output
+    assert "Conflicts against the closed form" in output
+    assert "3 runs of 2 s, seeds 1 to 3." in output
+    document = json.loads((tmp_path / "out.json").read_text())
+    assert document["seeds"] == [1, 2, 3]
+    runs = [run["clusters"]["A"]["applier"]["conflicts"] for run in document["runs"]]
+    conflicts = document["intervals"]["clusters"]["A"]["applier"]["conflicts"]
+    assert conflicts == {"median": sorted(runs)[1], "low": min(runs), "high": max(runs)}
+    assert document["closed_form"][0]["simulated"] == sorted(runs)[1]
+
+
+def test_one_run_shows_plain_figures(model: Path) -> None:
+    """And its seed, which can be chosen."""
+    code, output = invoke("simulate", model, "--seed", 7)
+    assert code == 0
+    assert "extremes" not in output
+    assert "1 run of 2 s, seed 7." in output
+    assert invoke("simulate", model, "--seed", 7)[1] == output
+
+
+def test_a_file_that_is_wrong_is_refused(model: Path) -> None:
+    """With its name, before anything is simulated."""
+    model.write_text("seconds = 'long'\n")
+    code, output = invoke("simulate", model)
+    assert code == ExitCode.REFUSED
+    assert "model.toml" in output
+    assert "seconds is 'long'; give a number" in output
+
+
+def test_a_workload_learnt_from_binlogs_is_simulated(tmp_path: Path) -> None:
+    """From a run file; the file that is written is not overwritten without --force."""
+    learnt = tmp_path / "learnt.toml"
+    code, output = invoke("workload", DEMO / "run.toml", "--out", learnt)
+    assert code == 0
+    assert "t1 (3 rows at first), t2 (3 rows at first), plain (2 rows at first)." in output
+    assert invoke("workload", DEMO / "run.toml", "--out", learnt)[0] == ExitCode.REFUSED
+    code, output = invoke("simulate", learnt, "--seeds", 2)
+    assert code == 0
+    assert "row in conflict" in output

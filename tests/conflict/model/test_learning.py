@@ -1,0 +1,79 @@
+"""Workloads learnt from recordings of real clusters give what the clusters counted."""
+
+from __future__ import annotations
+
+import itertools
+import tomllib
+from typing import Any
+
+import pytest
+
+from conflict.conformance.case import ConflictCase
+from conflict.model.clocks import EpochClock
+from conflict.model.learning import learn, read_logs, scaled
+from conflict.model.model_file import parse_model
+from conflict.model.model_text import model_text
+from conflict.model.report import figures_of, run_seeds
+from conflict.model.run import simulate
+from conflict.model.wishes import _sizes
+from tests.corpora import RECORDINGS
+
+CASES = ["live_2_epoch_type8", "live_3_epoch2_trans_type7"]
+# What appliers count: conflicts, rejected rows and transactions, refreshed rows.
+COUNTED = ("fn_epoch", "fn_epoch2_trans", "trans_row_reject_count", "trans_reject_count", "refresh_op_count")
+
+
+@pytest.fixture(scope="module", params=CASES)
+def learnt(request: pytest.FixtureRequest) -> tuple[ConflictCase, dict[str, Any]]:
+    case = ConflictCase.load(RECORDINGS / "lives" / request.param)
+    return case, learn(read_logs(case.configuration()))
+
+
+def test_recorded_counters_lie_between_the_extremes_of_20_seeds(learnt: tuple[ConflictCase, dict[str, Any]]) -> None:
+    """Conflicts, rejects and refreshes of both clusters, though no seed knows who met whom."""
+    case, document = learnt
+    runs = run_seeds(parse_model(document), 20)
+    compared = 0
+    for name, expected in case.expected.items():
+        if name not in document["clusters"]:
+            continue
+        for counter in COUNTED:
+            full = f"Ndb_conflict_{counter}"
+            recorded = int(expected["status_difference"].get(full, 0))
+            values = [run["clusters"][name]["counters"].get(full, 0) for run in runs]
+            assert min(values) <= recorded <= max(values), (name, counter, recorded, sorted(values))
+            compared += recorded > 0
+    assert compared >= 2
+
+
+def test_the_text_of_what_was_learnt_is_read_again(learnt: tuple[ConflictCase, dict[str, Any]]) -> None:
+    """As TOML it gives the same run."""
+    _, document = learnt
+    again = tomllib.loads(model_text(document))
+    first, second = (figures_of(simulate(parse_model(each), 1)) for each in (document, again))
+    assert first == second
+
+
+def test_users_come_as_often_as_they_did(learnt: tuple[ConflictCase, dict[str, Any]]) -> None:
+    """Half as many transactions give half as many changes or less: fewer meet each other."""
+    _, document = learnt
+    whole, half = (figures_of(simulate(parse_model(scaled(document, each)), 1)) for each in (1, 0.5))
+    for name in document["clusters"]:
+        changes = [each["clusters"][name]["changes"] for each in (whole, half)]
+        assert 0.4 < changes[1] / changes[0] < 0.62
+
+
+def test_a_checkpoint_that_comes_late() -> None:
+    """It has more epochs than others, and pushes on all after it."""
+    numbers = [(high << 32) | low for high in (5, 6, 7) for low in range(30 if high == 6 else 20)]
+    clock = EpochClock.of(numbers)
+    assert (clock.epoch, clock.checkpoint) == (100_000, 2_000_000)
+    times = [clock.time(number) for number in numbers]
+    assert [later - earlier for earlier, later in itertools.pairwise(times)] == [100_000] * 69
+
+
+def test_sizes_of_transactions_that_were_tried() -> None:
+    """Of 1000 transactions of two wishes, each with a chance of one half, 500 show one change and 250 show two."""
+    assert _sizes({1: 500, 2: 250}, 0.5, 0.0) == {1: 0, 2: pytest.approx(1000)}
+    # Each wish fails its transaction with a chance of one fifth, and else does something: 64 of 100 are seen.
+    assert _sizes({2: 64}, 0.8, 0.2) == {1: pytest.approx(0), 2: pytest.approx(100)}

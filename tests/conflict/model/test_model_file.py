@@ -1,0 +1,96 @@
+"""The file that describes a simulation: what it may hold, and how it is refused."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+
+from conflict.errors import ConfigurationError
+from conflict.model.kernels.world import Stamp, Wish
+from conflict.model.key_choice import Zipfian
+from conflict.model.model_file import parse_model
+from conflict.model.presets import PRESETS
+from conflict.model.report import figures_of
+from conflict.model.run import simulate
+from conflict.model.workload import Mix
+
+
+def test_an_empty_file_is_a_model() -> None:
+    """Two clusters, one table, no function."""
+    model = parse_model({})
+    assert [site.name for site in model.sites] == ["A", "B"]
+    assert [(table.name, table.functions) for table in model.tables] == [("usertable", {})]
+
+
+def test_words_of_ycsb() -> None:
+    """Proportions, the distribution and its constant; a cluster's own words come first."""
+    model = parse_model(
+        {
+            "function": "NDB$MAX(x)",
+            "workload": {"readproportion": 0.5, "updateproportion": 0.5, "requestdistribution": "zipfian"},
+            "clusters": {"A": {}, "B": {"workload": {"zipfianconstant": 0.5, "readproportion": 0}}},
+        }
+    )
+    first, second = (site.workload for site in model.sites)
+    assert isinstance(first.shapes, Mix)
+    assert isinstance(second.shapes, Mix)
+    assert first.shapes.proportions[Wish.READ] == 0.5
+    assert second.shapes.proportions[Wish.READ] == 0
+    assert (first.keys[0], second.keys[0]) == (Zipfian(), Zipfian(0.5))
+    assert model.tables[0].functions == dict.fromkeys("AB", "NDB$MAX(x)")
+    assert model.tables[0].stamp is Stamp.CLOCK
+
+
+def test_a_function_by_epoch_is_on_the_primary_alone() -> None:
+    """Unless it has roles; or a function per cluster is given."""
+    assert parse_model({"function": "NDB$EPOCH()", "primary": "B"}).tables[0].functions == {"B": "NDB$EPOCH()"}
+    assert set(parse_model({"function": "NDB$EPOCH2()"}).tables[0].functions) == {"A", "B"}
+    each = {"A": "NDB$MAX(x)", "B": "NDB$OLD(x)"}
+    assert parse_model({"function": each, "x": "clock"}).tables[0].functions == each
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@pytest.mark.parametrize("function", [None, "NDB$EPOCH_TRANS()", "NDB$MAX(x)"])
+def test_presets_run(name: str, function: str | None) -> None:
+    """With a function or none; a file's own entries come first."""
+    small = {"preset": name, "seconds": 1, "drain_seconds": 5, "clusters": {"A": {}, "B": {"epoch_ms": 50}}}
+    model = parse_model(small if function is None else {**small, "function": function})
+    assert model.sites[1].epoch == 50_000
+    assert figures_of(simulate(model, 1))["clusters"]["A"]["transactions"] > 0
+
+
+BAD: list[tuple[dict[str, Any], str]] = [
+    ({"preset": "banks"}, "preset 'banks' is not known; give one of bank, inventory"),
+    ({"second": 3}, "second is not known here; known are"),
+    ({"seconds": 0}, "seconds is 0; give a number from 0.001"),
+    ({"clusters": {"A": {}}}, "[clusters] has 1; a simulation is of two clusters"),
+    ({"clusters": 3}, "clusters is 3; give a table"),
+    ({"tables": [{"name": "t"}, {"name": "t"}]}, "give each table a name of its own"),
+    ({"seconds": 10**6}, "that makes 200,000,000 transactions, and 50,000,000 are the most; simulate fewer seconds"),
+    ({"seconds": 10**5, "clusters": {"A": {"epoch_ms": 1}, "B": {}}}, "epochs, and 50,000,000 are the most"),
+    ({"tables": [{"name": "t", "colums": 3}]}, "[tables.t]: colums is not known here"),
+    ({"tables": [{"name": "t", "columns": 99}]}, "[tables.t]: columns is 99; give a number from 1 to 62"),
+    ({"function": "NDB$MIN(x)"}, "NDB$MIN"),
+    ({"function": "NDB$EPOCH2()", "binlog_type": 3}, "updates as writes"),
+    ({"function": {"C": "NDB$OLD(x)"}}, "function is {'C': 'NDB$OLD(x)'}; give a function per cluster: A, B"),
+    ({"workload": {"requestdistribution": "zipf"}}, "requestdistribution 'zipf' is not known; give one of uniform"),
+    ({"workload": {"affinity": 2}}, "[clusters.A.workload]: affinity is 2; give a number from 0 to 1"),
+    ({"workload": {"tables": {"u": 1}}}, "give an entry per table: usertable"),
+    ({"workload": {"transactions": [[1, [["updates", "usertable"]]]]}}, "wishes are read, insert, update"),
+    ({"workload": {"transactions_per_second": -1}}, "give a number, or a list with a number per slot"),
+    ({"workload": {"rowspertransaction": {"two": 1}}}, "give a number of rows, or weights of numbers of rows"),
+    ({"clusters": {"A": {"link": {"outages": [[2, 1]]}}, "B": {}}}, "give a list of [from, to] in seconds"),
+    ({"clusters": {"A": {"link": {"latency": "trace"}}, "B": {}}}, "a list of [second, milliseconds]"),
+    ({"clusters": {"A": {"role": "MASTER"}, "B": {}}}, "role is 'MASTER'; give one of NONE, PRIMARY"),
+    ({"clusters": {"A": {"epoch_ms": 5000}, "B": {}}}, "give at least epoch_ms"),
+    ({"clusters": {"A": {"role": "NONE"}, "B": {}}, "function": "NDB$EPOCH2()"}, "cluster A has the role NONE"),
+]
+
+
+@pytest.mark.parametrize(("document", "said"), BAD)
+def test_what_is_wrong_is_refused_with_its_place(document: dict[str, Any], said: str) -> None:
+    """The message says what is wrong and what to give."""
+    with pytest.raises(ConfigurationError, match=re.escape(said)):
+        parse_model(document)

@@ -1,0 +1,47 @@
+"""Simulated conflicts against the closed form, within sampling error."""
+
+from __future__ import annotations
+
+import pytest
+
+from conflict.model.model_file import parse_model
+from conflict.model.report import figures_of, intervals_of
+from conflict.model.run import simulate
+from conflict.model.theory import predictions
+
+UNIFORM = {
+    "seconds": 150,
+    "tables": [{"name": "t", "recordcount": 500}],
+    "clusters": {
+        "A": {"link": {"latency": "lognormal", "latency_ms": 40, "spread": 0.5}},
+        "B": {"link": {"latency_ms": 25}},
+    },
+}
+WORKS = [
+    {"transactions_per_second": 60},
+    {"transactions_per_second": 300},
+    {"transactions_per_second": 100, "rowspertransaction": 3, "readproportion": 0.3, "updateproportion": 0.7},
+]
+
+
+@pytest.mark.parametrize("work", WORKS)
+@pytest.mark.parametrize("function", ["NDB$MAX(x)", "NDB$EPOCH()", "NDB$EPOCH2()"])
+def test_uniform_rows_are_in_conflict_as_often_as_the_closed_form_says(function: str, work: dict[str, float]) -> None:
+    """Within four standard deviations of a Poisson count, and 3 percent for what the closed form leaves out."""
+    model = parse_model({**UNIFORM, "function": function, "workload": work})
+    found = predictions(model, intervals_of([figures_of(simulate(model, 11))]))
+    assert len(found) == (2 if "MAX" in function else 1)
+    for each in found:
+        assert each.expected > 50
+        assert each.simulated == pytest.approx(each.expected, abs=4 * each.expected**0.5 + 0.03 * each.expected)
+
+
+def test_what_has_no_closed_form() -> None:
+    """Transactions that are judged, rows that are not alike, rows that come and go."""
+    for change in (
+        {"function": "NDB$EPOCH_TRANS()"},
+        {"function": "NDB$MAX(x)", "workload": {"requestdistribution": "zipfian"}},
+        {"function": "NDB$EPOCH()", "workload": {"insertproportion": 0.5, "deleteproportion": 0.5}},
+    ):
+        model = parse_model({**UNIFORM, "seconds": 1, **change})
+        assert predictions(model, intervals_of([figures_of(simulate(model, 1))])) == []
