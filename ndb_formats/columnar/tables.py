@@ -20,6 +20,7 @@ from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.events.apply_status import EPOCH, LOG_NAME, has_status_columns, is_status_image
 from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
@@ -216,7 +217,8 @@ class TableRegister:
         slot = self._slot_of_body.get(body[_TABLE_ID:])
         if slot is None:
             mode = MODE_ROWS if self.wanted(table_map.full_name) else 0
-            mode |= MODE_EPOCH if table_map.full_name == APPLY_STATUS else 0
+            tells_epochs = table_map.full_name == APPLY_STATUS and has_status_columns(table_map.types)
+            mode |= MODE_EPOCH if tells_epochs else 0
             slot = self._slots.add((self._bodies.add(body[_TABLE_ID:]), len(body) - _TABLE_ID, _NONE, mode))
             self._maps.append(table_map)
             self._slot_of_body[body[_TABLE_ID:]] = slot
@@ -319,8 +321,8 @@ class TableRegister:
             chosen = set()
             if shape is not None:
                 chosen = {column.ordinal for column in (shape.before_columns, shape.after_columns)[image]}
-            elif image and present is not None:
-                chosen = set(present[1:3])
+            elif image and is_status_image(present):
+                chosen = {EPOCH, LOG_NAME}
             for ordinal in present or ():
                 codec = DIFF_CODEC if image and ordinal in diffs else layout.codecs[ordinal]
                 wanted = ordinal in chosen

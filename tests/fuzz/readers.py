@@ -37,11 +37,11 @@ from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import mutated_log
 from tests.fuzz.raw_log import RawLog, read_raw
 from tests.fuzz.text_mutator import mutated_text
-from tests.ndb_formats.columnar.answers import columnar_answer, scalar_answer
+from tests.ndb_formats.columnar.answers import Groups, columnar_answer, scalar_answer
 
 __all__ = ["READERS", "Reader", "outcome_of"]
 
-_WINDOW = 2500
+_WINDOW = 1500
 _STARTS = (2, 19, 33, 40, 162)  # events that a transaction can start with, or a Table_map event
 _BINLOGS = ("binlogs/*", "demo/*.binlog.*", "ndb_formats/*/binlog.*", "formats/*/*binlog*", "everyday/*/*/A.binlog.*")
 
@@ -106,9 +106,14 @@ def a_binlog(chance: random.Random) -> bytes:
 
 def both_decoders(path: Path) -> str:
     """Read with both decoders, which must agree; refusals too."""
-    expected = scalar_answer(path)
-    assert columnar_answer(path, batch_rows=1 << 10) == expected, "the decoders differ"
+    expected, found = scalar_answer(path), columnar_answer(path, batch_rows=1 << 10)
+    assert (found.error, _in_order(found.groups)) == (expected.error, _in_order(expected.groups)), "the decoders differ"
     return "read" if expected.error is None else f"refused: {expected.error[0].__name__}"
+
+
+def _in_order(groups: Groups) -> Groups:
+    """Return rows by position: two Table_map events can give columns alike in name, and in no other way."""
+    return {key: sorted(rows, key=lambda row: row[:2]) for key, rows in groups.items()}
 
 
 def decode_as(form: Format, wide: bool, path: Path) -> str:

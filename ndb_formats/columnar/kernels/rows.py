@@ -215,10 +215,10 @@ def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
         if offset >= 0 and after >= 0:
             spec = first + max(before, 0)
             offset = _image(data, offset, end, start, spec, after, columns, scratch, 0)
-            if offset >= 0 and after > LOG_NAME_COLUMN:
+            if offset >= 0 and after > LOG_NAME_COLUMN and columns[spec + LOG_NAME_COLUMN, CELL] >= 0:
                 prefix, width = columns[spec + LOG_NAME_COLUMN, PREFIX], columns[spec + EPOCH_COLUMN, BYTES]
                 empty = scratch[1] == NULL_CELL
-                if not empty and prefix >= 0:
+                if not empty:
                     empty = little_endian(data, start + np.int64(scratch[1]), min(prefix, 5)) == 0
                 if empty:
                     known = scratch[0] != NULL_CELL
@@ -370,7 +370,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
                 state[DIFFS] = 0
                 stop, mode, kind, offset = _head(data, code, start, end, event, facts, tables, kinds, keys)
                 if stop == END and mode:
-                    if mode & MODE_EPOCH:
+                    if mode & MODE_EPOCH and code != PARTIAL:
                         found = _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs)
                         if found < 0:
                             stop = FAULT
