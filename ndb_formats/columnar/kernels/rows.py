@@ -122,10 +122,10 @@ def _extra(data, offset, end, event, facts):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _slot_of(number, ids, slots):
+def _slot_of(number, ids, slots, hashing):
     """Return the slot of a table id, or -1; `ids` and `slots` are a hash table with open addressing."""
     mask = len(ids) - 1
-    offset = np.int64(number) & mask
+    offset = np.int64(number * hashing[0] >> hashing[1])
     while slots[offset] >= 0:
         if ids[offset] == number:
             return slots[offset]
@@ -240,7 +240,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     Returns:
         A `WalkStop` (`END` if the head was read), the mode of its table, its kind, and where its images start.
     """
-    ids, id_slots, slots, _ = tables
+    ids, id_slots, slots, _, hashing = tables
     nothing = np.int64(-1)
     if end - start < 8:
         return FAULT, nothing, nothing, start
@@ -259,7 +259,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
         return FAULT, nothing, nothing, start
     maps = 2 if code in (UPDATE_V1, UPDATE_V2, PARTIAL) else 1
     offset += maps * ((count + 7) >> 3)
-    slot = _slot_of(_table_id(data, start), ids, id_slots)
+    slot = _slot_of(_table_id(data, start), ids, id_slots, hashing)
     if offset > end or slot < 0:
         return FAULT, nothing, nothing, start
     mode = slots[slot, MODE]
@@ -272,11 +272,11 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
 @njit(cache=True, nogil=True, inline="always")
 def _known_table(data, start, end, tables):
     """Return whether a Table_map event equals the last one of its table id."""
-    ids, id_slots, slots, bodies = tables
+    ids, id_slots, slots, bodies, hashing = tables
     size = end - start - TABLE_ID
     if size < 2:
         return False
-    slot = _slot_of(_table_id(data, start), ids, id_slots)
+    slot = _slot_of(_table_id(data, start), ids, id_slots, hashing)
     if slot < 0 or slots[slot, BODY_SIZE] != size:
         return False
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
@@ -345,7 +345,8 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         base: What cells count from.
         events: Type code, start and end of body of each event. Each of shape (events,).
         state: The position of the walk, by `WalkState`; changed. Shape (8,), int64.
-        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events.
+        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events;
+            the factor and the shift that give an id its first place in the hash table, shape (2,), uint64.
         kinds: The kinds, by `EventKind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
         columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
