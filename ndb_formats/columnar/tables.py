@@ -286,9 +286,7 @@ class TableRegister:
             EventKind.WIDTH: self.shapes[batch].width,
             EventKind.DOCUMENTS: len(documents),
             EventKind.BATCH: batch,
-            EventKind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None)
-            if _tells_epochs(self._maps[slot])
-            else 0,
+            EventKind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None) if tells_epochs else 0,
         }
         kind = self._kinds.add([row[part] for part in EventKind])
         if slot in self._last_kinds:
