@@ -19,6 +19,7 @@ import pyarrow as pa
 from ndb_formats.binlog_reader import FIRST_POSITION, locate, unpacked
 from ndb_formats.columnar.column_arrays import ColumnFaultError
 from ndb_formats.columnar.event_chunks import EventChunk, read_chunks
+from ndb_formats.columnar.event_index import changed_file
 from ndb_formats.columnar.kernels.row_order import by_kind, cells_of
 from ndb_formats.columnar.row_walk import Facts, RowWalk
 from ndb_formats.columnar.tables import (
@@ -275,8 +276,7 @@ class BlockReader:
                                 self._check(image)
         except FormatError as error:
             return error
-        message = f"the event at position {event.position} of {event.file} can be read after all"
-        raise AssertionError(message)
+        return changed_file(event)
 
     def _check(self, image: RowImage) -> None:
         """Decode the wanted columns of an image as Arrow values."""

@@ -196,7 +196,9 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
     count = len(table_map.types)
     unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
     collations: Sequence[int | None] = table_map.collations or (None,) * count
-    names = table_map.names or tuple(f"@{ordinal + 1}" for ordinal in range(count))
+    names = table_map.names
+    if names is None:
+        names = tuple(f"@{ordinal + 1}" for ordinal in range(count))
     if len(names) != count:
         message = f"has {count} columns, but its metadata names {len(names)}"
         raise CorruptError(message, table=table_map.full_name)

@@ -233,7 +233,7 @@ def rows(events: list[RawEvent], chance: random.Random) -> None:
         if chance.random() < 0.7 and count < 5000:
             bitmaps = [bitmap.ljust((count + 7) // 8, b"\xff")[: (count + 7) // 8] for bitmap in bitmaps]
     elif kind in (3, 4):
-        bitmaps[chance.randrange(maps)] = chance.randbytes(width)
+        bitmaps[chance.randrange(maps)] = chance.randbytes(min(width, 1024))
     elif kind == 5:
         event.code = chance.choice(ROWS)
     elif kind == 6:
