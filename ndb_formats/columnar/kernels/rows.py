@@ -263,8 +263,8 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     if offset > end or slot < 0:
         return FAULT, nothing, nothing, start
     mode = slots[slot, MODE]
-    if mode == 0:
-        return END, mode, nothing, offset
+    if mode == 0 or (code == PARTIAL and not mode & MODE_ROWS):  # a partial update names no epoch
+        return END, np.int64(0), nothing, offset
     kind = _kind_of(data, code, key, offset - key, 0, slots[slot, FIRST_KIND], kinds, keys)
     return (END if kind >= 0 else NEW_KIND), mode, kind, offset
 
