@@ -35,6 +35,7 @@ from ndb_formats.events.header import (
     encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
+from ndb_formats.events.unpacked_size import OPTION, allow_unpacked
 
 __all__ = [
     "FIRST_POSITION",
@@ -50,6 +51,7 @@ __all__ = [
 ]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
+allow_unpacked(os.environ.get(OPTION))
 
 
 @attrs.frozen

@@ -1,21 +1,25 @@
 """
 What compressed parts of a binlog may unpack to: a small file can hold very much.
 
-256 MiB for a transaction or an event, unless ``NDB_CONFLICT_UNPACKED_MIB`` says otherwise in the environment, which
-Spark's tasks have from the program that starts them. A server unpacks up to 1 GiB (`max_allowed_packet`).
+256 MiB for a transaction or an event, unless ``NDB_CONFLICT_UNPACKED_MIB`` says otherwise in the environment when
+`ndb_formats.binlog_reader` is imported; Spark's tasks have it from the program that starts them. A server unpacks up to 1 GiB (`max_allowed_packet`).
 """
 
 from __future__ import annotations
 
-import os
-
 from ndb_formats.errors import SettingError, UnsupportedError
 
-__all__ = ["OPTION", "check_unpacked"]
+__all__ = ["OPTION", "allow_unpacked", "check_unpacked"]
 
 OPTION = "NDB_CONFLICT_UNPACKED_MIB"
-_DEFAULT_MIB = 256
+_DEFAULT_MIB = "256"
 _MIB = 1 << 20
+_allowed = {OPTION: _DEFAULT_MIB}
+
+
+def allow_unpacked(mib: str | None) -> None:
+    """Allow so many MiB, or the default; what is no number is refused when it is needed."""
+    _allowed[OPTION] = _DEFAULT_MIB if mib is None else mib
 
 
 def check_unpacked(size: int) -> None:
@@ -24,9 +28,9 @@ def check_unpacked(size: int) -> None:
 
     Raises:
         UnsupportedError: It may not.
-        SettingError: The environment says something that is no number.
+        SettingError: What is allowed is no number.
     """
-    text = os.environ.get(OPTION, str(_DEFAULT_MIB))
+    text = _allowed[OPTION]
     if not (text.isascii() and text.isdecimal() and len(text) < 10):
         message = f"{OPTION} is {text[:40]!r}; give a number of MiB"
         raise SettingError(message)

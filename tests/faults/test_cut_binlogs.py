@@ -16,15 +16,16 @@ from ndb_formats.schema.tables import Schema
 from tests.corpora import DEMO, RECORDINGS
 
 # One per function and binlog type.
-CASES = sorted({path.parent.name + path.name[-5:]: path for path in RECORDINGS.glob("conflict/*/*_type?")}.values())[
-    :29
-]
+BY_KIND = {(path.parent.name, path.name[-1]): path for path in sorted(RECORDINGS.glob("conflict/*/*_type?"))}
+CASES = list(BY_KIND.values())[:29]
 EVERY, ANYWHERE = 4096, 1000
 
 
 def log_of(folder: Path) -> tuple[Path, int, Schema]:
     """Return the first binlog of a recording's cluster A, its server id, and the definitions."""
-    run = load_run_file(folder / "run.toml").configuration if folder == DEMO else ConflictCase(folder).configuration
+    run = (
+        load_run_file(folder / "run.toml").configuration if folder == DEMO else ConflictCase.load(folder).configuration
+    )
     cluster = run.clusters[0]
     return Path(cluster.files[0]), cluster.server_id, run.schema
 

@@ -20,6 +20,7 @@ from ndb_formats.columnar import event_index
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.event_index import index_parts, map_bytes
 from ndb_formats.errors import CorruptError, CutFileError, FormatError, UnsupportedError
+from ndb_formats.events.unpacked_size import allow_unpacked
 from ndb_formats.row_reader import read_rows
 from ndb_formats.types.json_path import JsonCell, path_legs
 from tests.fuzz.raw_log import PAYLOAD, RawEvent, RawLog
@@ -202,16 +203,19 @@ def test_a_file_that_is_replaced_while_it_is_read(tmp_path: Path) -> None:
     assert "changed while it was read" in str(part.error)
 
 
-def test_what_a_small_file_may_unpack_to(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """256 MiB, or what the environment says."""
+def test_what_a_small_file_may_unpack_to(tmp_path: Path) -> None:
+    """256 MiB, or what is allowed."""
     size = 257 << 20
     fields = b"".join(packed(kind) + packed(len(packed(value))) + packed(value) for kind, value in ((2, 0), (3, size)))
     payload = RawEvent(PAYLOAD, fields + packed(0) + b"\x28\xb5\x2f\xfd")
     error = answer(tmp_path, [payload]).error
     assert error is not None
     assert "more than 256 MiB; set NDB_CONFLICT_UNPACKED_MIB" in error[1]
-    monkeypatch.setenv("NDB_CONFLICT_UNPACKED_MIB", "300")
-    error = answer(tmp_path, [payload]).error
+    allow_unpacked("300")
+    try:
+        error = answer(tmp_path, [payload]).error
+    finally:
+        allow_unpacked(None)
     assert error is not None
     assert "cannot be decompressed" in error[1] or "does not have" in error[1]
 
