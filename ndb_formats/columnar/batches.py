@@ -9,6 +9,7 @@ yielded, and the scalar reader reads the event again to raise the error.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 
 import attrs
@@ -269,7 +270,9 @@ class BlockReader:
             state.maps[table_id] = attrs.evolve(shape.table_map, table_id=table_id)
         try:
             with locate(event):
-                for inner in unpacked(event):
+                # Of a compressed transaction, the events before it have been read, and tables may be others since.
+                place = number - int(np.searchsorted(chunk.positions, event.position))
+                for inner in islice(unpacked(event), place, place + 1):
                     for row in rows_of([decode_event(inner, state)], register.schema, register.wanted):
                         for image in (row.before, row.after):
                             if image is not None:

@@ -2,7 +2,8 @@
 What compressed parts of a binlog may unpack to: a small file can hold very much.
 
 256 MiB for a transaction or an event, unless ``NDB_CONFLICT_UNPACKED_MIB`` says otherwise in the environment when
-`ndb_formats.binlog_reader` is imported; Spark's tasks have it from the program that starts them. A server unpacks up to 1 GiB (`max_allowed_packet`).
+`ndb_formats.binlog_reader` is imported; Spark's tasks have it from the program that starts them. A server unpacks up
+to 1 GiB (`max_allowed_packet`).
 """
 
 from __future__ import annotations
