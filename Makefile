@@ -4,7 +4,9 @@ BIN := $(VENV)/bin
 STAMP := $(VENV)/.installed
 PEERS := build/peers
 
-.PHONY: setup demo test test-mysql test-all check bench bench-large bench-page clean
+FUZZ_SECONDS := 600
+
+.PHONY: setup demo test test-mysql test-all fuzz check bench bench-large bench-page clean
 
 setup: $(STAMP)          ## Python environment and Java
 
@@ -29,6 +31,12 @@ test-mysql: setup         ## Written files and keys, judged by a real MySQL 9 se
 
 test-all: check          ## Also the long checks
 	$(BIN)/pytest -n 2 --dist loadgroup
+
+fuzz: setup              ## Inputs that nobody meant, for every reader: make fuzz FUZZ_SECONDS=3600
+	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3))
+	$(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3)) --guard --readers decoders
+	NUMBA_BOUNDSCHECK=1 NUMBA_CACHE_DIR=build/fuzz $(BIN)/python -m tests.fuzz --seconds $$(($(FUZZ_SECONDS) / 3)) \
+		--readers decoders decode-text
 
 bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their peers; results go to build/bench
 	$(BIN)/python -m benchmarks.decode --size 64 --peer-python $(PEERS)/bin/python --out build/bench/decode.json

@@ -16,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from conflict.binlog_summary import BinlogSummary, summary_of_batches
+from conflict.config.schema_file import load_schema
 from conflict.decoding.inputs import Inputs, opened_inputs
 from conflict.decoding.one_table import fitted_changes, joined_schema
 from conflict.discovery.logs import INDEX, find_logs
@@ -25,7 +26,6 @@ from ndb_formats.columnar.records import records_of
 from ndb_formats.columnar.selected_changes import ChangeReading, selected_changes
 from ndb_formats.errors import FormatError
 from ndb_formats.row_records import RECORDS
-from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 
@@ -241,7 +241,7 @@ def read_binlog(
         tuple(_files([files] if isinstance(files, Path | str) else files)),
         table,
         None if columns is None else frozenset(columns),
-        Schema() if schema is None else parse_schema(Path(schema).read_text("utf-8")),
+        load_schema(schema),
         selection,
         temporals == "typed",
         batch_rows,

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -34,6 +35,7 @@ from ndb_formats.events.header import (
     encode_header,
 )
 from ndb_formats.events.transaction_payload import decode_transaction_payload
+from ndb_formats.events.unpacked_size import OPTION, allow_unpacked
 
 __all__ = [
     "FIRST_POSITION",
@@ -49,6 +51,7 @@ __all__ = [
 ]
 
 FIRST_POSITION = len(BINLOG_MAGIC)
+allow_unpacked(os.environ.get(OPTION))
 
 
 @attrs.frozen
@@ -124,7 +127,7 @@ def read_events(
         UnsupportedError: An encrypted file, or a binlog version other than 4.
     """
     name = str(path)
-    size = os.path.getsize(path)
+    size = _size_of(path)
     with open(path, "rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
@@ -152,7 +155,7 @@ def read_headers(path: str | Path) -> Iterator[tuple[int, EventHeader]]:
         CutFileError: The file ends inside an event.
     """
     name = str(path)
-    size = os.path.getsize(path)
+    size = _size_of(path)
     with open(path, "rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         position = FIRST_POSITION
@@ -169,6 +172,7 @@ def map_file(path: str | Path) -> mmap.mmap | bytes:
 
     The file may grow meanwhile, as a server's last binlog does; the new bytes are not seen. It must not shrink.
     """
+    _size_of(path)
     with open(path, "rb") as file:
         # An empty file cannot be mapped.
         return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) if os.path.getsize(path) else b""
@@ -186,7 +190,7 @@ def first_event(path: str | Path, *, verify: bool) -> Event | None:
         FormatError: As `read_events`.
     """
     name = str(path)
-    size = os.path.getsize(path)
+    size = _size_of(path)
     with open(path, "rb") as file:
         check_magic(file.read(len(BINLOG_MAGIC)), name)
         if size == FIRST_POSITION:
@@ -194,7 +198,14 @@ def first_event(path: str | Path, *, verify: bool) -> Event | None:
         return _read_description(file, name, size, verify=verify)[0]
 
 
-def event_at(path: str | Path, position: int, description: FormatDescription | None, *, verify: bool) -> Event:
+def event_at(
+    path: str | Path,
+    position: int,
+    description: FormatDescription | None,
+    *,
+    verify: bool,
+    size: int | None = None,
+) -> Event:
     """
     Return the one event at a position.
 
@@ -203,13 +214,29 @@ def event_at(path: str | Path, position: int, description: FormatDescription | N
         position: Its position.
         description: The Format_description event that applies to it; None if it has no checksum.
         verify: Whether to check its checksum.
+        size: Bytes of the file that count, if it may have grown; None for all.
 
     Raises:
         FormatError: As `read_events`.
     """
+    end = os.path.getsize(path) if size is None else size
     with open(path, "rb") as file:
         file.seek(position)
-        return _read_event(file, str(path), position, os.path.getsize(path), description, verify=verify)
+        return _read_event(file, str(path), position, end, description, verify=verify)
+
+
+def _size_of(path: str | Path) -> int:
+    """
+    Return the bytes of a file; nothing is opened before, since opening a pipe waits.
+
+    Raises:
+        UnsupportedError: It is a folder, a pipe or a device.
+    """
+    facts = Path(path).stat()
+    if not stat.S_ISREG(facts.st_mode):
+        message = "it is no regular file; give a copy of the binlog (`decode` reads pipes, too)"
+        raise UnsupportedError(message, file=str(path))
+    return facts.st_size
 
 
 def check_magic(magic: bytes, name: str) -> None:

@@ -11,6 +11,7 @@ import attrs
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.events.apply_status import epoch_of, has_status_columns
 from ndb_formats.events.query_event import decode_query
 from ndb_formats.events.row_image import layout_of
 from ndb_formats.events.rows_event import ROWS_EVENTS, RowsEvent, decode_rows_event
@@ -19,7 +20,6 @@ from ndb_formats.schema.full_names import full_name
 
 __all__ = ["UNREAD_ROW_EVENTS", "DecodedEvent", "DecodingState", "Selection", "decode_event", "select_events"]
 
-_EPOCH, _LOG_NAME = 1, 2  # columns of ndb_apply_status
 # Events with row changes that cannot be read; to skip them would lose changes.
 UNREAD_ROW_EVENTS = {
     EventType.PRE_GA_WRITE_ROWS_EVENT: "row events of MySQL before 5.1.16",
@@ -188,9 +188,10 @@ def decode_event(event: Event, state: DecodingState) -> DecodedEvent:
 
 
 def _note_epoch(rows: RowsEvent, table_map: TableMap, state: DecodingState) -> None:
-    """Set the epoch that a row of `ndb_apply_status` with an empty log name gives."""
-    if table_map.full_name != APPLY_STATUS:
+    """Set the epoch that a row of `ndb_apply_status` with an empty log name gives; partial updates give none."""
+    if table_map.full_name != APPLY_STATUS or rows.type is EventType.PARTIAL_UPDATE_ROWS_EVENT:
         return
-    for _, after in rows.rows(layout_of(table_map)):
-        if after is not None and not after.payloads[_LOG_NAME]:
-            state.epoch = int.from_bytes(after.payloads[_EPOCH] or b"", "little")
+    if has_status_columns(table_map.types):
+        for _, after in rows.rows(layout_of(table_map)):
+            epoch = epoch_of(after)
+            state.epoch = state.epoch if epoch is None else epoch

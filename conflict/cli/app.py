@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from conflict.cli.cut_files import say_cut_files
 from conflict.cli.lazy_commands import group_of
 
 __all__ = ["COMMANDS", "app", "main"]
@@ -103,4 +104,5 @@ def _options(
 
 def main() -> None:
     """Run the command line."""
+    say_cut_files()
     app()

@@ -74,11 +74,9 @@ def _settings(row_image: str | None, binlog_type: str | None, conversions: str) 
 
 
 def _schema(file: Path, database: str, charset: str) -> Schema:
-    from conflict.config.text_file import located, read_text
-    from ndb_formats.schema.create_table import parse_schema
+    from conflict.config.schema_file import load_schema
 
-    with located(file):
-        schema = parse_schema(read_text(file), database=database, charset=charset)
+    schema = load_schema(file, database=database, charset=charset)
     if not schema.tables:
         message = f"{file}: no CREATE TABLE statement; give what SHOW CREATE TABLE prints"
         raise ConfigurationError(message)

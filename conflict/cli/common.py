@@ -68,11 +68,10 @@ InexactKeysOption = Annotated[
 
 def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:
     """Read the definitions of tables, if there is a file with them."""
-    from ndb_formats.schema.create_table import parse_schema
+    from conflict.config.schema_file import load_schema
     from ndb_formats.schema.exact_keys import with_inexact_keys
-    from ndb_formats.schema.tables import Schema
 
-    definitions = Schema() if schema is None else parse_schema(schema.read_text("utf-8"))
+    definitions = load_schema(schema)
     return with_inexact_keys(definitions) if inexact_keys else definitions
 
 

@@ -4,6 +4,7 @@ How refused input, interruptions and closed pipes are reported: a sentence and a
 
 from __future__ import annotations
 
+import errno
 import functools
 import os
 import sys
@@ -22,6 +23,7 @@ from ndb_formats.errors import FormatError
 
 __all__ = ["messages", "refusing_bad_input"]
 
+_NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 messages = PlainConsole(stderr=True)
 Parameters = ParamSpec("Parameters")
 
@@ -41,14 +43,23 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
             _forget_output()
             raise typer.Exit(ExitCode.CUT_SHORT) from error
         except OSError as error:
-            # pyarrow says in its text which file it is, and not in `filename`.
-            _report(str(error) if error.filename is None else f"{error.filename}: {error.strerror}")
+            _report(_told(error))
             raise typer.Exit(ExitCode.REFUSED) from error
         except KeyboardInterrupt as error:
             _report("interrupted")
             raise typer.Exit(ExitCode.INTERRUPTED) from error
 
     return run
+
+
+def _told(error: OSError) -> str:
+    """Return an error of the operating system as a sentence."""
+    if error.errno in _NO_SPACE:
+        place = "the output" if error.filename is None else error.filename
+        cause = os.strerror(error.errno)
+        return f"{place} cannot be written: {cause}. Make space, or give another place, and run the command again"
+    # pyarrow says in its text which file it is, and not in `filename`.
+    return str(error) if error.filename is None else f"{error.filename}: {error.strerror}"
 
 
 def _report(text: str) -> None:

@@ -92,7 +92,7 @@ def _options(settings: Sequence[str]) -> ServerOptions:
 def _definition(schema: Path | None, name: str | None, function: ConflictFunction | None) -> Table:
     """Return the named table, or an example table with the column that the function compares."""
     from conflict.compatibility.requirements_table import example_table
-    from ndb_formats.schema.create_table import parse_schema
+    from conflict.config.schema_file import load_schema
 
     if schema is None:
         if name is not None:
@@ -102,7 +102,7 @@ def _definition(schema: Path | None, name: str | None, function: ConflictFunctio
     if function is None:
         message = "--schema needs --function, which names the column to compare"
         raise ConfigurationError(message)
-    tables = parse_schema(schema.read_text("utf-8")).tables
+    tables = load_schema(schema).tables
     found = [each for each in tables if name in (None, each.name, each.full_name)]
     if len(found) != 1:
         names = ", ".join(each.full_name for each in tables)

@@ -14,6 +14,7 @@ import attrs
 
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
+from ndb_formats.types.digits import whole_number
 
 __all__ = ["EpochTimes", "load_epoch_times", "parse_epoch_times"]
 
@@ -84,7 +85,8 @@ def parse_epoch_times(text: str) -> EpochTimes:
 
 
 def _milliseconds(name: str, value: str, line: int) -> int:
-    if not value.strip().isdecimal():
-        message = f"line {line}: {name} is {value.strip()!r}; give a number of milliseconds"
+    milliseconds = whole_number(value.strip())
+    if milliseconds is None:
+        message = f"line {line}: {name} is {value.strip()[:40]!r}; give a number of milliseconds"
         raise ConfigurationError(message)
-    return int(value)
+    return milliseconds

@@ -26,6 +26,7 @@ from conflict.config.text_file import located, parsed_toml, read_text
 from conflict.errors import ConfigurationError
 from conflict.rules.replication_table import ReplicationRow
 from ndb_formats.rules.update_format import parse_binlog_type
+from ndb_formats.types.digits import whole_number
 
 __all__ = ["load_replication_rows", "rows_of_tables"]
 
@@ -35,6 +36,7 @@ _COLUMNS = (*_NAMES, "server_id", "binlog_type", "conflict_fn")
 _SLICES = ("binlog_row_slice_count", "binlog_row_slice_id")
 # By the number of values; clusters older than the conflict functions have four columns.
 _ORDERS = {4: _COLUMNS[:4], 5: _COLUMNS, 7: _COLUMNS + _SLICES}
+_MOST_SHOWN = 100
 _MANUAL_ORDER = (*_COLUMNS[:4], *_SLICES, "conflict_fn")
 
 
@@ -157,7 +159,7 @@ def _text(name: str, value: object) -> str | None:
             raise ConfigurationError(message) from error
     if value is None or isinstance(value, str):
         return value
-    message = f"{name} is {value!r}; a text is needed"
+    message = f"{name} is {_shown(value)}; a text is needed"
     raise ConfigurationError(message)
 
 
@@ -166,10 +168,16 @@ def _integer(name: str, value: object) -> int | None:
         return int.from_bytes(value, "big")
     if value is None or (isinstance(value, int) and not isinstance(value, bool)):
         return value
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    message = f"{name} is {value!r}; an integer is needed"
+    number = whole_number(value) if isinstance(value, str) else None
+    if number is not None:
+        return number
+    message = f"{name} is {_shown(value)}; an integer is needed"
     raise ConfigurationError(message)
+
+
+def _shown(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _binlog_type(value: object) -> int | None:

@@ -71,6 +71,7 @@ import attrs
 from conflict.config.cluster_ini import load_epoch_times
 from conflict.config.configuration import ClusterConfiguration, Configuration, Span
 from conflict.config.replication_rows import load_replication_rows, rows_of_tables
+from conflict.config.schema_file import load_schema
 from conflict.config.server_variables import load_server_variables
 from conflict.config.steps_file import load_steps
 from conflict.config.structure import (
@@ -95,8 +96,8 @@ from conflict.rules.user_policies import add_functions, policies_of_tables
 from ndb_formats.constants import DEFAULT_CHARSET
 from ndb_formats.rules.replica.conversions import parse_type_conversions
 from ndb_formats.rules.update_format import ServerOptions, server_options, switch
-from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
+from ndb_formats.types.digits import whole_number
 
 __all__ = ["RunFile", "load_run_file", "parse_run_file"]
 
@@ -240,12 +241,8 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
 
 def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Schema:
     """Return the tables of a file of definitions; none without a file."""
-    if name is None:
-        return Schema()
-    text = read_text(folder / name)
-    with located(folder / name):
-        database, charset = document.get("database", ""), document.get("charset", DEFAULT_CHARSET)
-        return parse_schema(text, database=database, charset=charset)
+    path = None if name is None else folder / name
+    return load_schema(path, database=document.get("database", ""), charset=document.get("charset", DEFAULT_CHARSET))
 
 
 def _clusters(folder: Path, tables: Any, *, binlogs: bool) -> tuple[ClusterConfiguration, ...]:
@@ -337,7 +334,8 @@ def _of_variables(variables: Mapping[str, str]) -> dict[str, Any]:
     """Return the entries of a cluster that its server's variables give."""
     found: dict[str, Any] = {entry: variables[name] for entry, name in _OF_VARIABLES.items() if name in variables}
     if "server_id" in found:
-        found["server_id"] = int(found["server_id"]) if found["server_id"].isdecimal() else found["server_id"]
+        number = whole_number(found["server_id"])
+        found["server_id"] = found["server_id"] if number is None else number
     if "role" in found:
         found["role"] = found["role"].upper()
     return found
@@ -383,8 +381,10 @@ def _binlogs(
         root = Path(base.anchor) if base.is_absolute() else folder
         try:
             found = sorted(root.glob(str(base.relative_to(base.anchor))))
-        except (ValueError, NotImplementedError) as error:  # such as ** inside a name
-            message = f"{pattern}, {what} of cluster {cluster}, is no pattern: {error}"
+        except (ValueError, NotImplementedError, OSError) as error:  # ** inside a name, a name too long for a file
+            message = (
+                f"{pattern[:200]}, {what} of cluster {cluster}, is no pattern: {getattr(error, 'strerror', error)}"
+            )
             raise ConfigurationError(message) from error
         if not found and needed:
             message = f"no file matches {pattern}, {what} of cluster {cluster}"

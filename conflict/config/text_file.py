@@ -21,9 +21,12 @@ def read_text(path: Path) -> str:
     Return the text of a UTF-8 file, without a byte order mark.
 
     Raises:
-        ConfigurationError: It cannot be opened, or is not UTF-8.
+        ConfigurationError: It cannot be opened, is a folder, a pipe or a device, or is not UTF-8.
     """
     try:
+        if path.exists() and not path.is_file():  # reading a pipe waits, and a device may have no end
+            message = f"{path}: it is no regular file; give a text file"
+            raise ConfigurationError(message)
         return path.read_text("utf-8-sig")
     except OSError as error:
         message = f"{path}: {error.strerror}"

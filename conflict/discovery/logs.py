@@ -115,6 +115,9 @@ def _listed(index: Path) -> Iterator[Path]:
 
 def _binlog(path: Path) -> _File | None:
     """Return a file if it is a binlog with events in it, and no relay log."""
+    if path.exists() and not path.is_file():
+        message = f"{path} is no regular file; give copies of the binlogs"
+        raise ConfigurationError(message)
     try:
         with path.open("rb") as file:
             if file.read(len(BINLOG_MAGIC)) != BINLOG_MAGIC:

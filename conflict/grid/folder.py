@@ -7,7 +7,7 @@ from __future__ import annotations
 import json
 import posixpath
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import attrs
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from conflict.errors import HistoryError
 
-__all__ = ["Folder"]
+__all__ = ["Folder", "incomplete"]
 
 # Values that conflict functions compare: they hardly compress, and every resolve that needs them reads them all.
 _COMPARED = ("before_value", "after_value")
@@ -86,14 +86,26 @@ class Folder:
 
         It is written beside its place first, so that no reader sees half of it.
         """
+        with self._written(path) as (filesystem, beside):
+            if path.endswith(ARROW):
+                with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
+                    writer.write_table(table)
+            else:
+                pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+
+    @contextmanager
+    def _written(self, path: str) -> Iterator[tuple[pafs.FileSystem, str]]:
+        """Give a name beside a file, and rename what was written there; on an error nothing is left of it."""
         filesystem, full = self._resolve(path)
-        filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        beside = _beside(full)
-        if path.endswith(ARROW):
-            with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, table.schema) as writer:
-                writer.write_table(table)
-        else:
-            pq.write_table(table, beside, filesystem=filesystem, **_write_options(table.schema))
+        folder, name = posixpath.split(full)
+        filesystem.create_dir(folder, recursive=True)
+        beside = posixpath.join(folder, incomplete(name))
+        try:
+            yield filesystem, beside
+        except BaseException:
+            with suppress(OSError):
+                filesystem.delete_file(beside)
+            raise
         filesystem.move(beside, full)
 
     def read_table(self, path: str, schema: pa.Schema, columns: Sequence[str] | None = None) -> pa.Table:
@@ -158,12 +170,9 @@ class Folder:
 
     def write_json(self, path: str, document: object) -> None:
         """Write a JSON file, beside its place first, so that no reader sees half of it."""
-        filesystem, full = self._resolve(path)
-        filesystem.create_dir(posixpath.dirname(full), recursive=True)
-        beside = _beside(full)
-        with filesystem.open_output_stream(beside) as stream:
-            stream.write((json.dumps(document, indent=2) + "\n").encode())
-        filesystem.move(beside, full)
+        content = (json.dumps(document, indent=2) + "\n").encode()
+        with self._written(path) as (filesystem, beside), filesystem.open_output_stream(beside) as stream:
+            stream.write(content)
 
     def read_json(self, path: str) -> Any:
         """
@@ -222,17 +231,17 @@ class Folder:
 
         A process that has mapped an earlier file of that name keeps the old content.
         """
-        filesystem, full = self._resolve(path)
-        filesystem.create_dir(posixpath.dirname(full), recursive=True)
         columns = {
             name: pa.LargeListArray.from_arrays(pa.array([0, len(array)], pa.int64()), pa.array(array))
             for name, array in arrays.items()
         }
         batch = pa.record_batch(columns)
-        beside = _beside(full)
-        with filesystem.open_output_stream(beside) as stream, pa.ipc.new_file(stream, batch.schema) as writer:
+        with (
+            self._written(path) as (filesystem, beside),
+            filesystem.open_output_stream(beside) as stream,
+            pa.ipc.new_file(stream, batch.schema) as writer,
+        ):
             writer.write_batch(batch)
-        filesystem.move(beside, full)
 
     def read_arrays(self, path: str) -> dict[str, npt.NDArray[Any]]:
         """Read what `write_arrays` wrote; a local file is mapped into memory, not copied."""
@@ -268,10 +277,9 @@ def _parsed(data: bytes) -> Any:
         raise pa.ArrowInvalid(message) from error
 
 
-def _beside(path: str) -> str:
-    """Return where a file is written before it is renamed; Spark ignores names that start with a dot."""
-    folder, name = posixpath.split(path)
-    return posixpath.join(folder, f".{name}.incomplete")
+def incomplete(name: str) -> str:
+    """Return the name that a file has before it is whole; Spark ignores names that start with a dot."""
+    return f".{name}.incomplete"
 
 
 _LOCAL = pafs.LocalFileSystem()

@@ -24,6 +24,7 @@ from conflict.history.model import DefinitionChange, Origin, RowChange, Transact
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
+from ndb_formats.events.apply_status import has_status_columns, is_status_image
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.image_conversion import converted_image
@@ -267,6 +268,9 @@ class EpochReader:
         for _, after in rows.rows(layout):
             if after is None:
                 continue
+            if not has_status_columns(layout.types) or not is_status_image(after.present):
+                message = "it does not hold server_id, epoch and log_name as NDB writes them"
+                raise CorruptError(message, table=APPLY_STATUS)
             # The injector's own columns are unsigned; its Table_map says so only with metadata.
             server_id, epoch = (
                 int.from_bytes(after.payloads[place] or b"", "little") for place in (_SERVER_ID, _EPOCH)

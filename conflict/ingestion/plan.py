@@ -18,7 +18,7 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.documents import read_document, write_document
-from conflict.grid.folder import Folder
+from conflict.grid.folder import Folder, incomplete
 from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, Subject
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.ingestion.segments import Segment, plan_segments
@@ -114,7 +114,8 @@ def refuse_other_folders(history: Folder) -> None:
     if not history.exists() or any(map(history.exists, (MANIFEST, PLAN))):
         return
     local = None if "://" in history.uri else Path(history.uri)
-    if local is None or not local.is_dir() or any(local.iterdir()):
+    left_over = incomplete(PLAN)  # by a run that was killed, or had no space, when it had just begun
+    if local is None or not local.is_dir() or any(each.name != left_over for each in local.iterdir()):
         message = f"{history.uri} exists already and is no History; give another folder, or remove it first"
         raise ConfigurationError(message)
 

@@ -16,6 +16,7 @@ from conflict.grid.tables import TableNumbers
 from conflict.ingestion.segment_arrays import UnreadableError
 from ndb_formats.columnar.tables import BatchShape
 from ndb_formats.constants import APPLY_STATUS
+from ndb_formats.events.apply_status import has_status_columns, is_status_image
 from ndb_formats.events.image_conversion import has_same_bytes
 from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.tables import Schema
@@ -64,6 +65,9 @@ class RowShapes:
             UnreadableError: Its rows cannot be resolved, or the columns of its table have changed.
         """
         status = shape.table_map.full_name == APPLY_STATUS
+        known = has_status_columns(shape.layout.types) and is_status_image(shape.after)
+        if status and shape.after is not None and not known:
+            raise UnreadableError
         version = None if status else self.tables.get(shape.table_map.full_name)
         self.of_status.append(status)
         self.table.append(0 if status else self._table(shape, version))

@@ -23,9 +23,9 @@ from pathlib import Path
 
 import attrs
 
+from conflict.config.schema_file import load_schema
 from conflict.errors import ConfigurationError
 from ndb_formats.constants import APPLY_STATUS, BINLOG_MAGIC, ENCRYPTED_MAGIC
-from ndb_formats.schema.create_table import parse_schema
 from ndb_formats.schema.tables import Schema
 
 __all__ = ["BinlogOptions", "read_options"]
@@ -100,7 +100,7 @@ def read_options(options: Mapping[str, str]) -> BinlogOptions:
         _epoch(options, "endEpoch"),
         _seconds(options, "startTime") or 0,
         _seconds(options, "endTime"),
-        Schema() if schema_file is None else parse_schema(Path(schema_file).read_text("utf-8")),
+        load_schema(schema_file),
         table,
         None if columns is None else frozenset(name.strip() for name in columns.split(",")),
         temporals == "typed",

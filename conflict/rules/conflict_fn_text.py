@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from conflict.errors import ConfigurationError
 from conflict.rules.functions import DEFAULT_GCI_BITS, FUNCTIONS, Argument, ConflictFunction, FunctionSpec
+from ndb_formats.types.digits import whole_number
 
 __all__ = ["PARSE_ERROR", "parse_conflict_function"]
 
@@ -74,7 +75,11 @@ def _gci_bits(argument: str) -> int:
     if found is None:
         return 0
     digits = found["digits"].lower()
-    size = int(digits, 16 if digits.startswith("0x") else 8 if digits.startswith("0") else 10)
+    if digits.startswith("0"):
+        size = int(digits, 16 if digits.startswith("0x") else 8)
+    else:
+        number = whole_number(digits)
+        size = 2**64 if number is None else number
     if size >= 2**64:
         size = 2**64 - 1
     elif found["sign"] == "-":

@@ -15,14 +15,15 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from ndb_formats.binlog_reader import FIRST_POSITION, check_magic, event_at, first_event, map_file
+from ndb_formats.binlog_reader import FIRST_POSITION, Event, check_magic, event_at, first_event, map_file
 from ndb_formats.columnar.kernels.headers import AT_DESCRIPTION, AT_FAULT, first_bad_checksum, walk_headers
 from ndb_formats.constants import EVENT_HEADER_SIZE
-from ndb_formats.errors import FormatError
+from ndb_formats.errors import CorruptError, FormatError
 from ndb_formats.events.header import FormatDescription, decode_format_description
 
-__all__ = ["EventIndex", "index_events", "index_parts", "map_bytes", "recent_index"]
+__all__ = ["EventIndex", "changed_file", "index_events", "index_parts", "map_bytes", "recent_index"]
 
+_CHANGED = "the file was changed while it was read; read it again, or a copy of it"
 _FIRST_GUESS = 1 << 16
 _EVERYTHING = 1 << 62
 
@@ -74,6 +75,11 @@ class EventIndex:
 _ARRAYS = ("positions", "types", "sizes", "server_ids", "timestamps")
 
 
+def changed_file(event: Event) -> FormatError:
+    """Return the error for an event that could not be read, and now can."""
+    return CorruptError(_CHANGED, file=event.file, position=event.position, event=event.header.type_name)
+
+
 def map_bytes(path: str | Path) -> npt.NDArray[np.uint8]:
     """Return the bytes of a file, memory-mapped. Shape (bytes,), read-only."""
     return np.frombuffer(map_file(path), np.uint8)
@@ -96,7 +102,7 @@ def index_events(path: str | Path) -> EventIndex:
         parts.append(arrays)
         limit *= 2
         if reason == AT_FAULT:
-            error = _reason(name, position, None, verify=False)
+            error = _reason(name, position, None, len(data), verify=False)
     whole = [np.concatenate(each) for each in zip(*parts, strict=True)] if parts else _empty(0)
     return _index(name, whole, 0, error)
 
@@ -162,7 +168,7 @@ def index_parts(
                 position, reason = int(arrays[0][good]), AT_FAULT
                 arrays = [array[:good] for array in arrays]
         if reason == AT_FAULT:
-            error = _reason(name, position, description, verify=verify)
+            error = _reason(name, position, description, len(data), verify=verify)
         if reason == AT_DESCRIPTION and arrays[0][-1] != FIRST_POSITION:
             # A relay log has its source's Format_description event after its own.
             try:
@@ -194,11 +200,10 @@ def _walk(
     return [array[:count] for array in arrays], position, reason
 
 
-def _reason(name: str, position: int, description: FormatDescription | None, *, verify: bool) -> FormatError:
-    """Return the error that the scalar reader raises at an event."""
+def _reason(name: str, position: int, description: FormatDescription | None, size: int, *, verify: bool) -> FormatError:
+    """Return the error that the scalar reader raises at an event of a file that had `size` bytes."""
     try:
-        event = event_at(name, position, description, verify=verify)
+        event = event_at(name, position, description, verify=verify, size=size)
     except FormatError as error:
         return error
-    message = f"the event at position {position} ({event.header.type_name}) can be read after all"
-    raise AssertionError(message)
+    return changed_file(event)

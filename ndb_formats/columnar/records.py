@@ -49,6 +49,8 @@ def records_of(batch: RowBatch, file: str) -> pa.RecordBatch:
 
 
 def _repeated(text: str, count: int) -> pa.Array:
+    """Return a name in every row; bytes of it that are not UTF-8 are shown, as in the folders of tables."""
+    text = text.encode("utf-8", "backslashreplace").decode()
     return pa.repeat(pa.scalar(text, pa.string()), count)
 
 

@@ -7,6 +7,7 @@ and continues when it has been added here. The walker reads all of it as arrays.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -20,6 +21,7 @@ from ndb_formats.columnar.kernels.layout import MODE_EPOCH, MODE_ROWS, EventKind
 from ndb_formats.constants import APPLY_STATUS, ColumnCode, EventType
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, FormatError
+from ndb_formats.events.apply_status import EPOCH, LOG_NAME, has_status_columns, is_status_image
 from ndb_formats.events.row_image import DIFF_CODEC, RowLayout, layout_of
 from ndb_formats.events.rows_event import Operation, RowsEvent, decode_rows_event
 from ndb_formats.events.table_map import TableMap, decode_table_map
@@ -38,6 +40,7 @@ __all__ = [
 
 Columns = Collection[str] | Mapping[str, Collection[str]] | None
 _TABLE_ID = 6
+_WORD, _WORD_MASK = 64, (1 << 64) - 1
 _NONE = -1
 _UPDATES = frozenset({EventType.UPDATE_ROWS_EVENT_V1, EventType.UPDATE_ROWS_EVENT, EventType.PARTIAL_UPDATE_ROWS_EVENT})
 _FIRST_V2 = EventType.WRITE_ROWS_EVENT
@@ -181,14 +184,17 @@ class TableRegister:
         self._slot_of_id: dict[int, int] = {}
         self._hash_ids = np.zeros(16, np.uint64)
         self._hash_slots = np.full(16, _NONE, np.int64)
+        # Nobody who writes a file can know which table ids collide.
+        self._hashing = np.array([secrets.randbits(64) | 1, _WORD - 4], np.uint64)
         self._slots, self._kinds, self._columns = (Growing(len(parts), np.int64) for parts in (Slot, EventKind, Spec))
         self._bodies, self._keys = Growing(None, np.uint8), Growing(None, np.uint8)
         self._last_kinds: dict[int, int] = {}
+        self._image_columns: dict[tuple[int, int, bool], ImageColumn] = {}
 
     @property
     def tables(self) -> tuple[npt.NDArray[Any], ...]:
         """The argument `tables` of `walk_rows`."""
-        return self._hash_ids, self._hash_slots, self._slots.array, self._bodies.array
+        return self._hash_ids, self._hash_slots, self._slots.array, self._bodies.array, self._hashing
 
     @property
     def kinds(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
@@ -199,6 +205,11 @@ class TableRegister:
     def maps(self) -> dict[int, TableMap]:
         """The last Table_map event of each table id."""
         return {number: attrs.evolve(self._maps[slot], table_id=number) for number, slot in self._slot_of_id.items()}
+
+    def map_of(self, table_id: int) -> TableMap | None:
+        """Return the last Table_map event of a table id; None if there was none."""
+        slot = self._slot_of_id.get(table_id)
+        return None if slot is None else attrs.evolve(self._maps[slot], table_id=table_id)
 
     @property
     def names(self) -> set[str]:
@@ -216,7 +227,7 @@ class TableRegister:
         slot = self._slot_of_body.get(body[_TABLE_ID:])
         if slot is None:
             mode = MODE_ROWS if self.wanted(table_map.full_name) else 0
-            mode |= MODE_EPOCH if table_map.full_name == APPLY_STATUS else 0
+            mode |= MODE_EPOCH if _tells_epochs(table_map) else 0
             slot = self._slots.add((self._bodies.add(body[_TABLE_ID:]), len(body) - _TABLE_ID, _NONE, mode))
             self._maps.append(table_map)
             self._slot_of_body[body[_TABLE_ID:]] = slot
@@ -224,13 +235,15 @@ class TableRegister:
         if 2 * len(self._slot_of_id) > len(self._hash_ids):
             self._hash_ids = np.zeros(4 * len(self._hash_ids), np.uint64)
             self._hash_slots = np.full(len(self._hash_ids), _NONE, np.int64)
+            self._hashing[1] -= 2
             for number, known in self._slot_of_id.items():
                 self._hash(number, known)
         self._hash(table_map.table_id, slot)
 
     def _hash(self, number: int, slot: int) -> None:
         mask = len(self._hash_ids) - 1
-        ordinal = number & mask
+        factor, shift = self._hashing.tolist()
+        ordinal = (number * factor & _WORD_MASK) >> shift
         while self._hash_slots[ordinal] != _NONE and self._hash_ids[ordinal] != number:
             ordinal = ordinal + 1 & mask
         self._hash_ids[ordinal], self._hash_slots[ordinal] = number, slot
@@ -260,6 +273,7 @@ class TableRegister:
         diffs = tuple(ordinal for number, ordinal in enumerate(documents) if diff_mask >> number & 1)
         key = _key_of(EventType(code), body)
         batch = self._batch(slot, layout, event, diffs)
+        tells_epochs = _tells_epochs(self._maps[slot])
         row = {
             EventKind.NEXT: _NONE,
             EventKind.TYPE: code,
@@ -272,7 +286,7 @@ class TableRegister:
             EventKind.WIDTH: self.shapes[batch].width,
             EventKind.DOCUMENTS: len(documents),
             EventKind.BATCH: batch,
-            EventKind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None),
+            EventKind.EPOCH_SPEC: self._add_columns(layout, event, diffs, None) if tells_epochs else 0,
         }
         kind = self._kinds.add([row[part] for part in EventKind])
         if slot in self._last_kinds:
@@ -293,21 +307,22 @@ class TableRegister:
                 event.before,
                 event.after,
                 diffs,
-                tuple(self._image_columns(layout, event.before or (), ())),
-                tuple(self._image_columns(layout, event.after or (), diffs)),
+                self._wanted_columns(slot, layout, event.before or (), ()),
+                self._wanted_columns(slot, layout, event.after or (), diffs),
             )
             self.shapes.append(shape)
         return self._batches[identity]
 
-    def _image_columns(
-        self, layout: RowLayout, present: Iterable[int], diffs: tuple[int, ...]
-    ) -> Iterable[ImageColumn]:
-        wanted = wanted_columns(self.columns_wanted, layout.table)
-        return (
-            ImageColumn(layout, ordinal, self.text, ordinal in diffs, self.moments)
-            for ordinal in present
-            if wanted(layout.names[ordinal])
-        )
+    def _wanted_columns(
+        self, slot: int, layout: RowLayout, present: Iterable[int], diffs: tuple[int, ...]
+    ) -> tuple[ImageColumn, ...]:
+        """Return the columns to decode; shapes share them, since a file can have very many shapes."""
+        wanted, known = wanted_columns(self.columns_wanted, layout.table), self._image_columns
+        chosen = [(slot, ordinal, ordinal in diffs) for ordinal in present if wanted(layout.names[ordinal])]
+        for place in chosen:
+            if place not in known:
+                known[place] = ImageColumn(layout, place[1], self.text, place[2], self.moments)
+        return tuple(known[place] for place in chosen)
 
     def _add_columns(
         self, layout: RowLayout, event: RowsEvent, diffs: tuple[int, ...], shape: BatchShape | None
@@ -319,8 +334,8 @@ class TableRegister:
             chosen = set()
             if shape is not None:
                 chosen = {column.ordinal for column in (shape.before_columns, shape.after_columns)[image]}
-            elif image and present is not None:
-                chosen = set(present[1:3])
+            elif image and is_status_image(present):
+                chosen = {EPOCH, LOG_NAME}
             for ordinal in present or ():
                 codec = DIFF_CODEC if image and ordinal in diffs else layout.codecs[ordinal]
                 wanted = ordinal in chosen
@@ -347,6 +362,10 @@ def reader_of(
         raise CorruptError(message, table=layout.table, column=f"@{ordinal + 1}") from None
     except FormatError as error:
         raise error.located(table=layout.table, column=name) from None
+
+
+def _tells_epochs(table_map: TableMap) -> bool:
+    return table_map.full_name == APPLY_STATUS and has_status_columns(table_map.types)
 
 
 def table_id_of(body: bytes) -> int:

@@ -129,12 +129,16 @@ class EventPrinter:
         Raises:
             FormatError: It cannot be read further.
         """
-        state = DecodingState(self.walk.register.maps if event.type in ROWS_EVENTS else {})
+        state = DecodingState()
         batch = int(self.walk.facts.batches[number])
-        if batch >= 0:
-            # Its table id may belong to another table by now.
+        if event.type in ROWS_EVENTS:
             table_id = table_id_of(event.body)
-            state.maps[table_id] = attrs.evolve(self.walk.register.shapes[batch].table_map, table_id=table_id)
+            found = self.walk.register.map_of(table_id)
+            if batch >= 0:
+                # Its table id may belong to another table by now.
+                found = attrs.evolve(self.walk.register.shapes[batch].table_map, table_id=table_id)
+            if found is not None:
+                state.maps[table_id] = found
         decoded = decode_event(event, state)
         lines.extend(event_lines(decoded, table_metadata=self.table_metadata))
         if self.rows.verbose and decoded.rows is not None and decoded.table_map is not None:

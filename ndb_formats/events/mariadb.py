@@ -15,12 +15,11 @@ import zlib
 
 from ndb_formats.cursor import Cursor
 from ndb_formats.errors import CorruptError, UnsupportedError
+from ndb_formats.events.unpacked_size import check_unpacked
 
-__all__ = ["MAX_PLAIN_BYTES", "uncompressed"]
+__all__ = ["uncompressed"]
 
 _ZLIB = 0
-# The largest max_allowed_packet of the server.
-MAX_PLAIN_BYTES = 1 << 30
 
 
 def uncompressed(data: bytes) -> bytes:
@@ -29,7 +28,7 @@ def uncompressed(data: bytes) -> bytes:
 
     Raises:
         CorruptError: It does not have the form above, or not the size that it gives.
-        UnsupportedError: The algorithm is not known.
+        UnsupportedError: The algorithm is not known, or it unpacks to more than is allowed.
     """
     cursor = Cursor(data)
     head = cursor.uint(1)
@@ -41,9 +40,7 @@ def uncompressed(data: bytes) -> bytes:
         message = f"compression algorithm {algorithm} of MariaDB is not known"
         raise UnsupportedError(message)
     size = int.from_bytes(cursor.take(width), "big")
-    if size > MAX_PLAIN_BYTES:
-        message = f"a compressed part gives its size as {size} bytes, more than a server would write"
-        raise CorruptError(message)
+    check_unpacked(size)
     stream = zlib.decompressobj()
     try:
         plain = stream.decompress(cursor.rest(), size + 1)

@@ -162,7 +162,7 @@ def layout_of(table_map: TableMap, table: Table | None = None) -> RowLayout:
 
     Raises:
         SchemaError: The definition does not fit the event.
-        CorruptError: The event's metadata names fewer columns than it has.
+        CorruptError: The event's metadata names more or fewer columns than it has.
         UnsupportedError: The layout of a column type is not known.
     """
     if table is None:
@@ -196,8 +196,10 @@ def _layout_of_event(table_map: TableMap) -> RowLayout:
     count = len(table_map.types)
     unsigned: Sequence[bool] = table_map.unsigned or (False,) * count
     collations: Sequence[int | None] = table_map.collations or (None,) * count
-    names = table_map.names or tuple(f"@{ordinal + 1}" for ordinal in range(count))
-    if len(names) < count:
+    names = table_map.names
+    if names is None:
+        names = tuple(f"@{ordinal + 1}" for ordinal in range(count))
+    if len(names) != count:
         message = f"has {count} columns, but its metadata names {len(names)}"
         raise CorruptError(message, table=table_map.full_name)
     members = _members(table_map)

@@ -145,7 +145,7 @@ class RowsEvent:
         """
         Read which columns of the after image are JSON diffs.
 
-        There is a bit for every JSON column of the table, even if it is not in the image.
+        There is a bit for every JSON column of the table, which says nothing of one that is not in the image.
         """
         if self.type is not EventType.PARTIAL_UPDATE_ROWS_EVENT:
             return ()
@@ -154,7 +154,8 @@ class RowsEvent:
             return ()
         documents = [ordinal for ordinal, wire in enumerate(layout.types) if wire.code is ColumnCode.JSON]
         chosen = bits(cursor.take((len(documents) + 7) // 8), len(documents))
-        return tuple(ordinal for ordinal, here in zip(documents, chosen, strict=True) if here)
+        carried = set(self.after or ())
+        return tuple(ordinal for ordinal, here in zip(documents, chosen, strict=True) if here and ordinal in carried)
 
 
 def decode_rows_event(event_type: EventType, body: bytes) -> RowsEvent:

@@ -18,9 +18,9 @@ from ndb_formats.constants import EVENT_HEADER_SIZE
 from ndb_formats.cursor import Cursor, packed
 from ndb_formats.errors import CorruptError, UnsupportedError
 from ndb_formats.events.header import EventHeader, decode_header
+from ndb_formats.events.unpacked_size import check_unpacked
 
 __all__ = [
-    "MAX_PAYLOAD_BYTES",
     "TransactionPayload",
     "compressed",
     "decode_transaction_payload",
@@ -30,8 +30,6 @@ __all__ = [
 _END, _PAYLOAD_SIZE, _COMPRESSION, _UNCOMPRESSED_SIZE = range(4)
 _ZSTD, _NONE = 0, 255
 _ZSTD_LEVEL = 3
-# The largest max_allowed_packet of the server, which does not decompress more either.
-MAX_PAYLOAD_BYTES = 1 << 30
 
 
 @attrs.frozen
@@ -56,7 +54,7 @@ class TransactionPayload:
         Raises:
             CorruptError: The payload cannot be decompressed, or does not have the size given.
             TruncatedError: Its last event is cut short.
-            UnsupportedError: It is compressed in an unknown way.
+            UnsupportedError: It is compressed in an unknown way, or unpacks to more than is allowed.
         """
         cursor = Cursor(self.uncompressed())
         while cursor.remaining:
@@ -72,18 +70,14 @@ class TransactionPayload:
 
         Raises:
             CorruptError: The payload cannot be decompressed, or does not have the size given.
-            UnsupportedError: It is compressed in an unknown way.
+            UnsupportedError: It is compressed in an unknown way, or unpacks to more than is allowed.
         """
         if self.compression == _NONE:
             return self.data
         if self.compression != _ZSTD:
             message = f"compression type {self.compression} is not known"
             raise UnsupportedError(message)
-        if self.uncompressed_size > MAX_PAYLOAD_BYTES:
-            message = (
-                f"it gives the size of its payload as {self.uncompressed_size} bytes, more than a server would write"
-            )
-            raise CorruptError(message)
+        check_unpacked(self.uncompressed_size)
         try:
             # One byte more than expected, to notice a longer payload.
             with zstandard.ZstdDecompressor().stream_reader(self.data, read_across_frames=True) as stream:

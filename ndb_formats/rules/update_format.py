@@ -21,6 +21,7 @@ from ndb_formats.errors import SettingError
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.event_columns import EventColumns, ordered, stored_columns, updated_columns
 from ndb_formats.schema.tables import Column, Table
+from ndb_formats.types.digits import whole_number
 
 __all__ = [
     "BINLOG_TYPES",
@@ -114,7 +115,8 @@ def parse_binlog_type(value: str | int | None) -> int:
     text = "0" if value is None else str(value).strip().upper().replace("-", "_")
     if text == "NULL":
         return 0
-    row = _BY_NUMBER.get(int(text)) if text.isdecimal() else _BY_NAME.get(text.removeprefix("NBT_"))
+    number = whole_number(text)
+    row = _BY_NAME.get(text.removeprefix("NBT_")) if number is None else _BY_NUMBER.get(number)
     if row is None:
         known = ", ".join(f"{row.number} {' or '.join(row.names)}" for row in BINLOG_TYPES if row.names)
         message = f"binlog_type {value!r} is not known; there are {known}"

@@ -15,6 +15,7 @@ from ndb_formats.errors import SchemaError
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import TEXT_TYPES, Column
 from ndb_formats.types.charsets import charset_of_collation, default_collation
+from ndb_formats.types.digits import whole_number
 from ndb_formats.types.values import Value
 
 __all__ = ["CANONICAL_TYPES", "charset_name", "take_column", "take_default"]
@@ -117,10 +118,10 @@ def _arguments(base: str, arguments: list[str]) -> dict[str, object]:
         return {"members": tuple(arguments)}
     if base in _WIDTHLESS:
         return {}
-    if not all(argument.isdecimal() for argument in arguments):
-        message = f"{base}({','.join(arguments)}) is not a type"
+    numbers = [number for number in map(whole_number, arguments) if number is not None]
+    if len(numbers) < len(arguments):
+        message = f"{base}({','.join(arguments)[:40]}) is not a type"
         raise SchemaError(message)
-    numbers = [int(argument) for argument in arguments]
     if base == "float" and len(numbers) == 1:
         return {}  # FLOAT(p) only chooses between FLOAT and DOUBLE
     return {"length": numbers[0], **({"scale": numbers[1]} if len(numbers) > 1 else {})}

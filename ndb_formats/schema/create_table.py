@@ -19,6 +19,7 @@ from ndb_formats.schema.full_names import full_name
 from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import Column, ForeignKey, Schema, Table
 from ndb_formats.types.charsets import charset_of_collation, default_collation
+from ndb_formats.types.digits import whole_number
 
 __all__ = [
     "TABLE_ITEMS",
@@ -244,4 +245,4 @@ def key_columns(item: Words) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 def _prefix(part: Words) -> int:
     length = part.group().step() if part.kind is TokenType.L_PAREN else ""
-    return int(length) if length.isdecimal() else 0
+    return whole_number(length) or 0

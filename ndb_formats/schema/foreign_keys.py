@@ -11,6 +11,7 @@ from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.schema.sql_words import Words
 from ndb_formats.schema.tables import ForeignKey, ReferenceAction, Table
+from ndb_formats.types.digits import whole_number
 
 __all__ = ["split_reference", "take_foreign_key", "with_foreign_key", "without_foreign_key"]
 
@@ -79,7 +80,7 @@ def with_foreign_key(table: Table, key: ForeignKey) -> Table:
     if not key.name:
         prefix = f"{table.name}_fk_"
         numbers = (each.name.removeprefix(prefix) for each in table.foreign_keys if each.name.startswith(prefix))
-        last = max((int(number) for number in numbers if number.isdecimal()), default=0)
+        last = max((whole_number(number) or 0 for number in numbers), default=0)
         key = attrs.evolve(key, name=f"{prefix}{last + 1}")
     return attrs.evolve(table, foreign_keys=(*table.foreign_keys, key))
 

@@ -47,6 +47,7 @@ _LEG = re.compile(
 )
 _SCOPE = re.compile(rf"{_SPACE}\${_SPACE}")
 _MAX_INDEX_DIGITS = 10
+_SHOWN = 200
 
 
 def path_legs(path: str) -> tuple[Leg, ...]:
@@ -73,7 +74,8 @@ def _leg(match: re.Match[str], path: str) -> Leg:
     if name is not None:
         return _member_name(name, path)
     digits = match["back"] or "0" if match["last"] else match["cell"]
-    if len(digits.lstrip("0")) > _MAX_INDEX_DIGITS:
+    digits = digits.lstrip("0") or "0"
+    if len(digits) > _MAX_INDEX_DIGITS:
         raise CorruptError(_no_path(path))
     return JsonCell(int(digits), bool(match["last"]))
 
@@ -89,4 +91,5 @@ def _member_name(name: str, path: str) -> str:
 
 
 def _no_path(path: str) -> str:
-    return f"JSON diff: {path!r} is not a path to one value"
+    shown = path if len(path) <= _SHOWN else f"{path[:_SHOWN]}..."
+    return f"JSON diff: {shown!r} is not a path to one value"

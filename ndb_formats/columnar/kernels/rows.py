@@ -122,10 +122,10 @@ def _extra(data, offset, end, event, facts):
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _slot_of(number, ids, slots):
+def _slot_of(number, ids, slots, hashing):
     """Return the slot of a table id, or -1; `ids` and `slots` are a hash table with open addressing."""
     mask = len(ids) - 1
-    offset = np.int64(number) & mask
+    offset = np.int64(number * hashing[0] >> hashing[1])
     while slots[offset] >= 0:
         if ids[offset] == number:
             return slots[offset]
@@ -215,10 +215,10 @@ def _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs):
         if offset >= 0 and after >= 0:
             spec = first + max(before, 0)
             offset = _image(data, offset, end, start, spec, after, columns, scratch, 0)
-            if offset >= 0 and after > LOG_NAME_COLUMN:
+            if offset >= 0 and after > LOG_NAME_COLUMN and columns[spec + LOG_NAME_COLUMN, CELL] >= 0:
                 prefix, width = columns[spec + LOG_NAME_COLUMN, PREFIX], columns[spec + EPOCH_COLUMN, BYTES]
                 empty = scratch[1] == NULL_CELL
-                if not empty and prefix >= 0:
+                if not empty:
                     empty = little_endian(data, start + np.int64(scratch[1]), min(prefix, 5)) == 0
                 if empty:
                     known = scratch[0] != NULL_CELL
@@ -240,7 +240,7 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
     Returns:
         A `WalkStop` (`END` if the head was read), the mode of its table, its kind, and where its images start.
     """
-    ids, id_slots, slots, _ = tables
+    ids, id_slots, slots, _, hashing = tables
     nothing = np.int64(-1)
     if end - start < 8:
         return FAULT, nothing, nothing, start
@@ -259,12 +259,12 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
         return FAULT, nothing, nothing, start
     maps = 2 if code in (UPDATE_V1, UPDATE_V2, PARTIAL) else 1
     offset += maps * ((count + 7) >> 3)
-    slot = _slot_of(_table_id(data, start), ids, id_slots)
+    slot = _slot_of(_table_id(data, start), ids, id_slots, hashing)
     if offset > end or slot < 0:
         return FAULT, nothing, nothing, start
     mode = slots[slot, MODE]
-    if mode == 0:
-        return END, mode, nothing, offset
+    if mode == 0 or (code == PARTIAL and not mode & MODE_ROWS):  # a partial update names no epoch
+        return END, np.int64(0), nothing, offset
     kind = _kind_of(data, code, key, offset - key, 0, slots[slot, FIRST_KIND], kinds, keys)
     return (END if kind >= 0 else NEW_KIND), mode, kind, offset
 
@@ -272,11 +272,11 @@ def _head(data, code, start, end, event, facts, tables, kinds, keys):
 @njit(cache=True, nogil=True, inline="always")
 def _known_table(data, start, end, tables):
     """Return whether a Table_map event equals the last one of its table id."""
-    ids, id_slots, slots, bodies = tables
+    ids, id_slots, slots, bodies, hashing = tables
     size = end - start - TABLE_ID
     if size < 2:
         return False
-    slot = _slot_of(_table_id(data, start), ids, id_slots)
+    slot = _slot_of(_table_id(data, start), ids, id_slots, hashing)
     if slot < 0 or slots[slot, BODY_SIZE] != size:
         return False
     return _same(data, start + TABLE_ID, bodies, slots[slot, BODY_AT], size)
@@ -345,7 +345,8 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
         base: What cells count from.
         events: Type code, start and end of body of each event. Each of shape (events,).
         state: The position of the walk, by `WalkState`; changed. Shape (8,), int64.
-        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events.
+        tables: Ids and slots of a hash table (slot -1: empty); slots, by `Slot`; the bodies of their Table_map events;
+            the factor and the shift that give an id its first place in the hash table, shape (2,), uint64.
         kinds: The kinds, by `EventKind`. Shape (kinds, 12), int64.
         keys: The keys of the kinds, concatenated. Shape (bytes,), uint8.
         columns: The columns of each kind, before image and after image, by `Spec`. Shape (columns, 3), int64.
@@ -370,7 +371,7 @@ def walk_rows(data, base, events, state, tables, kinds, keys, columns, rows, cel
                 state[DIFFS] = 0
                 stop, mode, kind, offset = _head(data, code, start, end, event, facts, tables, kinds, keys)
                 if stop == END and mode:
-                    if mode & MODE_EPOCH:
+                    if mode & MODE_EPOCH and code != PARTIAL:
                         found = _note_epoch(data, offset, end, kind, kinds, columns, scratch, epochs)
                         if found < 0:
                             stop = FAULT

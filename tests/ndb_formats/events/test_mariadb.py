@@ -89,7 +89,7 @@ def test_a_compressed_part():
         ("01 08", CorruptError, "does not start a compressed part"),
         ("91 08", UnsupportedError, "algorithm 1"),
         ("81 08 ffff", CorruptError, "cannot be decompressed"),
-        ("84 ffffffff 00", CorruptError, "more than a server would write"),
+        ("84 ffffffff 00", UnsupportedError, "more than 256 MiB; set NDB_CONFLICT_UNPACKED_MIB"),
     ],
 )
 def test_bad_compressed_parts(data: str, error: type[Exception], message: str):

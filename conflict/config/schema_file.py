@@ -1,0 +1,33 @@
+"""
+Files of CREATE TABLE statements.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from conflict.config.text_file import located, read_text
+from ndb_formats.constants import DEFAULT_CHARSET
+from ndb_formats.schema.create_table import parse_schema
+from ndb_formats.schema.tables import Schema
+
+__all__ = ["load_schema"]
+
+
+def load_schema(path: Path | str | None, *, database: str = "", charset: str = DEFAULT_CHARSET) -> Schema:
+    """
+    Return the tables of a file of definitions; none without a file.
+
+    Args:
+        path: The file.
+        database: The database of tables that are named without one.
+        charset: The server's character set.
+
+    Raises:
+        ConfigurationError: It cannot be read; the message names it.
+    """
+    if path is None:
+        return Schema()
+    text = read_text(Path(path))
+    with located(path):
+        return parse_schema(text, database=database, charset=charset)

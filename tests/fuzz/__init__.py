@@ -1,0 +1,1 @@
+"""Inputs that nobody meant, for every reader; `make fuzz` makes them as long as one likes."""
