@@ -39,9 +39,11 @@ LAYERS = {
         *(
             "reference",
             "columnar",
+            "comparing",
             "jobs",
             "runs",
             "pipeline",
+            "comparison",
             "binlog_summary",
             "binlog_table",
             "result",
