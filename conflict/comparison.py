@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
-from conflict.comparing.defaults import configured_policy, default_policies, kept_columns, primary_of
+from conflict.comparing.defaults import all_policies, default_policies, kept_columns, primary_of
 from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
 from conflict.comparing.pairs import Pair, parse_policies
 from conflict.comparing.trials import binlog_types_of
@@ -56,7 +56,6 @@ _LEFT_OUT = (
     "only the reference engine resolves this run (the log starts in the middle, foreign keys change rows, functions "
     "change, or parts of the log are hidden), and it does not compare"
 )
-AS_LOGGED = "as logged"
 RESULT, TABLE = "run.json", "comparison.parquet"
 _SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
 
@@ -197,8 +196,13 @@ def _compared(
         history = work.below("history")
         history = MemoryFolder.at(history.uri) if runner is in_threads else history
         held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
-    policies = (configured_policy(configuration), *(asked or default_policies(configuration, _columns(held))))
-    pairs = [Pair(policy, number) for policy in policies for number in (None, *wanted.formats)]
+    policies = all_policies(configuration, asked or default_policies(configuration, _columns(held)))
+    recorded = binlog_types_of(configuration)
+    pairs = [
+        Pair(policy, number)
+        for policy in policies
+        for number in (None, *(each for each in wanted.formats if str(each) != recorded))
+    ]
     try:
         if roles_change(history):
             raise LeftToReferenceError
@@ -211,7 +215,6 @@ def _compared(
         if given is None:
             history.delete()
     sizes = _sizes(configuration, progress)
-    recorded = binlog_types_of(configuration)
     rows = [
         Row(
             pair.policy.name,

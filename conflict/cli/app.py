@@ -23,6 +23,10 @@ COMMANDS = {
         "conflict.cli.conflicts:conflicts",
         "Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.",
     ),
+    "compare": (
+        "conflict.cli.compare:compare",
+        "Compare what other functions and formats make of it.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file for bare binlogs, with comments.",

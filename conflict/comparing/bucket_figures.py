@@ -33,6 +33,7 @@ class BucketFigures:
         lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
         differing: Per table, rows that end different.
         reflected: Per cluster, the rows that its applier reflected.
+        rowless: Per cluster, its updates and deletes that found no row.
         stopping: Per cluster, the first operation that stops its applier.
     """
 
@@ -42,6 +43,7 @@ class BucketFigures:
     lost: dict[str, tuple[int, int, int]]
     differing: dict[str, int]
     reflected: dict[str, int]
+    rowless: dict[str, int]
     stopping: dict[str, StoppingOperation]
 
 
@@ -63,6 +65,7 @@ def bucket_figures(result: BucketResult, stopping: dict[str, StoppingOperation])
         },
         {table.full_name: count_unequal(result, reader, number) for number, table in enumerate(bucket.numbers.tables)},
         {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
+        {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
         stopping,
     )
 

@@ -4,17 +4,20 @@ What is compared if the user does not say it: every function that the tables and
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
 
-from conflict.comparing.pairs import CONFIGURED, Policy, parse_policies
+import attrs
+
+from conflict.comparing.pairs import Policy, function_on, parse_policies, role_on
 from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
 from conflict.config.configuration import Configuration
-from conflict.rules.functions import Argument
+from conflict.rules.functions import Argument, ConflictFunction
 from conflict.rules.roles import Role
 from conflict.rules.table_setup import TableSetup
 from ndb_formats.schema.tables import Table
 
-__all__ = ["configured_policy", "default_policies", "kept_columns", "primary_of"]
+__all__ = ["all_policies", "default_policies", "kept_columns", "primary_of"]
 
 _TYPES = ("int", "bigint")  # that a function can compare, if they are unsigned
 
@@ -30,16 +33,28 @@ def primary_of(configuration: Configuration) -> str:
     return (primaries or judging or [configuration.clusters[0].name])[0]
 
 
-def configured_policy(configuration: Configuration) -> Policy:
-    """Return the policy that stands for the functions of the run."""
-    functions = {
-        str(setup.function)
-        for tables in configuration.setups_at_start().values()
-        for setup in tables.values()
-        if setup.function is not None
+def all_policies(configuration: Configuration, asked: Sequence[Policy]) -> tuple[Policy, ...]:
+    """Return policies, the functions of the run among them and marked."""
+    given = {
+        name: {setup.function for setup in tables.values() if setup.function is not None}
+        for name, tables in configuration.setups_at_start().items()
     }
-    named = f"{CONFIGURED} ({', '.join(sorted(functions)) or OVERWRITE})"
-    return Policy(named, configured=True)
+    same = [policy for policy in asked if _is_configured(configuration, policy, given)]
+    if same:
+        return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
+    functions = sorted({str(function) for functions in given.values() for function in functions})
+    return (Policy(", ".join(functions) or OVERWRITE, configured=True), *asked)
+
+
+def _is_configured(
+    configuration: Configuration, policy: Policy, given: Mapping[str, AbstractSet[ConflictFunction]]
+) -> bool:
+    """Whether a policy gives every cluster the functions and the role that it has."""
+    return all(
+        given[cluster.name] == {function_on(cluster.name, policy)} - {None}
+        and (policy.function is None or not policy.function.spec.roles or cluster.role is role_on(cluster.name, policy))
+        for cluster in configuration.clusters
+    )
 
 
 def default_policies(configuration: Configuration, kept: Sequence[str]) -> tuple[Policy, ...]:

@@ -36,6 +36,7 @@ COMPARISON = pa.schema(
         pa.field("differing_rows", pa.int64()),
         pa.field("refreshes", pa.int64()),
         pa.field("reflected", pa.int64()),
+        pa.field("changes_without_row", pa.int64()),
         pa.field("least_bytes", pa.int64()),
         pa.field("most_bytes", pa.int64()),
         pa.field("stops", pa.string()),
@@ -56,6 +57,7 @@ class Figures:
         lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
         differing: Per table, rows that end different.
         reflected: Per cluster, rows that its applier reflected.
+        rowless: Per cluster, users' updates and deletes that found no row: under other functions it was not there.
         stops: Per cluster, why its applier stopped.
     """
 
@@ -65,6 +67,7 @@ class Figures:
     lost: Mapping[str, tuple[int, int, int]]
     differing: Mapping[str, int]
     reflected: Mapping[str, int]
+    rowless: Mapping[str, int]
     stops: Mapping[str, Stop]
 
     @property
@@ -152,6 +155,7 @@ class Row:
             "differing_rows": figures.differing_rows,
             "refreshes": figures.refreshes,
             "reflected": sum(figures.reflected.values()),
+            "changes_without_row": sum(figures.rowless.values()),
             "stops": "; ".join(stops) or None,
         }
 
@@ -207,6 +211,7 @@ def add_figures(
         {name: _lost([part.lost[name] for part in parts]) for name in names},
         dict(_sum([part.differing for part in parts])),
         dict(_sum([part.reflected for part in parts])),
+        dict(_sum([part.rowless for part in parts])),
         dict(stops),
     )
 

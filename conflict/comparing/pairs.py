@@ -13,12 +13,12 @@ from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
 from conflict.errors import ConfigurationError
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import Argument, ConflictFunction, FunctionSpec
+from conflict.rules.roles import Role
 from ndb_formats.errors import SettingError
 from ndb_formats.rules.update_format import parse_binlog_type
 
-__all__ = ["CONFIGURED", "Pair", "Policy", "parse_formats", "parse_policies"]
+__all__ = ["Pair", "Policy", "function_on", "parse_formats", "parse_policies", "role_on"]
 
-CONFIGURED = "as configured"
 _COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
 
 
@@ -130,3 +130,18 @@ def parse_formats(text: str) -> tuple[int, ...]:
 
 def _words(text: str) -> Iterable[str]:
     return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def function_on(cluster: str, policy: Policy) -> ConflictFunction | None:
+    """Return the function that a policy gives to the tables of a cluster."""
+    function = policy.function
+    if function is None or policy.primary is None or function.spec.roles:
+        return function
+    return function if cluster == policy.primary else None
+
+
+def role_on(cluster: str, policy: Policy) -> Role:
+    """Return the role that a policy gives to a cluster."""
+    if policy.function is None or not policy.function.spec.roles:
+        return Role.NONE
+    return Role.PRIMARY if cluster == policy.primary else Role.SECONDARY

@@ -10,14 +10,12 @@ import attrs
 
 from conflict.columnar.cluster_setup import ClusterSetup
 from conflict.comparing.bucket_view import BucketView, CommitTimes
-from conflict.comparing.pairs import Pair, Policy
+from conflict.comparing.pairs import Pair, Policy, function_on, role_on
 from conflict.comparing.relogging import Relogging
 from conflict.config.configuration import Configuration
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
 from conflict.history.logged_images import columns_of_text
-from conflict.rules.functions import ConflictFunction
-from conflict.rules.roles import Role
 from conflict.rules.table_setup import RefusalKind, TableSetup, refusal_of
 from ndb_formats.rules.update_format import BINLOG_TYPES, UpdateFormat, effective_format
 
@@ -70,7 +68,7 @@ class Subject:
             setups=tuple(tried(table, setup) for table, setup in enumerate(cluster.setups)),
             versions={table: tuple(tried(table, each) for each in own) for table, own in cluster.versions.items()},
             first={table: tried(table, setup) for table, setup in cluster.first.items()},
-            role=cluster.role if policy.configured else _role(cluster.name, policy),
+            role=cluster.role if policy.configured else role_on(cluster.name, policy),
         )
 
     def _fault_of_policy(self, policy: Policy) -> str | None:
@@ -143,20 +141,6 @@ def judged_tables(clusters: Sequence[ClusterSetup]) -> tuple[int, ...]:
         )
     )
     return judged or tuple(every)
-
-
-def function_on(cluster: str, policy: Policy) -> ConflictFunction | None:
-    """Return the function that a policy gives to the tables of a cluster."""
-    function = policy.function
-    if function is None or policy.primary is None or function.spec.roles:
-        return function
-    return function if cluster == policy.primary else None
-
-
-def _role(cluster: str, policy: Policy) -> Role:
-    if policy.function is None or not policy.function.spec.roles:
-        return Role.NONE
-    return Role.PRIMARY if cluster == policy.primary else Role.SECONDARY
 
 
 def _is_missing(setup: TableSetup) -> bool:
