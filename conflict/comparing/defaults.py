@@ -9,7 +9,7 @@ from collections.abc import Set as AbstractSet
 
 import attrs
 
-from conflict.comparing.pairs import Policy, function_on, parse_policies, role_on
+from conflict.comparing.pairs import Policy, function_on, named, parse_policies, role_on
 from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
 from conflict.config.configuration import Configuration
 from conflict.rules.functions import Argument, ConflictFunction
@@ -42,8 +42,9 @@ def all_policies(configuration: Configuration, asked: Sequence[Policy]) -> tuple
     same = [policy for policy in asked if _is_configured(configuration, policy, given)]
     if same:
         return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
-    functions = sorted({str(function) for functions in given.values() for function in functions})
-    return (Policy(", ".join(functions) or OVERWRITE, configured=True), *asked)
+    functions = {function for functions in given.values() for function in functions}
+    names = sorted(named(function, primary_of(configuration)) for function in functions)
+    return (Policy(", ".join(names) or OVERWRITE, configured=True), *asked)
 
 
 def _is_configured(

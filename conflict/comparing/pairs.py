@@ -12,12 +12,12 @@ import attrs
 from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
 from conflict.errors import ConfigurationError
 from conflict.rules.conflict_fn_text import parse_conflict_function
-from conflict.rules.functions import Argument, ConflictFunction, FunctionSpec
+from conflict.rules.functions import DEFAULT_GCI_BITS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
 from ndb_formats.errors import SettingError
 from ndb_formats.rules.update_format import parse_binlog_type
 
-__all__ = ["Pair", "Policy", "function_on", "parse_formats", "parse_policies", "role_on"]
+__all__ = ["Pair", "Policy", "function_on", "named", "parse_formats", "parse_policies", "role_on"]
 
 _COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
 
@@ -106,8 +106,17 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
         if at:
             message = f"{text}: both clusters have a function that compares a column; leave out @{cluster}"
             raise ConfigurationError(message)
-        return Policy(name, function)
-    return Policy(f"{name} @{cluster or primary}", function, cluster or primary)
+        return Policy(named(function), function)
+    judging = cluster or primary
+    return Policy(named(function, judging), function, judging)
+
+
+def named(function: ConflictFunction, primary: str = "") -> str:
+    """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
+    if function.spec.argument is Argument.COLUMN:
+        return str(function)
+    bits = "" if function.gci_bits == DEFAULT_GCI_BITS else function.gci_bits
+    return f"{function.spec.name}({bits}) @{primary}"
 
 
 def parse_formats(text: str) -> tuple[int, ...]:
