@@ -210,7 +210,8 @@ def _applies(plan: Plan, applier: int) -> pa.Table:
         np.ones(len(foreign), np.bool_),
         np.ones(len(foreign), np.bool_),
         np.zeros(len(foreign), np.int64),
-        pa.nulls(len(foreign)),
+        pa.nulls(len(foreign)),  # roles never change
+        pa.nulls(len(foreign)),  # no clock says when an epoch committed
     )
     arrays = [
         (column if isinstance(column, pa.Array) else pa.array(column)).cast(field.type)

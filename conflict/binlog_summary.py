@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from conflict.results.small_tables import html_table, text_lines
-from conflict.shown_text import printable
+from conflict.shown_text import one_line
 from ndb_formats.columnar.batches import RowBatch
 from ndb_formats.events.rows_event import Operation
 
@@ -83,7 +83,7 @@ class BinlogSummary:
         return [attrs.astuple(table) for table in self.tables]
 
     def _sentences(self) -> Iterator[str]:
-        where = printable(str(self.files[0])) if len(self.files) == 1 else f"{len(self.files):,} files"
+        where = one_line(str(self.files[0])) if len(self.files) == 1 else f"{len(self.files):,} files"
         tables = f"{len(self.tables):,} table{'' if len(self.tables) == 1 else 's'}"
         changes = f"{self.changes:,} row change{'' if self.changes == 1 else 's'}"
         yield f"{where}: {changes} of {tables}."

@@ -17,7 +17,8 @@ import pyarrow.dataset as pads
 from conflict.errors import HistoryError
 from conflict.grid.folder import Folder
 from conflict.results.catalogue import refuse_damaged_result
-from conflict.results.conflicts import By, count_conflicts, read_conflicts
+from conflict.results.conflicts import count_conflicts, read_conflicts
+from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
 from conflict.results.key_values import key_schema, key_values
 from conflict.results.layout import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["printable"]
+__all__ = ["one_line", "printable"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -18,6 +18,11 @@ _HIDDEN = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200b-\u200f\u2028-\u20
 def printable(text: str) -> str:
     r"""Return a text with every hidden character as ``\x1b`` or ``\u202e``; line feeds and tabs stay."""
     return _HIDDEN.sub(lambda found: _escaped(ord(found[0])), text)
+
+
+def one_line(text: str) -> str:
+    r"""Return a text that stays on its line: as `printable`, with line feeds and tabs as ``\\n`` and ``\\t``."""
+    return printable(text).replace("\n", r"\n").replace("\t", r"\t")
 
 
 def _escaped(number: int) -> str:

@@ -21,7 +21,7 @@ COMMANDS = {
     ),
     "conflicts": (
         "conflict.cli.conflicts:conflicts",
-        "Show how many conflicts a result holds, and where and when: by table, cause, hour, key and transaction.",
+        "Count the conflicts of a result: where, when and why.",
     ),
     "compare": (
         "conflict.cli.compare:compare",

@@ -12,10 +12,8 @@ import typer
 
 from conflict.cli.common import console
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
-from conflict.cli.views.conflicts import conflicts_json, print_conflicts
 from conflict.errors import ConfigurationError
-from conflict.result import read_result
-from conflict.results.conflicts import By, count_conflicts, read_conflicts, totals_of
+from conflict.results.counting import By
 
 __all__ = ["conflicts"]
 
@@ -42,6 +40,10 @@ def conflicts(
 
     Example: ndb-conflict conflicts build/result --by key
     """
+    from conflict.cli.views.conflicts import conflicts_json, print_conflicts
+    from conflict.result import read_result
+    from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+
     check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
     moment = None if since is None else _moment(since)
     found = read_result(str(result))

@@ -144,7 +144,7 @@ class EpochReader:
                 epoch = self._feed(inner)
                 if epoch is not None:
                     break
-        if self._open is None:
+        if self._open is None and not self._committed:  # a Gtid event belongs to the transaction that follows it
             self.settled = event.end
         return epoch
 

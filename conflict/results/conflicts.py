@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from enum import StrEnum
 
 import attrs
 import numpy as np
@@ -17,21 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.grid.folder import Folder
+from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
 from conflict.rules.decision import Verdict
 
-__all__ = ["By", "Totals", "count_conflicts", "read_conflicts", "totals_of"]
-
-
-class By(StrEnum):
-    """What conflicts are counted by."""
-
-    TABLE = "table"
-    HOUR = "hour"
-    KEY = "key"
-    CAUSE = "cause"
-    TRANSACTION = "transaction"
+__all__ = ["Totals", "count_conflicts", "read_conflicts", "totals_of"]
 
 
 _KEY = ("table", "key")

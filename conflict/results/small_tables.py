@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from conflict.shown_text import printable
+from conflict.shown_text import one_line
 
 __all__ = ["html_table", "text_lines"]
 
@@ -45,4 +45,4 @@ def html_table(headings: Sequence[str], rows: Sequence[Sequence[object]]) -> str
 def _cell(value: object) -> str:
     if isinstance(value, int):
         return f"{value:,}"
-    return "?" if value is None else printable(str(value))
+    return "?" if value is None else one_line(str(value))

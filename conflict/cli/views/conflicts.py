@@ -14,8 +14,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from conflict.cli.views.tables import counted, table_of
-from conflict.results.conflicts import By, Totals
+from conflict.results.conflicts import Totals
+from conflict.results.counting import By
 from conflict.rules.decision import Cause
+from conflict.shown_text import one_line
 
 __all__ = ["conflicts_json", "print_conflicts"]
 
@@ -67,7 +69,7 @@ def print_conflicts(
     if not totals.conflicts:
         console.print(f"There are no conflicts{after}.")
         return
-    appliers = escape(" and ".join(map(_shown, totals.appliers)))
+    appliers = escape(" and ".join(map(one_line, totals.appliers)))
     console.print(
         f"{counted(totals.conflicts, 'conflict')}{after}: changes that {appliers} rejected, in "
         f"{counted(totals.tables, 'table')}, on {counted(totals.keys, 'row')}, of "
@@ -105,7 +107,7 @@ def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
     """Return a text of a row."""
     if name == "root":
         root = row["root_table"]
-        return "" if root is None else _shown(f"{root} {row['root_key']}: {_words(row['root_cause'])}")
+        return "" if root is None else one_line(f"{root} {row['root_key']}: {_words(row['root_cause'])}")
     value = row[name]
     if name == "cause" and value == Cause.TRANS_IN_CONFLICT.name:
         itself = row["own_cause"]
@@ -114,16 +116,11 @@ def _cell(by: By, row: Mapping[str, Any], name: str) -> str:
         return _words(value)
     if isinstance(value, datetime):
         return value.strftime(_MINUTES if by is By.HOUR else _SECONDS)
-    return "not known" if value is None else _shown(str(value))
+    return "not known" if value is None else one_line(str(value))
 
 
 def _words(cause: str) -> str:
     return cause.lower().replace("_", " ")
-
-
-def _shown(text: str) -> str:
-    """Return a text of the data as the terminal may have it: without control characters."""
-    return "".join(each if each.isprintable() else repr(each)[1:-1] for each in text)
 
 
 def conflicts_json(totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None) -> dict[str, Any]:

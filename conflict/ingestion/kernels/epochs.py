@@ -370,7 +370,7 @@ def group_events(events, status, status_bounds, server_id):
                 epochs.begin[found] = first
                 found, done, last = found + 1, here, number
             open_ = False
-        if not open_:
+        if not open_ and not events.committed[event]:  # a Gtid event belongs to the transaction that follows it
             settled = np.int64(event)
     return GroupedEvents(
         of,

@@ -12,7 +12,8 @@ from rich.console import Console
 from conflict.cli.common import ExitCode
 from conflict.cli.views.conflicts import print_conflicts
 from conflict.grid.folder import Folder
-from conflict.results.conflicts import By, count_conflicts, read_conflicts, totals_of
+from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+from conflict.results.counting import By
 from conflict.results.layout import OUTCOMES
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO

@@ -159,7 +159,7 @@ def expected(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Resolve in this process."""
     folder = tmp_path_factory.mktemp("expected")
     out, loaded = Folder(str(folder)), load_run_file(RUN_FILE)
-    configuration, history = loaded.configuration, out.below("history")
+    configuration, history = loaded.configuration, Folder(str(tmp_path_factory.mktemp("history")))
     manifest = ingest(in_process, configuration, history, hints_of=partial(hints_of_run_file, loaded)).manifest
     summary = resolve_history(in_process, configuration, history, out)
     run = Run(
