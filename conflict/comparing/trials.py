@@ -72,6 +72,8 @@ class Subject:
         )
 
     def _fault_of_policy(self, policy: Policy) -> str | None:
+        if policy.by_commit_time and not all(map(self._is_timed, self.clusters, self.times)):
+            return "the log does not say when transactions committed"
         if policy.column is None:
             return None
         for table in judged_tables(self.clusters):
@@ -83,6 +85,10 @@ class Subject:
                 kept = f"column {held}" if held else "no column"
                 return f"the History keeps {kept} of {definition.full_name}"
         return None
+
+    def _is_timed(self, cluster: ClusterSetup, times: CommitTimes) -> bool:
+        changes = sum(segment.changes for segment in self.manifest.segments[cluster.name])
+        return not changes or bool(len(times.value) and times.value.min() > 1)
 
     def _fault_of_format(self, binlog_type: int | None) -> str | None:
         if binlog_type is None:
