@@ -10,6 +10,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
     result = conflict.resolve("run.toml", out="result")
     result = conflict.read_result("result")     # the same, later
 
+    conflict.explain(result, table="shop.orders", key="id=5")       # why a row ended as it did
+
     conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
 
     conflict.compare("run.toml")                # the same changes under other functions and formats
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from conflict.comparison import Comparison
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
+    from conflict.explaining.explain import explain, explain_differences
+    from conflict.explaining.story import Story
     from conflict.jobs.data_source import register
     from conflict.jobs.session import spark_session
     from conflict.library import check, compare, ingest, resolve
@@ -47,8 +51,11 @@ __all__ = [
     "Report",
     "Result",
     "RunFile",
+    "Story",
     "check",
     "compare",
+    "explain",
+    "explain_differences",
     "ingest",
     "load_run_file",
     "read_binlog",
@@ -63,6 +70,8 @@ _MODULES = {
     "conflict.comparison": ("Comparison",),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
+    "conflict.explaining.explain": ("explain", "explain_differences"),
+    "conflict.explaining.story": ("Story",),
     "conflict.jobs.data_source": ("register",),
     "conflict.jobs.session": ("spark_session",),
     "conflict.checking.report": ("Report",),

@@ -31,6 +31,7 @@ from conflict.results.run_document import Run
 from conflict.results.target import check_target, refuse_nesting, whole_or_not_at_all
 from conflict.rules.counters import zero_counters
 from conflict.runs.columnar_run import refuse_python_rules, run_columnar
+from conflict.runs.inputs import inputs_document
 from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
 
@@ -109,6 +110,7 @@ def resolve(
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
         document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes)
+        document["inputs"] = inputs_document(run_file)
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return run
 

@@ -48,6 +48,7 @@ LAYERS = {
             "binlog_table",
             "result",
             "library",
+            "explaining",
             "conformance",
             "cli",
             "__init__",

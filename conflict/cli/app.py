@@ -27,6 +27,10 @@ COMMANDS = {
         "conflict.cli.compare:compare",
         "Compare what other functions and formats make of it.",
     ),
+    "explain": (
+        "conflict.cli.explain:explain",
+        "Show why a row ended as it did.",
+    ),
     "init": (
         "conflict.cli.init:init",
         "Write the run file for bare binlogs, with comments.",

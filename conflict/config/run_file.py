@@ -162,12 +162,14 @@ class RunFile:
         configuration: The run.
         schedule: The file's `schedule` table; empty if there is none.
         inputs: Every file that the run reads: the run file if there is one, the files that it names, and the binlogs.
+        text: Its text; empty if it was made otherwise.
     """
 
     path: Path
     configuration: Configuration
     schedule: Mapping[str, Any]
     inputs: tuple[Path, ...] = attrs.field(repr=False)
+    text: str = attrs.field(default="", repr=False)
 
 
 def load_run_file(path: Path | str, *, binlogs: bool = True) -> RunFile:
@@ -233,7 +235,7 @@ def parse_run_file(text: str, path: Path, *, binlogs: bool = True) -> RunFile:
     configuration = Configuration(clusters, schema, replication, functions, span=span, schema_at_end=at_end)
     if inexact_keys:
         configuration = configuration.with_inexact_keys()
-    return RunFile(path, configuration, schedule, inputs)
+    return RunFile(path, configuration, schedule, inputs, text)
 
 
 def _schema(folder: Path, name: str | None, document: Mapping[str, Any]) -> Schema:

@@ -12,7 +12,7 @@ Source: `docs/concepts.md`, "What an NDB binlog holds".
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 
 import attrs
@@ -114,6 +114,7 @@ class EpochReader:
         moment: What is in force.
         changes: The changes of definitions so far.
         without_key: Whether to read tables without a primary key.
+        wanted: Tells from table and transaction id whether rows are wanted; None for all. Groups count all the same.
     """
 
     server_id: int
@@ -124,6 +125,7 @@ class EpochReader:
     moment: Moment | None = None
     changes: list[DefinitionChange] = attrs.field(factory=list)
     without_key: bool = False
+    wanted: Callable[[str, int | None], bool] | None = None
     _last: int = 0
     _maps: dict[int, TableMap] = attrs.field(factory=dict)
     _open: _Open | None = None
@@ -238,6 +240,8 @@ class EpochReader:
         transaction_id = rows.extra.transaction_id if rows.extra else None
         flags = (rows.extra.flags if rows.extra else None) or ConflictFlag(0)
         group = opened.group_of(transaction_id, self._part(event, flags))
+        if self.wanted is not None and not self.wanted(table.full_name, transaction_id):
+            return
         for number, (before, after) in enumerate(pairs):
             key, moved_to = self._identities(table, before, after)
             origin = Origin(event.file, event.position, number)

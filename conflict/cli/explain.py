@@ -1,0 +1,75 @@
+"""
+`ndb-conflict explain`: why a row ended as it did.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import console, progress_bars
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.errors import ConfigurationError
+
+__all__ = ["explain"]
+
+
+def explain(
+    run: Annotated[
+        Path,
+        typer.Argument(metavar="RUN", help="Folder that resolve wrote; or a run file, which is resolved.", exists=True),
+    ],
+    table: Annotated[str | None, typer.Option(metavar="TABLE", help="Table of the row, database.table.")] = None,
+    key: Annotated[
+        str | None, typer.Option(metavar="KEY", help="Primary key of the row: 5, or 'a=1, b=two' with several columns.")
+    ] = None,
+    transaction: Annotated[
+        int | None, typer.Option(metavar="ID", min=0, help="Tell of the transaction with that id, not of a row.")
+    ] = None,
+    exception: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Tell of the N-th exceptions row; with --table, of that table."),
+    ] = None,
+    differences: Annotated[
+        bool, typer.Option("--differences", help="Tell what parted each row that ends different.")
+    ] = False,
+    top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
+    json_file: JsonOption = None,
+    plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the story: FILE.png or FILE.svg.")] = None,
+    force: ForceOption = False,
+) -> None:
+    """
+    Show why a row ended as it did: its changes on both clusters, and each decision with what was compared.
+
+    Example: ndb-conflict explain build/result --table shop.orders --key 5
+
+    Example: ndb-conflict explain build/result --differences
+    """
+    from conflict.cli.views.explain import differences_json, print_differences, print_story
+    from conflict.cli.views.sizes_chart import check_chart_file
+    from conflict.explaining.explain import explain as story_of
+    from conflict.explaining.explain import explain_differences
+
+    inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
+    for target in (json_file, plot):
+        check_output(target, inputs, force=force)
+    check_chart_file(plot)
+    if differences:
+        if plot is not None or any(each is not None for each in (key, transaction, exception)):
+            message = "--differences stands alone, or with --table; --plot draws one story"
+            raise ConfigurationError(message)
+        with progress_bars() as progress:
+            stories = explain_differences(run, table=table, progress=progress)
+        print_differences(console, stories, top, str(run))
+        write_json(json_file, differences_json(stories))
+        return
+    with progress_bars() as progress:
+        story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)
+    print_story(console, story)
+    write_json(json_file, story.to_json())
+    if plot is not None:
+        from conflict.explaining.picture import draw_story
+
+        draw_story(story, plot)

@@ -1,0 +1,289 @@
+"""
+A story as the terminal shows it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+from rich.tree import Tree as TreeView
+
+from conflict.cli.views.tables import counted
+from conflict.explaining.sentences import verb
+from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
+from ndb_formats.types.values import Value
+
+__all__ = ["differences_json", "print_differences", "print_story", "row_words"]
+
+_COLORS = ("cyan", "magenta", "yellow", "blue")  # of clusters
+_INDENT = 5
+_LONGEST = 40  # characters of a value
+_LEAST_WIDTH = 20
+_BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
+
+
+def print_story(console: Console, story: Story) -> None:
+    """Print a story."""
+    colors = _colors(story)
+    console.print(Text(_title(story), style="bold"))
+    for line in _functions(story):
+        console.print(Text(line))
+    console.print(Text(_times(story)))
+    followers = _followers(story)
+    for event in story.events:
+        console.print()
+        _print_event(console, event, story, followers.get(event.number, ()), colors)
+    _print_trees(console, story)
+    console.print()
+    for line in _ending(story):
+        console.print(Text(line))
+    for note in story.notes:
+        console.print(Text(note, style="yellow"))
+
+
+def print_differences(console: Console, stories: Sequence[Story], top: int, run: str) -> None:
+    """
+    Print what parted the rows that end different.
+
+    Args:
+        console: Where to print.
+        stories: Their stories.
+        top: How many to print.
+        run: The result, as it was given.
+    """
+    if not stories:
+        console.print("All rows with a primary key end the same.")
+        return
+    ends = "ends" if len(stories) == 1 else "end"
+    console.print(f"{counted(len(stories), 'row')} with a primary key {ends} different.")
+    for story in stories[:top]:
+        console.print()
+        console.print(Text(f"{story.table} {story.key}", style="bold"))
+        for name, end in story.ends.items():
+            _print_inside(console, f"{name}: {row_words(end.row) if end.known else 'not known'}")
+        _print_inside(console, story.parting)
+        if story.parted_by is not None:
+            event = story.event(story.parted_by)
+            told = [event] if event.cause_number is None else [story.event(event.cause_number), event]
+            for each in told:
+                _print_event(console, each, story, (), _colors(story))
+    if len(stories) > top:
+        console.print(f"\nand {counted(len(stories) - top, 'row')} more; --top shows more of them, --json FILE all.")
+    first = stories[0]
+    console.print("\nThe whole story of a row:")
+    console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
+
+
+def differences_json(stories: Sequence[Story]) -> dict[str, Any]:
+    """Return the stories of rows that end different as a document."""
+    return {"rows": len(stories), "differences": [story.to_json() for story in stories]}
+
+
+def _title(story: Story) -> str:
+    if not story.table:
+        first = story.events[0]
+        return f"Transaction {first.transaction_id} of {first.source}, committed in epoch {first.source_epoch}"
+    return f"{story.table} {story.key}"
+
+
+def _functions(story: Story) -> Iterator[str]:
+    """Yield who judges by what."""
+    for name, text in story.functions.items():
+        cluster, _, table = name.partition(", ")
+        what = f" of {table}" if table else ""
+        yield (
+            f"{cluster} judges what arrives{what} by {text}."
+            if text
+            else f"{cluster} has no conflict function{what}: it judges nothing."
+        )
+
+
+def _times(story: Story) -> str:
+    days = {event.time.date().isoformat() for event in story.events if event.time is not None}
+    if not days:
+        return "The binlogs tell no times."
+    return f"Times are UTC, {min(days)}." if len(days) == 1 else f"Times are UTC, {min(days)} to {max(days)}."
+
+
+def _followers(story: Story) -> dict[int, list[int]]:
+    """Return, by number of an event, the events that follow from it."""
+    found: dict[int, list[int]] = {}
+    for event in story.events:
+        if event.cause_number is not None:
+            found.setdefault(event.cause_number, []).append(event.number)
+    return found
+
+
+def _colors(story: Story) -> dict[str, str]:
+    names = list(dict.fromkeys(name.partition(", ")[0] for name in story.functions))
+    return {name: _COLORS[place % len(_COLORS)] for place, name in enumerate(names)}
+
+
+def _headline(event: StoryEvent) -> str:
+    """Return what an event is, in few words."""
+    what = "refresh" if event.refresh else verb(event.operation)
+    whose = f"{event.source}'s {what}"
+    if event.cause_number is not None:
+        whose += f" (event {event.cause_number})"
+    if event.kind is Kind.COMMITTED:
+        return f"commits {_article(what)} in epoch {event.epoch}"
+    if event.kind is Kind.REFRESHED:
+        return f"refreshes the row in epoch {event.epoch}"
+    if event.kind is Kind.HEARD:
+        return f"hears from the other side in epoch {event.epoch}"
+    if event.kind is Kind.NOT_APPLIED:
+        return f"does not come to {whose}"
+    if event.kind is Kind.LOGGED:
+        return f"logs {_article(what)} of its applier in epoch {event.epoch}"
+    done = {"APPLIED": "applies", "REJECTED": "rejects", "IGNORED": "ignores", "DISCARDED": "discards"}
+    said = done.get(event.verdict or "", "cannot judge" if event.verdict == "CANNOT_TELL" else "leaves out")
+    return f"{said} {whose} in epoch {event.epoch}"
+
+
+def _article(noun: str) -> str:
+    return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def _print_event(
+    console: Console, event: StoryEvent, story: Story, followers: Sequence[int], colors: Mapping[str, str]
+) -> None:
+    mark = ">" if event.number == story.marked else " "
+    head = Text(f"{mark}{event.number:>3} ", style="bold")
+    head.append(f"{event.time:%H:%M:%S.%f}"[:-3] + "  " if event.time is not None else "")
+    head.append(event.cluster, style=f"bold {colors.get(event.cluster, 'white')}")
+    head.append(" ")
+    style = "red" if event.verdict in _BAD else "green" if event.verdict == "APPLIED" else ""
+    head.append(_headline(event), style=style)
+    console.print(head)
+    for line in _details(event, story, followers):
+        _print_inside(console, line)
+
+
+def _print_inside(console: Console, text: str) -> None:
+    """Print a text, and indent every line that it takes."""
+    for line in Text(text).wrap(console, max(console.width - _INDENT, _LEAST_WIDTH)):
+        line.rstrip()
+        console.print(Text(" " * _INDENT).append(line))
+
+
+def _details(event: StoryEvent, story: Story, followers: Sequence[int]) -> Iterator[str]:
+    """Yield the lines below the headline of an event."""
+    is_source = event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED)
+    if not story.table and is_source:
+        yield f"row: {event.table} {event.key}"
+    if event.kind not in (Kind.COMMITTED, Kind.REFRESHED):
+        yield f"{event.sentence}."
+    if is_source and event.operation is not None:
+        yield from _images(event)
+    changed = event.verdict == "APPLIED" or event.kind in (Kind.COMMITTED, Kind.LOGGED)
+    if story.table and changed and (event.kind is not Kind.COMMITTED or event.row != event.after):
+        yield f"row on {event.cluster} then: {row_words(event.row)}"
+    elif story.table and event.kind is Kind.JUDGED:
+        yield f"row on {event.cluster} stays: {row_words(event.row)}"
+    yield from _places(event)
+    late = _late(event, story)
+    if late:
+        yield late
+    if followers:
+        yield f"leads to {'event' if len(followers) == 1 else 'events'} {', '.join(map(str, followers))}"
+
+
+def _images(event: StoryEvent) -> Iterator[str]:
+    if event.before is not None and event.operation != "WRITE_ROW":
+        yield f"before: {row_words(event.before)}"
+    if event.after is not None:
+        yield f"after: {row_words(event.after)}"
+
+
+def _places(event: StoryEvent) -> Iterator[str]:
+    """Yield where an event stands in the binlogs."""
+    known = event.kind is Kind.COMMITTED and event.transaction_id is not None
+    whose = f"transaction {event.transaction_id}, " if known else ""
+    if event.kind in (Kind.COMMITTED, Kind.REFRESHED, Kind.LOGGED) and event.place is not None:
+        yield f"{whose}{_place(event.place)}"
+    elif event.logged is not None:
+        yield f"{event.cluster} logged it: {_place(event.logged)}"
+    elif event.kind is Kind.JUDGED and event.place is not None:
+        yield f"the operation: {_place(event.place)}"
+
+
+def _place(place: Place) -> str:
+    return f"{place.file.rpartition('/')[2]}, position {place.position}, row {place.row}"
+
+
+def _late(event: StoryEvent, story: Story) -> str:
+    """Return how long an operation travelled."""
+    if event.kind is not Kind.JUDGED or event.cause_number is None or event.time is None:
+        return ""
+    start = story.event(event.cause_number).time
+    return "" if start is None else f"{(event.time - start).total_seconds():.3f} s after {event.source}'s commit"
+
+
+def row_words(row: Mapping[str, Value] | None) -> str:
+    """Return a row in words; long values are cut."""
+    if row is None:
+        return "no row"
+    return ", ".join(f"{name}={_value(value)}" for name, value in row.items()) or "no columns"
+
+
+def _value(value: Value) -> str:
+    if value is None:
+        return "NULL"
+    plain = plain_value(value)
+    text = f"'{plain}'" if isinstance(value, str) else str(plain)
+    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
+
+
+def _print_trees(console: Console, story: Story) -> None:
+    for title, trees in (
+        ("Why the transaction is in conflict:", story.because),
+        ("What is in conflict because of it:", story.follows),
+    ):
+        if trees:
+            console.print()
+            console.print(Text(title, style="bold"))
+        for tree in trees:
+            console.print(_tree_view(tree))
+
+
+def _tree_view(tree: Tree) -> TreeView:
+    view = TreeView(_label(tree), guide_style="dim")
+    _grow(view, tree.branches)
+    return view
+
+
+def _grow(view: TreeView, branches: Iterable[Tree]) -> None:
+    for branch in branches:
+        _grow(view.add(_label(branch)), branch.branches)
+
+
+def _label(tree: Tree) -> Text:
+    name = f"transaction {tree.transaction_id}" if tree.transaction_id is not None else f"group {tree.group}"
+    label = Text(f"{name} of {tree.source}, epoch {tree.source_epoch}")
+    if tree.through is not None:
+        label.append(f", through {tree.through[0]} {tree.through[1]}")
+    for sentence in tree.sentences:
+        label.append(f"\n{sentence}")
+    if not tree.sentences and tree.through is None:
+        label.append("\nno operation of it is in conflict itself")
+    return label
+
+
+def _ending(story: Story) -> Iterator[str]:
+    """Yield how the row ends."""
+    if not story.table:
+        return
+    known = {name: end for name, end in story.ends.items() if end.known}
+    if not known:
+        yield "How the row ends is not in the result."
+        return
+    if not story.differs and len(known) == len(story.ends):
+        yield f"At the end the row is the same on {' and '.join(known)}: {row_words(next(iter(known.values())).row)}"
+        return
+    for name, end in story.ends.items():
+        yield f"At the end on {name}: {row_words(end.row) if end.known else 'not known'}"
+    if story.parting:
+        yield f"The row ends different. {story.parting}"

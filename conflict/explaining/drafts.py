@@ -1,0 +1,246 @@
+"""
+The events of a story before they are told: what was logged, joined with what was decided on it.
+
+An operation that travels is a user's change, a refresh, or a reflected one. Each is looked up in what the other
+cluster's applier decided: by its place in the binlog if a user made it, else in the order of the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+import attrs
+
+from conflict.explaining.decisions import Applied, Decided
+from conflict.explaining.row_changes import Log, LoggedChange
+from conflict.explaining.story import Kind
+from conflict.rules.decision import Verdict
+
+__all__ = ["Draft", "Facts", "drafts_of"]
+
+_LATE = 2**64  # after every epoch
+# In one group of an epoch, what comes first.
+_PHASES = {
+    Kind.COMMITTED: 0,
+    Kind.JUDGED: 1,
+    Kind.LOGGED: 2,
+    Kind.REFRESHED: 3,
+    Kind.HEARD: 4,
+    Kind.NOT_APPLIED: 5,
+}
+
+
+@attrs.frozen
+class Facts:
+    """
+    What is known of the operations of a story.
+
+    Attributes:
+        logs: Per cluster, what its binlogs hold of them.
+        applied: Per applier, the epochs that it applied.
+        decided: The outcomes of the operations.
+        server_ids: Server id of each cluster.
+        sources: Per cluster, those that it replicates from.
+        hears: Clusters that judge by epoch, for which it matters what has come back.
+    """
+
+    logs: Mapping[str, Log]
+    applied: Mapping[str, Sequence[Applied]]
+    decided: Sequence[Decided]
+    server_ids: Mapping[str, int]
+    sources: Mapping[str, Sequence[str]]
+    hears: frozenset[str] = frozenset()
+
+
+@attrs.define(eq=False)
+class Draft:
+    """
+    An event that is not told yet.
+
+    Attributes:
+        kind: What it is.
+        cluster: Where it happened.
+        epoch: Epoch of that cluster.
+        group: Group of that epoch.
+        source: Cluster that made the operation.
+        source_epoch: Its epoch there.
+        change: The operation as it is logged; None if no binlog shows it.
+        decided: The outcome; None for an operation that was simply applied.
+        logged: What the cluster itself logged.
+        cause: The event that it follows from.
+        sequence: Order among the events of a group.
+    """
+
+    kind: Kind
+    cluster: str
+    epoch: int
+    group: int
+    source: str
+    source_epoch: int
+    change: LoggedChange | None = None
+    decided: Decided | None = None
+    logged: LoggedChange | None = None
+    cause: Draft | None = None
+    sequence: int = 0
+
+    @property
+    def order(self) -> tuple[int, ...]:
+        """Its place among the events of its cluster; an applier goes through an epoch in the order of its groups."""
+        group = self.decided["group"] if self.decided is not None else self.change.group if self.change else 0
+        return self.epoch, self.group, _PHASES[self.kind], self.source_epoch, group, self.sequence
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """What the applier decided; None if the event is no decision."""
+        if self.kind is not Kind.JUDGED:
+            return None
+        return Verdict.APPLIED if self.decided is None else self.decided.decision.verdict
+
+    @property
+    def row(self) -> tuple[str, str]:
+        """The row: table and key."""
+        found = self.change or self.decided
+        assert found is not None
+        return (found.table, found.key) if isinstance(found, LoggedChange) else (found["table"], found["key"])
+
+
+def drafts_of(facts: Facts) -> list[Draft]:
+    """Return the events in an order of causes."""
+    committed = [_committed(change) for log in facts.logs.values() for change in log.changes if change.own]
+    logged = {name: [change for change in log.changes if not change.own] for name, log in facts.logs.items()}
+    outcomes = list(facts.decided)
+    judged = [each for draft in committed for each in _judged(draft, facts, outcomes)]
+    effects = [_effect(change) for own in logged.values() for change in own]
+    for effect in effects:
+        judged += _judged(effect, facts, outcomes)
+    judged += [_without_log(each) for each in outcomes]
+    judged.sort(key=lambda each: each.order)
+    shown = [effect for effect in effects if not _joined(effect, judged)]
+    drafts = [*committed, *judged, *shown]
+    for number, draft in enumerate(drafts):
+        draft.sequence = number
+    drafts += [each for name in sorted(facts.hears) for each in _heard(name, facts, drafts)]
+    return _in_order_of_causes(drafts, facts.logs)
+
+
+def _committed(change: LoggedChange) -> Draft:
+    return Draft(Kind.COMMITTED, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
+
+
+def _effect(change: LoggedChange) -> Draft:
+    kind = Kind.REFRESHED if change.refresh else Kind.LOGGED
+    return Draft(kind, change.cluster, change.epoch, change.group, change.cluster, change.epoch, change)
+
+
+def _judged(cause: Draft, facts: Facts, outcomes: list[Decided]) -> Iterator[Draft]:
+    """Yield what other appliers decided on an operation, and take its outcomes from those that are left."""
+    change = cause.change
+    assert change is not None
+    for applier, sources in facts.sources.items():
+        if cause.cluster not in sources:
+            continue
+        applies = [
+            each for each in facts.applied[applier] if each.source == cause.cluster and each.source_epoch == cause.epoch
+        ]
+        for apply in applies:
+            found = _outcome(change, applier, apply, outcomes)
+            if found is not None:
+                outcomes.remove(found)
+            elif not change.own:
+                continue  # what an applier logged has an outcome, wherever it goes
+            yield Draft(
+                Kind.JUDGED, applier, apply.epoch, apply.group, cause.cluster, cause.epoch, change, found, cause=cause
+            )
+        if not applies and (change.own or change.flags):
+            yield Draft(Kind.NOT_APPLIED, applier, _LATE, 0, cause.cluster, cause.epoch, change, cause=cause)
+
+
+def _outcome(change: LoggedChange, applier: str, apply: Applied, outcomes: Iterable[Decided]) -> Decided | None:
+    """Return the outcome of an operation, if it has one."""
+    for each in outcomes:
+        same = (each.applier, each["source"], each["source_epoch"]) == (applier, change.cluster, change.epoch)
+        if not same or each["epoch"] != apply.epoch or (each["table"], each["key"]) != (change.table, change.key):
+            continue
+        if _is_at(each, change) if change.own else each["ordinal"] < 0 and bool(each["refresh"]) == change.refresh:
+            return each
+    return None
+
+
+def _is_at(outcome: Decided, change: LoggedChange) -> bool:
+    """Return whether an outcome is of the operation at a place; the file may have been moved to another folder."""
+    place = outcome.place
+    if place is None or (place.position, place.row) != (change.position, change.row):
+        return False
+    return place.file.rpartition("/")[2] == change.file.rpartition("/")[2]
+
+
+def _without_log(outcome: Decided) -> Draft:
+    return Draft(
+        Kind.JUDGED,
+        outcome.applier,
+        outcome["epoch"],
+        outcome["group"],
+        outcome["source"],
+        outcome["source_epoch"],
+        decided=outcome,
+    )
+
+
+def _joined(effect: Draft, judged: Sequence[Draft]) -> bool:
+    """Return whether what an applier logged belongs to a decision, and note it there; a refresh stays an event."""
+    change = effect.change
+    assert change is not None
+    here = [
+        each
+        for each in judged
+        if each.kind is Kind.JUDGED
+        and (each.cluster, each.epoch, each.row) == (effect.cluster, effect.epoch, effect.row)
+    ]
+    mine = [each for each in here if each.group == effect.group] or here
+    if change.refresh:
+        rejected = [each for each in mine if each.verdict is Verdict.REJECTED]
+        effect.cause = rejected[0] if rejected else None
+        return False
+    applied = [each for each in mine if each.verdict is Verdict.APPLIED]
+    if not applied:
+        return False
+    applied[-1].logged = change
+    for each in judged:  # what the other cluster decided on a reflected operation follows from that one
+        if each.cause is effect:
+            each.cause = applied[-1]
+    return True
+
+
+def _heard(name: str, facts: Facts, drafts: Sequence[Draft]) -> Iterator[Draft]:
+    """Yield when a cluster learned that the other one had applied its changes and refreshes."""
+    mine = [each for each in drafts if each.cluster == name and each.kind in (Kind.COMMITTED, Kind.REFRESHED)]
+    waiting = sorted({each.epoch for each in mine})
+    logs, server_id = facts.logs, facts.server_ids[name]
+    for apply in facts.applied[name]:
+        told = logs[apply.source].reported.get(apply.source_epoch, ())
+        back = max((epoch for server, epoch in told if server == server_id), default=0)
+        news = [epoch for epoch in waiting if epoch <= back]
+        if news:
+            waiting = waiting[len(news) :]
+            cause = next((each for each in reversed(mine) if each.epoch == news[-1]), None)
+            change = None if cause is None else cause.change
+            yield Draft(Kind.HEARD, name, apply.epoch, apply.group, name, back, change, cause=cause)
+
+
+def _in_order_of_causes(drafts: Sequence[Draft], logs: Mapping[str, Log]) -> list[Draft]:
+    """Return events by time, but none before its cause, and those of a cluster in its order."""
+    queues = {
+        name: sorted((each for each in drafts if each.cluster == name), key=lambda each: each.order) for name in logs
+    }
+    told: list[Draft] = []
+    done: set[int] = set()
+    while any(queues.values()):
+        heads = [queue[0] for queue in queues.values() if queue]
+        ready = [each for each in heads if each.cause is None or id(each.cause) in done] or heads
+        chosen = min(
+            ready, key=lambda each: (each.kind is Kind.NOT_APPLIED, logs[each.cluster].times.get(each.epoch, _LATE))
+        )
+        queues[chosen.cluster].pop(0)
+        told.append(chosen)
+        done.add(id(chosen))
+    return told

@@ -1,0 +1,319 @@
+"""
+Tells the stories of rows and transactions from a result and the binlogs that it was made of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+
+import attrs
+import pyarrow.dataset as pads
+
+from conflict.config.configuration import Configuration
+from conflict.errors import HistoryError
+from conflict.explaining.decisions import Applied, Decided, applied_epochs, decided, of_rows, outcomes_where
+from conflict.explaining.drafts import Draft, Facts, drafts_of
+from conflict.explaining.parting import parting_of
+from conflict.explaining.row_changes import Log, LoggedChange, Wanted, WantedRow, read_logs
+from conflict.explaining.rows import differing_rows, end_of, key_as_it_compares, table_named
+from conflict.explaining.sentences import decided_sentence, place_words, verb
+from conflict.explaining.story import Story, Tree
+from conflict.explaining.telling import Function, Told, tell
+from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
+from conflict.history.following import follow_definitions
+from conflict.jobs.runner import StageProgress
+from conflict.result import Result
+from conflict.results.layout import UNDECIDED
+from conflict.rules.decision import Cause
+from conflict.rules.table_setup import TableSetup
+from conflict.runs.inputs import configuration_of
+from conflict.runs.options import no_progress
+from ndb_formats.schema.tables import Table
+
+__all__ = ["Explainer"]
+
+
+@attrs.define(slots=False)
+class Explainer:
+    """
+    Tells stories from a result and its binlogs, which are read once for each that is asked for.
+
+    Attributes:
+        result: The result.
+        configuration: The run that it was made of, after `conflict.history.following`.
+        progress: As for `conflict.resolve`.
+    """
+
+    result: Result
+    configuration: Configuration
+    progress: StageProgress = no_progress
+    _epochs: dict[tuple[object, ...], ConflictEpoch] = attrs.field(factory=dict, init=False, repr=False)
+
+    @classmethod
+    def of_result(cls, result: Result, progress: StageProgress = no_progress) -> Explainer:
+        """
+        Return the explainer of a result.
+
+        Raises:
+            HistoryError: A binlog has changed since.
+        """
+        configuration = configuration_of(result.run, result.folder.uri)
+        return cls(result, follow_definitions(configuration), progress)
+
+    @cached_property
+    def tables(self) -> dict[str, Table]:
+        """The tables by name."""
+        return {table.full_name: table for table in self.configuration.data_schema.tables}
+
+    @cached_property
+    def applied(self) -> dict[str, list[Applied]]:
+        """Per applier, the epochs that it applied."""
+        return applied_epochs(self.result)
+
+    @cached_property
+    def setups(self) -> dict[str, dict[str, TableSetup]]:
+        """Per cluster, how its server sets up each table."""
+        return self.configuration.setups()
+
+    def row(self, table: str, key: str | Mapping[str, object]) -> Story:
+        """
+        Return the story of a row.
+
+        Args:
+            table: ``database.table``.
+            key: Its key.
+
+        Raises:
+            HistoryError: There is no such table, or nothing ever happened to the row.
+            ConfigurationError: The key is not understood.
+        """
+        (story,) = self.rows([(table, key_as_it_compares(table_named(self.tables, table), key))])
+        if not story.events:
+            message = f"nothing happened to the row {story.key} of {table} in these binlogs"
+            raise HistoryError(message)
+        return story
+
+    def differences(self, table: str | None = None) -> list[Story]:
+        """Return the stories of the rows that end different; see `explain_differences`."""
+        if table is not None:
+            table_named(self.tables, table)
+        rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
+        return self.rows(rows) if rows else []
+
+    def exception(self, number: int, table: str | None = None) -> Story:
+        """
+        Return the story of the row that an exceptions row stands for.
+
+        Args:
+            number: Number of the exceptions row, from 1: cluster by cluster, table by table.
+            table: The table whose exceptions table is meant; None to count in all of them.
+
+        Raises:
+            HistoryError: There is no such exceptions row.
+        """
+        names = list(self.tables) if table is None else [table]
+        left = number
+        for cluster in self.result.clusters:
+            for name in names:
+                rows = self.result.exceptions(name, cluster)
+                if 0 < left <= len(rows):
+                    return self._of_outcome(rows["NDB$outcome"][left - 1].as_py())
+                left -= len(rows)
+        message = f"there is no exceptions row {number}; there are {number - left}"
+        raise HistoryError(message)
+
+    def _of_outcome(self, place: Mapping[str, object]) -> Story:
+        chosen = of_rows([(str(place["table"]), str(place["key"]))])
+        names = ("source_epoch", "epoch", "group", "ordinal")
+        found = next(
+            (
+                each
+                for each in decided(outcomes_where(self.result, chosen, [str(place["applier"])]))
+                if all(each[name] == place[name] for name in names)
+            ),
+            None,
+        )
+        (story,) = self.rows([(str(place["table"]), str(place["key"]))], found)
+        return story
+
+    def transaction(self, number: int) -> Story:
+        """
+        Return what became of a transaction.
+
+        Raises:
+            HistoryError: No binlog has a transaction with that id.
+        """
+        outcomes = decided(outcomes_where(self.result, pads.field("transaction_id") == number))
+        logs = read_logs(self.configuration, Wanted(transactions=frozenset({number})), self.progress)
+        if not any(log.changes for log in logs.values()):
+            message = (
+                f"no binlog has a transaction with the id {number}; ids are in the outcomes, in `conflicts --by "
+                "transaction` and in the output of `decode`"
+            )
+            raise HistoryError(message)
+        facts = self._facts(logs, outcomes, hears=frozenset())
+        told = self._tell(drafts_of(facts), facts, whole=False)
+        because, follows = self._trees(outcomes)
+        tables = dict.fromkeys(event.table for event in told.events)
+        functions = {
+            f"{cluster}, {table}": self._function_text(cluster, table)
+            for cluster in self.result.clusters
+            for table in tables
+        }
+        return Story(
+            "", "", functions, tuple(told.events), because=because, follows=follows, notes=self._notes(logs, outcomes)
+        )
+
+    def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
+        """
+        Return the stories of some rows; the binlogs are read once for all of them.
+
+        Args:
+            rows: Tables and keys, as outcomes have them.
+            marked: The outcome that was asked for, if one was.
+        """
+        logs = read_logs(self.configuration, Wanted(frozenset(rows)), self.progress)
+        outcomes: dict[WantedRow, list[Decided]] = {}
+        for each in decided(outcomes_where(self.result, of_rows(rows))):
+            outcomes.setdefault((each["table"], each["key"]), []).append(each)
+        changes = {name: _by_row(log) for name, log in logs.items()}
+        return [
+            self._story(
+                row,
+                {name: attrs.evolve(log, changes=changes[name].get(row, [])) for name, log in logs.items()},
+                outcomes.get(row, []),
+                marked,
+            )
+            for row in rows
+        ]
+
+    def _story(self, row: WantedRow, logs: Mapping[str, Log], outcomes: list[Decided], marked: Decided | None) -> Story:
+        table, key = row
+        hears = frozenset(name for name in logs if self._by_epoch(name, table))
+        facts = self._facts(logs, outcomes, hears)
+        drafts = drafts_of(facts)
+        told = self._tell(drafts, facts)
+        ends = {name: end_of(self.result, name, self.tables[table], key) for name in self.result.clusters}
+        number = next(
+            (
+                told.numbers[id(draft)]
+                for draft in drafts
+                if marked is not None and draft.decided is not None and draft.decided.columns == marked.columns
+            ),
+            None,
+        )
+        because, follows = self._trees([] if marked is None else [marked])
+        functions = {name: self._function_text(name, table) for name in logs}
+        notes = self._notes(logs, outcomes) + self._open_decisions(row)
+        story = Story(
+            table,
+            key,
+            functions,
+            tuple(told.events),
+            ends,
+            marked=number,
+            because=because,
+            follows=follows,
+            notes=notes,
+        )
+        if not story.differs:
+            return story
+        parting, parted_by = parting_of(told, ends)
+        return attrs.evolve(story, parting=parting, parted_by=parted_by)
+
+    def _facts(self, logs: Mapping[str, Log], outcomes: Iterable[Decided], hears: frozenset[str]) -> Facts:
+        starts = self.result.run["starts_in_the_middle"]
+        kept = {
+            name: attrs.evolve(log, changes=[each for each in log.changes if each.epoch >= starts.get(name, 0)])
+            for name, log in logs.items()
+        }
+        sources = {name: tuple(each.name for each in self.configuration.sources(name)) for name in logs}
+        return Facts(kept, self.applied, tuple(outcomes), self.configuration.server_ids, sources, hears)
+
+    def _tell(self, drafts: Sequence[Draft], facts: Facts, *, whole: bool = True) -> Told:
+        starts = self.result.run["starts_in_the_middle"]
+        empty = {name: name not in starts for name in self.result.clusters}
+        return tell(drafts, facts, self._function_of, starts_empty=empty, reason=self._reason, whole=whole)
+
+    def _function_of(self, cluster: str, table: str) -> Function:
+        setup = self.setups.get(cluster, {}).get(table)
+        roles = {each.name: each.role for each in self.configuration.clusters}
+        return Function(None if setup is None else setup.function, roles[cluster])
+
+    def _by_epoch(self, cluster: str, table: str) -> bool:
+        found = self._function_of(cluster, table)
+        return found.judges and found.function is not None and found.function.spec.refreshes
+
+    def _function_text(self, cluster: str, table: str) -> str | None:
+        text = self.result.run["configuration"]["functions"].get(cluster, {}).get(table, {}).get("function")
+        return None if text is None else str(text)
+
+    def _reason(self, draft: Draft) -> str:
+        outcome = draft.decided
+        assert outcome is not None
+        return reason_of(self._epoch_of(outcome), outcome["group"], self._words)
+
+    def _epoch_of(self, outcome: Decided) -> ConflictEpoch:
+        """Return the transactions in conflict of the epoch of an outcome."""
+        place = (outcome.applier, outcome["source"], outcome["source_epoch"], outcome["epoch"])
+        if place not in self._epochs:
+            self._epochs[place] = ConflictEpoch.read(self.result, outcome)
+        return self._epochs[place]
+
+    def _words(self, outcome: Decided) -> str:
+        """Return an operation that is in conflict itself, and why, in words."""
+        function = self._function_of(outcome.applier, outcome["table"]).function
+        said = decided_sentence(outcome, function).partition(" put it there: ")[2]
+        place = outcome.place
+        where = "" if place is None else f" ({place_words(place.file, place.position, place.row)})"
+        return f"{verb(outcome['operation'])} of {outcome['table']} {outcome['key']}{where}: {said}"
+
+    def _trees(self, outcomes: Iterable[Decided]) -> tuple[tuple[Tree, ...], tuple[Tree, ...]]:
+        """Return the trees of the transactions in conflict that some outcomes belong to."""
+        because: dict[tuple[object, ...], Tree] = {}
+        follows: list[Tree] = []
+        for each in outcomes:
+            place = (each.applier, each["source"], each["source_epoch"], each["epoch"], each["group"])
+            if each["cause"] == Cause.TRANS_IN_CONFLICT.name and place not in because:
+                because[place], below = trees_of(self._epoch_of(each), each["group"], self._words)
+                follows += below
+        return tuple(because.values()), tuple(follows)
+
+    def _notes(self, logs: Mapping[str, Log], outcomes: Iterable[Decided]) -> tuple[str, ...]:
+        run = self.result.run
+        notes = [f"The binlogs of {name} end early: {log.error}." for name, log in logs.items() if log.error]
+        notes += [f"The applier of {name} stopped: {stop['message']}" for name, stop in run["stops"].items()]
+        if run["contradicted_by_binlogs"]:
+            notes.append(
+                f"The binlogs contradict the result in {run['contradicted_by_binlogs']} rows, so that not all of this "
+                "may have happened."
+            )
+        if any(each["verdict"] == "CANNOT_TELL" for each in outcomes):
+            notes.append("What the row was before the log starts is not known, and a decision depends on it.")
+        return tuple(notes)
+
+    def _open_decisions(self, row: WantedRow) -> tuple[str, ...]:
+        """Return the decisions on a row that the binlogs leave open, in words."""
+        notes = []
+        for applier in self.result.clusters:
+            path = f"undecided/applier={applier}"
+            if not self.result.folder.exists(path):
+                continue
+            files = pads.dataset(
+                f"{self.result.folder.uri}/{path}", schema=UNDECIDED, format="parquet", partitioning=None
+            )
+            chosen = (pads.field("table") == row[0]) & (pads.field("key") == row[1])
+            notes += [
+                f"The binlogs leave open what {applier} decided on the {verb(each['operation'])} of epoch "
+                f"{each['source_epoch']}: {' or '.join(each['candidates'])}."
+                for each in files.to_table(filter=chosen).to_pylist()
+            ]
+        return tuple(dict.fromkeys(notes))
+
+
+def _by_row(log: Log) -> dict[WantedRow, list[LoggedChange]]:
+    found: dict[WantedRow, list[LoggedChange]] = {}
+    for change in log.changes:
+        found.setdefault((change.table, change.key), []).append(change)
+    return found

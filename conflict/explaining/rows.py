@@ -1,0 +1,150 @@
+"""
+Rows of a result by their keys as text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.types as pat
+
+from conflict.errors import ConfigurationError, HistoryError
+from conflict.explaining.row_changes import WantedRow
+from conflict.explaining.story import End
+from conflict.result import Result
+from ndb_formats.schema.row_keys import is_text, weight_of
+from ndb_formats.schema.tables import Column, Table
+from ndb_formats.types.charsets import encode_text
+from ndb_formats.types.values import Value
+
+__all__ = ["differing_rows", "end_of", "key_as_it_compares", "table_named"]
+
+
+def table_named(tables: Mapping[str, Table], name: str) -> Table:
+    """
+    Return a table by its name.
+
+    Raises:
+        HistoryError: There is none, or it has no primary key, so that its rows have no identity.
+    """
+    table = tables.get(name)
+    if table is None:
+        message = f"there is no table {name}; there are {', '.join(tables)}"
+        raise HistoryError(message)
+    if not table.primary_key:
+        message = f"table {name} has no primary key, so nothing tells which changes are of one row"
+        raise HistoryError(message)
+    return table
+
+
+def key_as_it_compares(table: Table, given: str | Mapping[str, object]) -> str:
+    """
+    Return a key as outcomes have it: ``a=1, b=two``, with texts as they compare.
+
+    Args:
+        table: The table.
+        given: The key as text, of one column also its value alone; or its values by column.
+
+    Raises:
+        ConfigurationError: It does not name the columns of the key.
+    """
+    columns = table.key_columns
+    if isinstance(given, str):
+        if len(columns) == 1 and not given.startswith(f"{columns[0].name}="):
+            given = f"{columns[0].name}={given}"
+        parts = (f"{re.escape(column.name)}=(.*?)" for column in columns)
+        found = re.fullmatch(r",\s*".join(parts), given, re.DOTALL)
+        values = dict(zip(table.primary_key, found.groups(), strict=True)) if found else {}
+    else:
+        values = {name: _text(value) for name, value in given.items()}
+    if set(values) != set(table.primary_key):
+        example = ", ".join(f"{name}=..." for name in table.primary_key)
+        message = f"the key {given} is not understood; of table {table.full_name} it is {example}"
+        raise ConfigurationError(message)
+    return ", ".join(f"{column.name}={_compared(column, values[column.name])}" for column in columns)
+
+
+def _compared(column: Column, text: str) -> str:
+    """Return a text of a key column as it compares; other values are as they are."""
+    if not is_text(column) or column.charset is None:
+        return text
+    weight = weight_of(encode_text(text, column.charset), column)
+    return weight.decode("utf-8", "surrogatepass").encode("utf-8", "backslashreplace").decode()
+
+
+def _text(value: object) -> str:
+    if value is None:
+        return "NULL"
+    return value.hex() if isinstance(value, bytes) else str(value)
+
+
+def _rows(result: Result, cluster: str, table: Table) -> Iterator[tuple[str, dict[str, Value]]]:
+    """Yield the final rows of a table on a cluster, each after its key."""
+    for row in result.rows(cluster, table.full_name).to_pylist():
+        yield _key_of(table, row), row
+
+
+def _key_of(table: Table, row: Mapping[str, Value]) -> str:
+    return key_as_it_compares(table, {name: row[name] for name in table.primary_key})
+
+
+def end_of(result: Result, cluster: str, table: Table, key: str) -> End:
+    """Return how a row ends on a cluster."""
+    rows = result.rows(cluster, table.full_name)
+    if rows.num_columns:
+        chosen = _candidates(rows, table, key)
+        for row in chosen.to_pylist():
+            if _key_of(table, row) == key:
+                return End(row)
+    elif result.run["rows"].get(cluster, {}).get(table.full_name):
+        return End(None, known=False)  # final rows were not wanted
+    unknown = result.run["not_known"].get(cluster, {}).get(table.full_name, {})
+    return End(None, known=not any(unknown.values()))
+
+
+def _candidates(rows: pa.Table, table: Table, key: str) -> pa.Table:
+    """Return rows without most of those that have another key."""
+    for column in table.key_columns:
+        kind = rows[column.name].type
+        if pat.is_integer(kind):
+            found = re.search(rf"(?:^|, ){re.escape(column.name)}=(-?\d+)(?:, |$)", key)
+            if found:
+                rows = rows.filter(pc.equal(rows[column.name], pa.scalar(int(found[1]), kind)))
+    return rows
+
+
+def differing_rows(result: Result, tables: Mapping[str, Table]) -> list[WantedRow]:
+    """
+    Return the rows that do not end the same on all clusters, in the columns that these have in common.
+
+    A row that is missing where not all rows are known is left out.
+    """
+    found: list[WantedRow] = []
+    for name, count in result.run["differing_rows"].items():
+        table = tables.get(name)
+        if count and table is not None and table.primary_key:
+            found += ((name, key) for key in _differing_keys(result, table))
+    return found
+
+
+def _differing_keys(result: Result, table: Table) -> list[str]:
+    ends: list[dict[str, Any]] = [dict(_rows(result, cluster, table)) for cluster in result.clusters]
+    whole = [
+        not any(result.run["not_known"].get(cluster, {}).get(table.full_name, {}).values())
+        for cluster in result.clusters
+    ]
+    first, *others = ends
+    keys: dict[str, None] = {}
+    for number, rows in enumerate(others, start=1):
+        for key in (*first, *rows):
+            if key in first and key in rows:
+                same = all(value == rows[key][name] for name, value in first[key].items() if name in rows[key])
+            else:
+                same = not whole[0 if key in rows else number]
+            if not same:
+                keys[key] = None
+    return list(keys)

@@ -1,0 +1,137 @@
+"""
+What happened, in sentences, with the values that were compared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import attrs
+
+from conflict.explaining.decisions import Decided
+from conflict.explaining.row_changes import LoggedChange
+from conflict.explaining.story import Winner, plain_value
+from conflict.rules.decision import APPLIED, Cause, explain
+from conflict.rules.functions import COMPARING, Cell, ConflictFunction
+from ndb_formats.events.rows_event import Operation
+from ndb_formats.types.values import Value
+
+__all__ = ["Known", "applied_sentence", "decided_sentence", "place_words", "verb", "winner_words"]
+
+_VERBS = {"WRITE_ROW": "write", "UPDATE_ROW": "update", "DELETE_ROW": "delete"}
+
+
+@attrs.define
+class Known:
+    """
+    A row on a cluster, as far as the story has told it.
+
+    Attributes:
+        row: Its columns; None if it does not exist, or is not known.
+        known: Whether it is known if it exists.
+        local: Whether this cluster changed it last, not its applier.
+        epoch: Own epoch of its last change; None if nothing is known of that.
+    """
+
+    row: dict[str, Value] | None = None
+    known: bool = False
+    local: bool = False
+    epoch: int | None = None
+
+
+def verb(operation: str | None) -> str:
+    """Return an operation as a word."""
+    return _VERBS.get(operation or "", "change")
+
+
+def place_words(file: str, position: int, row: int) -> str:
+    """Return a place in a binlog in words."""
+    return f"{file.rpartition('/')[2]}, position {position}, row {row}"
+
+
+def winner_words(winner: Winner, number: int | None) -> str:
+    """Return the operation that won in words; it is event `number` of the story, if that is known."""
+    what = "refresh" if winner.refresh else verb(winner.operation)
+    where = "" if number is None else f" (event {number})"
+    if number is None and winner.place is not None:
+        where = f" ({place_words(winner.place.file, winner.place.position, winner.place.row)})"
+    return f"the {what} of {winner.cluster} in its epoch {winner.epoch}{where}"
+
+
+def decided_sentence(outcome: Decided, function: ConflictFunction | None) -> str:
+    """Return what an applier decided on an operation that was not simply applied, and why."""
+    by_epoch = function is not None and function.spec.refreshes
+    decision, own = outcome.decision, outcome.own_decision
+    said = explain(decision, outcome.operation, by_epoch=by_epoch)
+    if decision.cause is Cause.TRANS_IN_CONFLICT and own is not None:
+        reason = explain(own, outcome.operation, by_epoch=by_epoch).partition("was rejected: ")[2]
+        said += f", and this operation put it there: {reason}"
+    told = own or decision
+    if told.cause is Cause.ROW_IN_CONFLICT and function is not None and function.column:
+        said = said.replace("it brings ", f"it brings {function.column}=", 1)
+        said += f"; {_rule(function, outcome.operation)}"
+    return said
+
+
+def _rule(function: ConflictFunction, operation: Operation) -> str:
+    """Return what a function that compares a column asks of an operation."""
+    words = {
+        Cell.EQUAL: "equals the row's",
+        Cell.GREATER: "is greater than the row's",
+        Cell.AT_LEAST: "is not less than the row's",
+        Cell.LESS: "is less than the row's",
+    }
+    cell = function.spec.cell(operation)
+    word = verb(operation.name)
+    what = f"{function.spec.name} applies {'an' if word == 'update' else 'a'} {word}"
+    return f"{what} only if its {function.column} {words[cell]}" if cell in words else what
+
+
+def applied_sentence(
+    change: LoggedChange, function: ConflictFunction | None, met: Known, heard: int | None, *, judged: bool
+) -> str:
+    """
+    Return why an operation was applied.
+
+    Args:
+        change: The operation.
+        function: The conflict function of the applier; None for none.
+        met: The row that it met.
+        heard: The highest own epoch that had come back; None if that is not known.
+        judged: Whether the function judged it; if not, the role of the cluster says what is done.
+    """
+    said = explain(APPLIED, Operation[change.operation])
+    if change.refresh:
+        return f"the refresh was applied: the row is now as it stood on {change.cluster}"
+    if function is None:
+        return f"{said}: no conflict function is set for the table here, so nothing was compared"
+    if not judged:
+        return f"{said}: the role of the cluster lets it, and nothing was compared"
+    if met.known and met.row is None:
+        return f"{said}: no row was there"
+    compared = _compared(change, function, met, heard)
+    return f"{said}: {compared}" if compared else said
+
+
+def _compared(change: LoggedChange, function: ConflictFunction, met: Known, heard: int | None) -> str:
+    cell = function.spec.cell(Operation[change.operation])
+    if cell is Cell.BY_EPOCH:
+        if met.epoch is None:
+            return "the row has not been changed here since an epoch that had come back"
+        if not met.local:
+            return "the row was last changed here by the applier"
+        back = "" if heard is None else f" (epochs up to {heard} had)"
+        return f"the row was last changed here in epoch {met.epoch}, which had come back{back}"
+    if cell in COMPARING and function.column:
+        image = change.before if cell is Cell.EQUAL or change.operation == "DELETE_ROW" else change.after
+        brought = _value(image, function.column)
+        stored = _value(met.row, function.column)
+        if brought is not None and stored is not None:
+            return f"it brings {function.column}={brought}, and the row had {stored}"
+    if cell is Cell.REJECT_IF_MISSING:
+        return "the row was there, and nothing else is asked"
+    return ""
+
+
+def _value(row: Mapping[str, Value] | None, column: str) -> object:
+    return None if row is None else plain_value(row.get(column))

@@ -1,0 +1,307 @@
+"""
+The story of a row or of a transaction: what happened to it on each cluster, in an order of causes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from ndb_formats.row_records import value_text
+from ndb_formats.types.values import Value
+
+__all__ = ["End", "Kind", "Place", "Story", "StoryEvent", "Tree", "Winner", "plain_value"]
+
+Row = Mapping[str, Value]
+
+
+class Kind(StrEnum):
+    """What an event of a story is."""
+
+    COMMITTED = "committed"  # a user's change on its own cluster
+    JUDGED = "judged"  # what an applier decided on an operation of another cluster
+    REFRESHED = "refreshed"  # an applier sent the row again, after a conflict
+    HEARD = "heard"  # a cluster learned that its own change has been applied by the other one
+    LOGGED = "logged"  # an applier changed the row, and the result has no operation that explains it
+    NOT_APPLIED = "not applied"  # an operation that the other cluster's applier did not come to
+
+
+@attrs.frozen
+class Place:
+    """Where something stands in a binlog: file, position of its event, number of the row in the event."""
+
+    file: str
+    position: int
+    row: int
+
+
+@attrs.frozen
+class Winner:
+    """
+    The operation that last wrote the row that another one was rejected for.
+
+    Attributes:
+        cluster: Cluster that logged it.
+        epoch: Its epoch there.
+        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``.
+        refresh: Whether it is a refresh.
+        place: Where it stands; None for what an applier logged.
+    """
+
+    cluster: str
+    epoch: int
+    operation: str
+    refresh: bool
+    place: Place | None
+
+
+@attrs.frozen
+class StoryEvent:
+    """
+    One event of a story.
+
+    Attributes:
+        number: From 1, in the order of the story; no event comes before its cause.
+        cluster: Where it happened.
+        kind: What it is.
+        epoch: Epoch of that cluster; for an epoch without a trace, the one that is logged next. None if not applied.
+        time: When that epoch committed; None if not known.
+        source: Cluster that made the operation.
+        source_epoch: Its epoch there; of what was heard, the last own epoch that has come back.
+        table: ``database.table``.
+        key: Primary key as text, as it compares.
+        operation: ``WRITE_ROW``, ``UPDATE_ROW`` or ``DELETE_ROW``; None for what was heard.
+        refresh: Whether the operation is a refresh.
+        transaction_id: Id of its transaction; None if not known.
+        group: Group of the source epoch to which it belongs.
+        ordinal: Its number among the source's own changes of that epoch, -1 if an applier logged it; None if it has no
+            outcome.
+        verdict: What the applier decided; only of judged operations.
+        cause: Why it was rejected.
+        own_cause: For ``TRANS_IN_CONFLICT``: why the operation put its transaction in conflict itself.
+        incoming: What was compared: the operation's value, or the highest own epoch that had come back.
+        stored: What it was compared with: the row's value, or the epoch of its last change.
+        winner: The operation that won over a rejected one.
+        before: Columns of the operation's before image.
+        after: Columns of its after image.
+        place: Where the operation stands in a binlog of the cluster that logged it.
+        logged: Where the cluster itself logged what its applier did.
+        cause_number: Number of the event that it follows from.
+        row: The row on that cluster afterwards, as far as it is known; None if it does not exist, or was not followed.
+        sentence: What happened, in words.
+    """
+
+    number: int
+    cluster: str
+    kind: Kind
+    epoch: int | None
+    time: datetime | None
+    source: str
+    source_epoch: int
+    table: str
+    key: str
+    operation: str | None = None
+    refresh: bool = False
+    transaction_id: int | None = None
+    group: int | None = None
+    ordinal: int | None = None
+    verdict: str | None = None
+    cause: str | None = None
+    own_cause: str | None = None
+    incoming: int | None = None
+    stored: int | None = None
+    winner: Winner | None = None
+    before: Row | None = None
+    after: Row | None = None
+    place: Place | None = None
+    logged: Place | None = None
+    cause_number: int | None = None
+    row: Row | None = None
+    sentence: str = ""
+
+
+@attrs.frozen
+class Tree:
+    """
+    A transaction in conflict, and the transactions that it depends on, or that depend on it.
+
+    Attributes:
+        source: Cluster that made it.
+        source_epoch: Its epoch there.
+        group: Its number in that epoch.
+        transaction_id: Its id.
+        sentences: Why it is in conflict itself; empty if only through others.
+        through: The row that it shares with the transaction above it, as table and key; None at the top.
+        branches: The transactions below.
+    """
+
+    source: str
+    source_epoch: int
+    group: int
+    transaction_id: int | None
+    sentences: tuple[str, ...] = ()
+    through: tuple[str, str] | None = None
+    branches: tuple[Tree, ...] = ()
+
+
+@attrs.frozen
+class End:
+    """
+    How a row ends on a cluster.
+
+    Attributes:
+        row: Its columns; None if it does not exist, or is not known.
+        known: Whether the result says so.
+    """
+
+    row: Row | None
+    known: bool = True
+
+
+@attrs.frozen
+class Story:
+    """
+    Why a row ended as it did, or what became of a transaction.
+
+    Attributes:
+        table: ``database.table``; empty for a transaction.
+        key: Primary key as text; empty for a transaction.
+        functions: Per cluster, the conflict function that its applier judges by, as text; None for none.
+        events: What happened, in an order of causes.
+        ends: Per cluster, how the row ends.
+        parting: Why it ends different; empty if it does not.
+        parted_by: Number of the event whose decision parted the clusters; None if they did not part.
+        marked: Number of the event that was asked for.
+        because: For a transaction in conflict, why: it, and what it depends on.
+        follows: For a transaction in conflict, what follows: the transactions that depend on it.
+        notes: What else is to be said.
+    """
+
+    table: str
+    key: str
+    functions: Mapping[str, str | None]
+    events: tuple[StoryEvent, ...]
+    ends: Mapping[str, End] = attrs.field(factory=dict)
+    parting: str = ""
+    parted_by: int | None = None
+    marked: int | None = None
+    because: tuple[Tree, ...] = ()
+    follows: tuple[Tree, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def differs(self) -> bool:
+        """Whether the row does not end the same on all clusters that are known."""
+        rows = [None if end.row is None else _plain_row(end.row) for end in self.ends.values() if end.known]
+        return any(row != rows[0] for row in rows)
+
+    def event(self, number: int) -> StoryEvent:
+        """Return the event of that number."""
+        return self.events[number - 1]
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the story as a document; moments are texts as in ISO 8601, images have the columns that they carry."""
+        return {
+            "table": self.table,
+            "key": self.key,
+            "functions": dict(self.functions),
+            "events": [event_document(event) for event in self.events],
+            "ends": {
+                name: {"known": end.known, "row": None if end.row is None else _plain_row(end.row)}
+                for name, end in self.ends.items()
+            },
+            "differs": self.differs,
+            "parting": self.parting or None,
+            "parted_by": self.parted_by,
+            "marked": self.marked,
+            "because": [attrs.asdict(tree) for tree in self.because],
+            "follows": [attrs.asdict(tree) for tree in self.follows],
+            "notes": list(self.notes),
+        }
+
+    def to_arrow(self) -> pa.Table:
+        """Return the events as a table of Arrow, one row each; images are maps from column name to text."""
+        rows = [_record(event) for event in self.events]
+        return pa.Table.from_pylist(rows, schema=EVENTS)
+
+    def to_pandas(self) -> Any:
+        """Return the events as a DataFrame of pandas."""
+        return self.to_arrow().to_pandas(maps_as_pydicts="strict")
+
+
+_IMAGE = pa.map_(pa.string(), pa.string())
+_PLACE = pa.struct([("file", pa.string()), ("position", pa.uint64()), ("row", pa.int32())])
+EVENTS = pa.schema(
+    [
+        ("number", pa.int32()),
+        ("cluster", pa.string()),
+        ("kind", pa.string()),
+        ("epoch", pa.uint64()),
+        ("time", pa.timestamp("us", tz="UTC")),
+        ("source", pa.string()),
+        ("source_epoch", pa.uint64()),
+        ("table", pa.string()),
+        ("key", pa.string()),
+        ("operation", pa.string()),
+        ("refresh", pa.bool_()),
+        ("transaction_id", pa.uint64()),
+        ("group", pa.int32()),
+        ("ordinal", pa.int32()),
+        ("verdict", pa.string()),
+        ("cause", pa.string()),
+        ("own_cause", pa.string()),
+        ("incoming", pa.uint64()),
+        ("stored", pa.uint64()),
+        ("before", _IMAGE),
+        ("after", _IMAGE),
+        ("place", _PLACE),
+        ("logged", _PLACE),
+        ("cause_number", pa.int32()),
+        ("row", _IMAGE),
+        ("sentence", pa.string()),
+    ]
+)
+
+
+def _record(event: StoryEvent) -> dict[str, Any]:
+    record = {field.name: getattr(event, field.name) for field in EVENTS}
+    for name in ("before", "after", "row"):
+        image = record[name]
+        record[name] = None if image is None else [(column, value_text(value)) for column, value in image.items()]
+    for name in ("place", "logged"):
+        record[name] = None if record[name] is None else attrs.asdict(record[name])
+    return {**record, "kind": event.kind.value}
+
+
+def event_document(event: StoryEvent) -> dict[str, Any]:
+    """Return an event as a document."""
+    document = attrs.asdict(event, recurse=False)
+    for name in ("before", "after", "row"):
+        document[name] = None if document[name] is None else _plain_row(document[name])
+    for name in ("place", "logged", "winner"):
+        document[name] = None if document[name] is None else attrs.asdict(document[name])
+    document["time"] = None if event.time is None else event.time.isoformat()
+    return {**document, "kind": event.kind.value}
+
+
+def _plain_row(row: Row) -> dict[str, object]:
+    return {name: plain_value(value) for name, value in row.items()}
+
+
+def plain_value(value: object) -> object:
+    """Return a value as JSON has it: numbers, NULL and texts as they are, all others as text."""
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    return value_text(value)  # type: ignore[arg-type]  # a value of a column
+
+
+def moment_of(microseconds: int | None) -> datetime | None:
+    """Return a microsecond since 1970 as a moment; None for 0, which is not known."""
+    if not microseconds:
+        return None
+    return datetime.fromtimestamp(microseconds // 1_000_000, UTC).replace(microsecond=microseconds % 1_000_000)

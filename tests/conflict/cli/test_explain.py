@@ -1,0 +1,104 @@
+"""`ndb-conflict explain`: the stories of the demo."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from conflict.cli.common import ExitCode
+from tests.conflict.cli.commands import invoke
+from tests.corpora import DEMO
+
+
+@pytest.fixture(scope="module")
+def result(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the demo's result, made of a copy of its binlogs."""
+    folder = tmp_path_factory.mktemp("explained")
+    shutil.copytree(DEMO, folder / "demo")
+    code, output = invoke("resolve", folder / "demo/run.toml", "--engine", "reference", "--out", folder / "out")
+    assert code == 0, output
+    return folder / "out"
+
+
+def test_a_row(result: Path, tmp_path: Path) -> None:
+    """Who wrote it, what was compared, who won, where it stands, what follows."""
+    code, output = invoke("explain", result, "--table", "cft.t1", "--key", "3", "--json", tmp_path / "story.json")
+    assert code == 0
+    assert "13 16:00:16.744 A commits an update in epoch 5321464479756" in output
+    assert (
+        "the row was changed here in epoch 5321464479756, and only epochs up to 5321464479747 had come back" in output
+    )
+    assert "What won is the update of A in its epoch 5321464479756 (event 13)" in output
+    assert "the operation: B.binlog.000001, position 6305, row 1" in output
+    assert "leads to event 17" in output
+    document = json.loads((tmp_path / "story.json").read_text())
+    assert [event["number"] for event in document["events"]] == list(range(1, 23))
+    assert document["differs"] is False
+
+
+def test_an_exceptions_row_and_its_picture(result: Path, tmp_path: Path) -> None:
+    """The event that it stands for is marked; the picture is there as a whole, and not drawn over a file."""
+    arguments = ("explain", result, "--exception", 1, "--plot", tmp_path / "story.svg")
+    code, output = invoke(*arguments)
+    assert (code, "> 7 16:00:15.765 A rejects B's delete (event 4)" in output) == (0, True)
+    assert "delete of 4: rejected" in (tmp_path / "story.svg").read_text()
+    assert invoke(*arguments)[0] == ExitCode.REFUSED
+    assert invoke("explain", result, "--exception", 26)[1] == "there is no exceptions row 26; there are 25"
+
+
+def test_a_transaction(result: Path) -> None:
+    """Its operations, and what was decided on each."""
+    code, output = invoke("explain", result, "--transaction", 13889933684992)
+    assert code == 0
+    assert output.startswith("Transaction 13889933684992 of B, committed in epoch 5312874545158")
+    assert output.count("A rejects B's update") == 2
+    assert invoke("explain", result, "--transaction", 5)[0] == ExitCode.REFUSED
+
+
+def test_differences(result: Path, tmp_path: Path) -> None:
+    """The one row of the demo that ends different, and none in a table that converged."""
+    code, output = invoke("explain", result, "--differences", "--json", tmp_path / "differences.json")
+    assert (code, "cft.plain id=3" in output, "Event 10 parted them: on B" in output) == (0, True, True)
+    assert json.loads((tmp_path / "differences.json").read_text())["differences"][0]["parted_by"] == 10
+    none = invoke("explain", result, "--differences", "--table", "cft.t1")
+    assert none == (0, "All rows with a primary key end the same.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((), "ask for one thing"),
+        (("--key", "3"), "ask for one thing"),
+        (("--table", "cft.t9", "--key", "3"), "there is no table cft.t9; there are cft.t1, cft.t2, cft.plain"),
+        (("--table", "cft.t2", "--key", "3"), "of table cft.t2 it is a=..., b=..."),
+        (("--table", "cft.t1", "--key", "99"), "nothing happened to the row k=99 of cft.t1"),
+        (("--differences", "--exception", "1"), "--differences stands alone"),
+    ],
+)
+def test_what_is_refused(result: Path, arguments: tuple[str, ...], message: str) -> None:
+    """A sentence says what to ask for."""
+    code, output = invoke("explain", result, *arguments)
+    assert (code, message in output) == (ExitCode.REFUSED, True)
+
+
+def test_a_binlog_that_changed(tmp_path: Path) -> None:
+    """Nothing is told from binlogs that are not those of the result."""
+    shutil.copytree(DEMO, tmp_path / "demo")
+    invoke("resolve", tmp_path / "demo/run.toml", "--engine", "reference", "--out", tmp_path / "out")
+    binlog = tmp_path / "demo/B.binlog.000001"
+    whole = binlog.read_bytes()
+    for changed, words in ((whole + b"x", "and had"), (whole[:-1] + b"x", "has changed"), (None, "is missing")):
+        binlog.unlink()
+        if changed is not None:
+            binlog.write_bytes(changed)
+        code, output = invoke("explain", tmp_path / "out", "--exception", 1)
+        assert (code, words in output, "B.binlog.000001" in output) == (ExitCode.REFUSED, True, True)
+        binlog.touch()
+
+
+def test_a_run_file(tmp_path: Path) -> None:
+    """A run file is resolved first; no result is left."""
+    code, output = invoke("explain", DEMO / "run.toml", "--table", "cft.plain", "--key", "id=3")
+    assert (code, "The row ends different. x and n differ." in output) == (0, True)
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,101 @@
+"""Stories of recorded rows: every exceptions row has its decision, and every story ends where the row ends."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conflict.conformance.case import ConflictCase
+from conflict.explaining.explainer import Explainer
+from conflict.explaining.story import Story, StoryEvent, plain_value
+from conflict.grid.folder import Folder
+from conflict.history.following import follow_definitions
+from conflict.history.steps import hints_of_steps
+from conflict.pipeline import run_reference
+from conflict.result import Result
+from tests.corpora import RECORDINGS
+
+FOLDERS = [RECORDINGS / name for name in ("conflict", "everyday", "lives")]
+CASES = sorted(path.parent for folder in FOLDERS for path in folder.rglob("scenario.json"))
+FEW = ("epoch/concurrent_5021_type8", "epoch_trans/dependent_chain_type8", "epoch2/concurrent_5021_type8")
+
+
+def explainer_of(path: Path, out: Path) -> tuple[Explainer, dict[str, Any]]:
+    """Resolve a recording and return its explainer, and what was recorded."""
+    case = ConflictCase.load(path)
+    run = run_reference(case.configuration(), Folder(str(out)), lambda ends: hints_of_steps(case.steps, ends))
+    configuration = follow_definitions(case.configuration())
+    return Explainer(
+        Result(Folder(str(out)), run.to_json(configuration, "reference"), {}), configuration
+    ), case.expected
+
+
+def exceptions_places(explainer: Explainer) -> Iterator[dict[str, Any]]:
+    """Yield what every row of every exceptions table stands for."""
+    for cluster in explainer.result.clusters:
+        for table in explainer.tables:
+            rows = explainer.result.exceptions(table, cluster)
+            if rows.num_rows:
+                yield from rows["NDB$outcome"].to_pylist()
+
+
+def event_of(story: Story, place: dict[str, Any]) -> StoryEvent:
+    """Return the one event that an exceptions row stands for."""
+    names = ("source_epoch", "epoch", "group", "ordinal")
+    (event,) = [
+        event
+        for event in story.events
+        if event.cluster == place["applier"] and all(getattr(event, name) == place[name] for name in names)
+    ]
+    return event
+
+
+def check(explainer: Explainer) -> int:
+    """Check every exceptions row and every row that ends different; return the number of both."""
+    places = list(exceptions_places(explainer))
+    rows = list(dict.fromkeys((place["table"], place["key"]) for place in places))
+    stories = {(story.table, story.key): story for story in explainer.rows(rows)} if rows else {}
+    for place in places:
+        event = event_of(stories[place["table"], place["key"]], place)
+        assert event.verdict == "REJECTED"
+        assert event.place is not None
+        assert event.sentence.startswith(f"the {(event.operation or '').split('_')[0].lower()} was rejected: ")
+    different = explainer.differences()
+    counts = explainer.result.run["differing_rows"]
+    assert len(different) == sum(counts[name] for name, table in explainer.tables.items() if table.primary_key)
+    assert all(story.parted_by for story in different)
+    for story in [*stories.values(), *different]:
+        check_end(story)
+    return len(places) + len(different)
+
+
+def check_end(story: Story) -> None:
+    """The row that the story follows is the final row, in all columns that it knows."""
+    for name, end in story.ends.items():
+        events = [event for event in story.events if event.cluster == name]
+        if not events or not end.known:
+            continue
+        row = events[-1].row
+        assert (row is None) == (end.row is None)
+        for column, value in (row or {}).items():
+            if end.row is not None and column in end.row:
+                assert str(plain_value(value)) == str(plain_value(end.row[column]))
+
+
+@pytest.mark.parametrize("case", FEW)
+def test_a_few_recordings(case: str, tmp_path: Path) -> None:
+    """Each of them has conflicts of its kind."""
+    assert check(explainer_of(RECORDINGS / "conflict" / case, tmp_path)[0])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", CASES, ids=lambda path: f"{path.parent.name}/{path.name}")
+def test_every_recording(path: Path, tmp_path: Path) -> None:
+    """No exceptions row and no row that ends different is without its decision, as many as are recorded."""
+    explainer, expected = explainer_of(path, tmp_path)
+    tables = [table for side in expected.values() for table in side.get("exceptions", {}).values()]
+    recorded = sum(len(table["rows"]) for table in tables)
+    found = sum(1 for _ in exceptions_places(explainer))
+    assert check(explainer) >= found
+    assert found == recorded

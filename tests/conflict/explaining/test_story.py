@@ -1,0 +1,235 @@
+"""Stories by hand: a row that both clusters change at the same time, and transactions that depend on each other."""
+
+from typing import Any
+
+import pytest
+
+from conflict.errors import ConfigurationError
+from conflict.explaining.decisions import Applied, Decided
+from conflict.explaining.drafts import Facts, drafts_of
+from conflict.explaining.parting import parting_of
+from conflict.explaining.row_changes import Log, LoggedChange
+from conflict.explaining.rows import key_as_it_compares
+from conflict.explaining.story import End, Kind, StoryEvent
+from conflict.explaining.telling import Function, Told, tell
+from conflict.explaining.transactions import ConflictEpoch, trees_of
+from conflict.results.layout import OUTCOMES
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from ndb_formats.events.extra_row_info import ConflictFlag
+from ndb_formats.schema.create_table import parse_create_table
+from ndb_formats.types.values import Value
+
+Row = dict[str, Value]
+
+
+def change(
+    cluster: str, epoch: int, operation: str, after: Row | None, *, own: bool = True, flags: int = 0, position: int = 0
+) -> LoggedChange:
+    """Return a change of the row k=1 at a position of its cluster's binlog."""
+    before = None if operation == "WRITE_ROW" else {"k": 1}
+    place = (f"{cluster}.000001", position or epoch, 0)
+    return LoggedChange(cluster, epoch, 0, own, "d.t", "k=1", operation, ConflictFlag(flags), 7, before, after, *place)
+
+
+def outcome(applier: str, **columns: Any) -> Decided:
+    """Return an outcome of an operation on the row k=1."""
+    plain = {"group": 0, "ordinal": 0, "table": "d.t", "key": "k=1", "refresh": False, "row": 0}
+    return Decided(applier, {**dict.fromkeys(OUTCOMES.names), **plain, **columns})
+
+
+def log(cluster: str, changes: list[LoggedChange], reported: dict[int, list[tuple[int, int]]]) -> Log:
+    """Return a log; epoch n committed in second n."""
+    return Log(cluster, changes, {each.epoch: each.epoch * 1_000_000 for each in changes}, reported)
+
+
+def told(facts: Facts, function: str | None) -> Told:
+    """Tell a story in which A has a function and B has none."""
+    of_a = Function(None if function is None else parse_conflict_function(function))
+    return tell(
+        drafts_of(facts),
+        facts,
+        lambda cluster, table: of_a if cluster == "A" else Function(None),
+        starts_empty={"A": True, "B": True},
+    )
+
+
+def brief(event: StoryEvent) -> tuple[str, str, int | None, str | None, int | None]:
+    """Return what matters of an event."""
+    return event.cluster, event.kind.value, event.epoch, event.verdict, event.cause_number
+
+
+def test_a_conflict_and_its_refresh() -> None:
+    """B's update meets A's, which B has not applied yet: A rejects and refreshes it, and B takes the refresh."""
+    mine = [
+        change("A", 10, "WRITE_ROW", {"k": 1, "x": 1}),
+        change("A", 20, "UPDATE_ROW", {"x": 2}),
+        change("A", 22, "WRITE_ROW", {"k": 1, "x": 2}, own=False, flags=2),
+    ]
+    theirs = [
+        change("B", 11, "WRITE_ROW", {"k": 1, "x": 1}, own=False),
+        change("B", 19, "UPDATE_ROW", {"x": 3}),
+        change("B", 21, "UPDATE_ROW", {"x": 2}, own=False),
+        change("B", 23, "WRITE_ROW", {"k": 1, "x": 2}, own=False),
+    ]
+    rejected = outcome(
+        "A",
+        source="B",
+        source_epoch=19,
+        epoch=22,
+        operation="UPDATE_ROW",
+        verdict="REJECTED",
+        cause="ROW_IN_CONFLICT",
+        incoming=10,
+        stored=20,
+        file="B.000001",
+        position=19,
+        winner_cluster="A",
+        winner_epoch=20,
+        winner_operation="UPDATE_ROW",
+        winner_refresh=False,
+        winner_file="A.000001",
+        winner_position=20,
+        winner_row=0,
+    )
+    refreshed = outcome(
+        "B", source="A", source_epoch=22, epoch=23, operation="WRITE_ROW", refresh=True, ordinal=-1, verdict="APPLIED"
+    )
+    facts = Facts(
+        {"A": log("A", mine, {}), "B": log("B", theirs, {11: [(1, 10)], 21: [(1, 20)], 23: [(1, 22)]})},
+        {
+            "A": [Applied("B", 11, 15, 0), Applied("B", 19, 22, 0)],
+            "B": [Applied("A", 10, 11, 0), Applied("A", 20, 21, 0), Applied("A", 22, 23, 0)],
+        },
+        [rejected, refreshed],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ("A",)},
+        frozenset({"A"}),
+    )
+    story = told(facts, "NDB$EPOCH()")
+    assert [brief(event) for event in story.events] == [
+        ("A", "committed", 10, None, None),
+        ("B", "judged", 11, "APPLIED", 1),
+        ("B", "committed", 19, None, None),
+        ("A", "heard", 15, None, 1),
+        ("A", "committed", 20, None, None),
+        ("B", "judged", 21, "APPLIED", 5),
+        ("A", "judged", 22, "REJECTED", 3),
+        ("A", "refreshed", 22, None, 7),
+        ("B", "judged", 23, "APPLIED", 8),
+    ]
+    decision = story.events[6]
+    assert decision.sentence == (
+        "the update was rejected: the row was changed here in epoch 20, and only epochs up to 10 had come back. "
+        "What won is the update of A in its epoch 20 (event 5)"
+    )
+    assert (decision.place and decision.place.position, decision.row) == (19, {"k": 1, "x": 2})
+    assert [each.row for each in story.rows.values()] == [{"k": 1, "x": 2}] * 2
+    assert story.events[8].logged is not None
+
+
+def test_changes_that_cross() -> None:
+    """Without a function each cluster ends with the other's change, and the later decision parted them."""
+    mine = [change("A", 10, "WRITE_ROW", {"k": 1, "x": 1}), change("A", 12, "UPDATE_ROW", {"x": 2}, own=False)]
+    theirs = [change("B", 11, "WRITE_ROW", {"k": 1, "x": 2}), change("B", 13, "WRITE_ROW", {"k": 1, "x": 1}, own=False)]
+    facts = Facts(
+        {"A": log("A", mine, {}), "B": log("B", theirs, {})},
+        {"A": [Applied("B", 11, 12, 0)], "B": [Applied("A", 10, 13, 0)]},
+        [],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ("A",)},
+    )
+    story = told(facts, None)
+    parting, number = parting_of(story, {"A": End({"k": 1, "x": 2}), "B": End({"k": 1, "x": 1})})
+    assert (number, story.events[3].cluster, story.events[3].kind) == (4, "B", Kind.JUDGED)
+    assert parting.startswith(
+        "x differs. On A B's write came last (event 2, applied in event 3); on B A's write came last (event 1, applied "
+        "in event 4). Both were applied, each after the other cluster's own change: they crossed."
+    )
+
+
+def test_what_was_not_applied_parts() -> None:
+    """A change that the other applier never came to is what parted the row."""
+    mine = [change("A", 10, "WRITE_ROW", {"k": 1, "x": 1})]
+    logs = {"A": log("A", mine, {}), "B": log("B", [], {})}
+    facts = Facts(logs, {"A": [], "B": []}, [], {"A": 1, "B": 2}, {"A": ("B",), "B": ("A",)})
+    story = told(facts, "NDB$MAX(x)")
+    parting, number = parting_of(story, {"A": End({"k": 1, "x": 1}), "B": End(None)})
+    assert [event.kind for event in story.events] == [Kind.COMMITTED, Kind.NOT_APPLIED]
+    assert (number, "B had not applied epoch 10 of A when the logs end" in parting) == (2, True)
+
+
+def test_a_value_that_wins_and_one_that_does_not() -> None:
+    """A function that compares a column is told with both values, whoever wins."""
+    mine = [
+        change("A", 10, "WRITE_ROW", {"k": 1, "x": 5}),
+        change("A", 15, "UPDATE_ROW", {"k": 1, "x": 6}, own=False),
+    ]
+    theirs = [
+        change("B", 11, "WRITE_ROW", {"k": 1, "x": 5}, own=False),
+        change("B", 12, "UPDATE_ROW", {"k": 1, "x": 6}),
+        change("B", 14, "UPDATE_ROW", {"k": 1, "x": 4}),
+    ]
+    lost = outcome(
+        "A",
+        source="B",
+        source_epoch=14,
+        epoch=16,
+        operation="UPDATE_ROW",
+        verdict="REJECTED",
+        cause="ROW_IN_CONFLICT",
+        incoming=4,
+        stored=6,
+        file="B.000001",
+        position=14,
+    )
+    facts = Facts(
+        {"A": log("A", mine, {}), "B": log("B", theirs, {})},
+        {"A": [Applied("B", 12, 15, 0), Applied("B", 14, 16, 0)], "B": [Applied("A", 10, 11, 0)]},
+        [lost],
+        {"A": 1, "B": 2},
+        {"A": ("B",), "B": ("A",)},
+    )
+    won, rejected = (
+        event.sentence for event in told(facts, "NDB$MAX(x)").events if event.source == "B" != event.cluster
+    )
+    assert won == "the update was applied: it brings x=6, and the row had 5"
+    assert rejected == (
+        "the update was rejected: it brings x=4, which does not win over the row's 6; NDB$MAX applies an update only "
+        "if its x is greater than the row's"
+    )
+
+
+def test_dependencies() -> None:
+    """Transaction 2 shares a row with 1, and 3 with 2; 1 alone is in conflict itself, 4 has nothing to do with them."""
+
+    def rejected(group: int, key: str, own: str | None = None) -> Decided:
+        place = {"source": "B", "source_epoch": 9, "epoch": 3, "cause": "TRANS_IN_CONFLICT", "own_cause": own}
+        return outcome("A", **place, group=group, ordinal=group, key=key, transaction_id=100 + group)
+
+    epoch = ConflictEpoch.of(
+        [
+            rejected(1, "k=1", "ROW_IN_CONFLICT"),
+            rejected(2, "k=1"),
+            rejected(2, "k=2"),
+            rejected(3, "k=2"),
+            rejected(4, "k=9", "ROW_DOES_NOT_EXIST"),
+        ]
+    )
+    root = epoch.root(3)
+    assert root is not None
+    assert (root["group"], epoch.root(4) is epoch.own(4)[0]) == (1, True)
+    because, follows = trees_of(epoch, 2, lambda each: str(each["key"]))
+    assert [(each.group, each.through, each.sentences) for each in because.branches] == [(1, ("d.t", "k=1"), ("k=1",))]
+    assert [(each.group, each.through, each.branches) for each in follows] == [(3, ("d.t", "k=2"), ())]
+
+
+def test_keys_as_they_compare() -> None:
+    """A key is given as text or by columns; texts compare by their collation, and CHAR ignores blanks at the end."""
+    table = parse_create_table(
+        "CREATE TABLE d.t (a INT, b CHAR(4) CHARACTER SET latin1 COLLATE latin1_bin, PRIMARY KEY (a, b))"
+    )
+    assert key_as_it_compares(table, "a=1, b=x ") == key_as_it_compares(table, {"b": "x", "a": 1}) == "a=1, b=x"
+    single = parse_create_table("CREATE TABLE d.t (a INT PRIMARY KEY)")
+    assert key_as_it_compares(single, "5") == key_as_it_compares(single, "a=5") == "a=5"
+    with pytest.raises(ConfigurationError, match=r"of table d\.t it is a=\.\.\., b=\.\.\."):
+        key_as_it_compares(table, "7")
