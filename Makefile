@@ -46,6 +46,7 @@ bench: $(PEERS)          ## Measure decoding, ingest and resolving beside their 
 	$(BIN)/python -m benchmarks.end_to_end --peer-python $(PEERS)/bin/python --out build/bench/end_to_end.json
 	$(BIN)/python -m benchmarks.resolve --peer-python $(PEERS)/bin/python --out build/bench/resolve.json
 	$(BIN)/python -m benchmarks.scaling --repeat 3 --out build/bench/scaling.json
+	$(BIN)/python -m benchmarks.compare --out build/bench/compare.json
 
 bench-large: $(PEERS)    ## Measure resolving up to 100 million row changes; needs about 20 GB of disk and 6 GiB of memory
 	$(BIN)/python -m benchmarks.resolve --changes 10000000 --functions 'NDB$$MAX' 'NDB$$EPOCH' 'NDB$$EPOCH_TRANS' \

@@ -14,6 +14,8 @@ What happens when row changes of two MySQL NDB Clusters meet.
 
     conflict.check("run.toml")                  # what will be refused, before any of it; needs no binlog
 
+    conflict.compare("run.toml")                # the same changes under other functions and formats
+
     changes = conflict.read_binlog("london/", "shop.orders")
     changes.to_pandas()                         # or to_arrow(), to_polars(), or batch by batch
 
@@ -29,17 +31,19 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from conflict.binlog_table import BinlogTable, read_binlog
     from conflict.checking.report import Report
+    from conflict.comparison import Comparison
     from conflict.config.run_file import RunFile, load_run_file
     from conflict.errors import ConfigurationError, ConflictError, HistoryError, NotBuiltError
     from conflict.explaining.explain import explain, explain_differences
     from conflict.explaining.story import Story
     from conflict.jobs.data_source import register
     from conflict.jobs.session import spark_session
-    from conflict.library import check, ingest, resolve
+    from conflict.library import check, compare, ingest, resolve
     from conflict.result import Result, read_result
 
 __all__ = [
     "BinlogTable",
+    "Comparison",
     "ConfigurationError",
     "ConflictError",
     "HistoryError",
@@ -49,6 +53,7 @@ __all__ = [
     "RunFile",
     "Story",
     "check",
+    "compare",
     "explain",
     "explain_differences",
     "ingest",
@@ -62,6 +67,7 @@ __all__ = [
 
 _MODULES = {
     "conflict.binlog_table": ("BinlogTable", "read_binlog"),
+    "conflict.comparison": ("Comparison",),
     "conflict.config.run_file": ("RunFile", "load_run_file"),
     "conflict.errors": ("ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"),
     "conflict.explaining.explain": ("explain", "explain_differences"),
@@ -69,7 +75,7 @@ _MODULES = {
     "conflict.jobs.data_source": ("register",),
     "conflict.jobs.session": ("spark_session",),
     "conflict.checking.report": ("Report",),
-    "conflict.library": ("check", "ingest", "resolve"),
+    "conflict.library": ("check", "compare", "ingest", "resolve"),
     "conflict.result": ("Result", "read_result"),
 }
 

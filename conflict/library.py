@@ -5,12 +5,15 @@ What Python users call: bare binlogs or a run file to a result, in one call.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from conflict.checking.check import check_configuration
 from conflict.checking.draft import draft_check
 from conflict.checking.report import Report
+from conflict.comparing.figures import CRITERIA, parse_criteria
+from conflict.comparing.pairs import parse_formats
+from conflict.comparison import Comparison, Wanted, compare_run
 from conflict.compatibility.deployment import Policy
 from conflict.config.run_file import RunFile, load_run_file
 from conflict.discovery.draft import Additions, draft_run
@@ -23,7 +26,7 @@ from conflict.pipeline import resolve as resolve_into
 from conflict.result import Result, read_result
 from conflict.runs.options import ResolveOptions, no_progress
 
-__all__ = ["check", "ingest", "resolve"]
+__all__ = ["check", "compare", "ingest", "resolve"]
 
 Source = RunFile | Path | str
 
@@ -75,6 +78,52 @@ def resolve(
     options = ResolveOptions(made, kept, final_rows, all_outcomes, force)
     resolve_into(run, str(target), engine=engine, policy=Policy(policy), options=options, progress=progress)
     return read_result(str(target))
+
+
+def compare(
+    *sources: Source,
+    functions: Sequence[str] = (),
+    formats: Sequence[int] = (),
+    prefer: Sequence[str] = tuple(CRITERIA),
+    engine: str = "auto",
+    schema: Path | str | None = None,
+    ndb_replication: Path | str | None = None,
+    conflict_fn: Mapping[str, str] | None = None,
+    primary: str | None = None,
+    history: Path | str | None = None,
+    out: Path | str | None = None,
+    force: bool = False,
+    progress: StageProgress = no_progress,
+) -> Comparison:
+    """
+    Try pairs of a conflict function and a format on the binlogs of a run; as the command ``compare``.
+
+    Args:
+        sources: As for `resolve`.
+        functions: Such as ``NDB$EPOCH()@london`` or ``LAST_COMMIT`` (see docs/compare.md); none for all that the tables
+            and the log allow.
+        formats: Binlog types to try besides the one in the log.
+        prefer: ``lost-updates``, ``divergence``, ``traffic``, the most important first.
+        engine: ``auto``, ``spark`` or ``local``.
+        schema: As for `resolve`.
+        ndb_replication: As for `resolve`.
+        conflict_fn: As for `resolve`.
+        primary: As for `resolve`.
+        history: As for `resolve`.
+        out: Folder for the comparison as Parquet and JSON; None for none.
+        force: Replace a comparison that is in the folder already.
+        progress: As for `resolve`.
+
+    Raises:
+        ConfigurationError: The run cannot be compared, or something that is asked for is not known.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    additions = Additions(_path(schema), _path(ndb_replication), dict(conflict_fn or {}), primary)
+    given = parse_formats(",".join(map(str, formats))) if formats else ()
+    wanted = Wanted(",".join(functions), given, parse_criteria(",".join(prefer)))
+    made, target = (None if path is None else Folder(str(Path(path).absolute())) for path in (history, out))
+    run = _run_of(sources, additions)
+    return compare_run(run, wanted, engine=engine, history=made, out=target, replace=force, progress=progress)
 
 
 def ingest(*sources: Source, out: Path | str, progress: StageProgress = no_progress) -> Ingested:

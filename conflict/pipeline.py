@@ -35,7 +35,7 @@ from conflict.runs.inputs import inputs_document
 from conflict.runs.options import DEFAULTS, HintsOf, ResolveOptions, no_progress
 from conflict.runs.reference_run import run_reference
 
-__all__ = ["ENGINES", "ingest", "resolve", "run_local", "run_spark"]
+__all__ = ["ENGINES", "ingest", "resolve", "run_local", "run_spark", "spark_workers"]
 
 
 def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_progress) -> Ingested:
@@ -56,7 +56,7 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     refuse_other_folders(folder)
     with only_writer(folder):
         return ingest_binlogs(
-            _spark(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
+            spark_workers(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
         )
 
 
@@ -128,7 +128,7 @@ def _folder(given: Folder | str) -> Folder:
     return Folder(given if "://" in given else str(Path(given).absolute()))
 
 
-def _spark(out: Folder, progress: StageProgress) -> Runner:
+def spark_workers(out: Folder, progress: StageProgress) -> Runner:
     """Start Spark, and make sure that its tasks see the folder of the result."""
     from conflict.jobs.session import check_shared, spark_session  # noqa: PLC0415  # only the jobs need pyspark
     from conflict.jobs.spark_runner import spark_runner  # noqa: PLC0415  # only the jobs need pyspark
@@ -155,7 +155,7 @@ def run_spark(
     refuse_python_rules(configuration)
 
     def workplace() -> tuple[Runner, Folder]:
-        return _spark(options.keep_history or out, progress), out.below("history")
+        return spark_workers(options.keep_history or out, progress), out.below("history")
 
     return run_columnar(workplace, configuration, out, hints_of, progress, options)
 

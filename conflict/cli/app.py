@@ -24,6 +24,10 @@ COMMANDS = {
         "conflict.cli.conflicts:conflicts",
         "Count the conflicts of a result: where, when and why.",
     ),
+    "compare": (
+        "conflict.cli.compare:compare",
+        "Compare what other functions and formats make of it.",
+    ),
     "explain": (
         "conflict.cli.explain:explain",
         "Show why a row ended as it did.",

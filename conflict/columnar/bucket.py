@@ -27,7 +27,7 @@ from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 from ndb_formats.schema.tables import Table
 
-__all__ = ["Bucket", "load_bucket", "required_bits"]
+__all__ = ["Bucket", "Carried", "load_bucket", "required_bits"]
 
 BITS = 64
 NO_IMAGE = -1
@@ -35,6 +35,22 @@ NO_IMAGE = -1
 _PLAIN = ("key", "operation", "epoch", "group", "ordinal")
 _COLUMNS = ("before_columns", "after_columns")
 _VALUES = ("before_value", "after_value")
+
+
+@attrs.frozen(eq=False)
+class Carried:
+    """
+    What the images of both clusters carry.
+
+    Attributes:
+        sets: The different sets of columns; None for no image.
+        images: Per cluster, the number of the set of each before image, and of each after image. Shape (rows,).
+        operations: Per cluster, the operation of each row, where it is not the logged one.
+    """
+
+    sets: Sequence[set[int] | None]
+    images: Sequence[tuple[Int32, Int32]]
+    operations: tuple[Int8, Int8] | None = None
 
 
 @attrs.define(slots=False)
@@ -52,6 +68,7 @@ class Bucket:
         consequences: Per cluster, its `CONSEQUENCES`.
         keys: Its `KEYS`.
         kept: Its `rows`, if an earlier task kept them.
+        relogged: What its images would carry in another format; None for what they carry.
     """
 
     number: int
@@ -63,6 +80,7 @@ class Bucket:
     consequences: tuple[GridColumns, ...]
     keys: GridColumns
     kept: tuple[BucketRows, BucketRows] | None = None
+    relogged: Carried | None = None
 
     @cached_property
     def rows(self) -> tuple[BucketRows, BucketRows]:
@@ -76,8 +94,10 @@ class Bucket:
         return self._rows(0, presence, lacks), self._rows(1, presence, lacks)
 
     def _rows(self, side: int, presence: Int8, lacks: UInt64) -> BucketRows:
-        changes, (before, after) = self.changes[side], self._carried[1][side]
+        changes, (before, after) = self.changes[side], self._carried.images[side]
         plain = {name: changes.array(name) for name in _PLAIN}
+        if self._carried.operations is not None:
+            plain["operation"] = self._carried.operations[side]
         nothing = np.broadcast_to(np.uint64(0), len(plain["key"]))
         compares = bool(self.numbers.resolve_columns)
         before_value, after_value = (changes.array(name) if compares else nothing for name in _VALUES)
@@ -99,10 +119,10 @@ class Bucket:
 
     def _presence(self) -> Int8:
         """Return the `Presence` of the resolve column in images by what they carry. Shape (tables, sets)."""
-        presence = np.full((len(self.numbers.tables), len(self._carried[0])), Presence.ABSENT, np.int8)
+        presence = np.full((len(self.numbers.tables), len(self._carried.sets)), Presence.ABSENT, np.int8)
         for table, definition in enumerate(self.numbers.tables):
             ordinal = self.numbers.resolve_ordinal(definition.full_name)
-            for number, carried in enumerate(self._carried[0]):
+            for number, carried in enumerate(self._carried.sets):
                 if carried is not None and not carried:
                     presence[table, number] = Presence.NO_COLUMNS
                 elif carried is not None and ordinal in carried:
@@ -111,10 +131,10 @@ class Bucket:
 
     def _lacking(self) -> UInt64:
         """Return the required columns that images lack, by what they carry, one bit each. Shape (tables, sets)."""
-        lacking = np.zeros((len(self.numbers.tables), len(self._carried[0])), np.uint64)
+        lacking = np.zeros((len(self.numbers.tables), len(self._carried.sets)), np.uint64)
         for table, definition in enumerate(self.numbers.tables):
             bit_of = required_bits(definition)
-            for number, carried in enumerate(self._carried[0]):
+            for number, carried in enumerate(self._carried.sets):
                 lacking[table, number] = _word(bit for column, bit in bit_of.items() if column not in (carried or ()))
         return lacking
 
@@ -137,20 +157,20 @@ class Bucket:
     @cached_property
     def column_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
         """The different sets of columns, and which one each image has."""
-        carried, images = self._carried
-        members = [sorted(each) for each in carried if each is not None]
-        numbers = iter(range(len(members)))
-        set_of = np.array([NO_IMAGE if each is None else next(numbers) for each in carried], np.int32)
-        sets = ColumnSets(
-            np.cumsum([0, *map(len, members)]).astype(np.int64),
-            np.array([column for each in members for column in each], np.int32),
-        )
-        first, second = (ImageArrays(set_of.take(before), set_of.take(after)) for before, after in images)
-        return sets, (first, second)
+        return _column_sets(self._carried)
 
     @cached_property
-    def _carried(self) -> tuple[list[set[int] | None], list[tuple[Int32, Int32]]]:
-        """What images carry: the different sets of columns, None for no image; per cluster, the set of each image."""
+    def logged_sets(self) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
+        """The same of the images as they are in the binlogs, in which they are read."""
+        return self.column_sets if self.relogged is None else _column_sets(self.carried)
+
+    @property
+    def _carried(self) -> Carried:
+        return self.carried if self.relogged is None else self.relogged
+
+    @cached_property
+    def carried(self) -> Carried:
+        """What the images in the binlogs carry."""
         columns = [side.column(name) for side in self.changes for name in _COLUMNS]
         chunks = [chunk for column in columns for chunk in column.chunks]
         joined = pa.chunked_array(chunks, CHANGES.field(_COLUMNS[0]).type).unify_dictionaries()
@@ -159,7 +179,7 @@ class Bucket:
         before, after, other_before, other_after = (_joined([next(numbers) for _ in each.chunks]) for each in columns)
         carried = [_positions(each) if each else None for each in bitmaps]
         self._refuse_columns_too_many(carried, [(before, after), (other_before, other_after)])
-        return carried, [(before, after), (other_before, other_after)]
+        return Carried(carried, [(before, after), (other_before, other_after)])
 
     def _refuse_columns_too_many(
         self, carried: Sequence[set[int] | None], images: Sequence[tuple[Int32, Int32]]
@@ -182,6 +202,18 @@ class Bucket:
                     "have. Ingest the binlogs again into another folder"
                 )
                 raise HistoryError(message)
+
+
+def _column_sets(carried: Carried) -> tuple[ColumnSets, tuple[ImageArrays, ImageArrays]]:
+    members = [sorted(each) for each in carried.sets if each is not None]
+    numbers = iter(range(len(members)))
+    set_of = np.array([NO_IMAGE if each is None else next(numbers) for each in carried.sets], np.int32)
+    sets = ColumnSets(
+        np.cumsum([0, *map(len, members)]).astype(np.int64),
+        np.array([column for each in members for column in each], np.int32),
+    )
+    first, second = (ImageArrays(set_of.take(before), set_of.take(after)) for before, after in carried.images)
+    return sets, (first, second)
 
 
 def required_bits(table: Table) -> dict[int, int]:

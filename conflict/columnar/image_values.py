@@ -158,7 +158,7 @@ class ImageReader:
     @cached_property
     def _sets(self) -> Int32:
         """Number of each image's column set, by image number."""
-        _, carried = self.bucket.column_sets
+        _, carried = self.bucket.logged_sets
         return np.concatenate([np.stack([side.before, side.after], axis=1).ravel() for side in carried])
 
     def in_batches(
@@ -197,7 +197,7 @@ class ImageReader:
         if not indivisible and sum(part.nbytes for part in picked) > _BYTES:
             return None
         joined = pa.concat_arrays([pa.array([], pa.binary()), *picked])
-        chosen, (sets, _) = self._sets[ordered], self.bucket.column_sets
+        chosen, (sets, _) = self._sets[ordered], self.bucket.logged_sets
         widths = np.array([codec.width for codec in layout.codecs], np.int64)
         prefixed = np.array([codec.prefixed for codec in layout.codecs], np.bool_)
         cells, cut_off = find_cells(

@@ -105,6 +105,7 @@ class Configuration:
             `conflict.history.following`); empty if `schema` holds for all time. `schema` then has History tables.
         followed: Whether `conflict.history.following` has done its work.
         notes: What is to be said about the definitions.
+        kept_columns: By table, the column whose values a History keeps although no function compares it.
     """
 
     clusters: tuple[ClusterConfiguration, ...]
@@ -117,6 +118,7 @@ class Configuration:
     definitions: Mapping[str, ClusterDefinitions] = attrs.field(factory=dict, repr=False)
     followed: bool = False
     notes: tuple[str, ...] = ()
+    kept_columns: Mapping[str, str] = attrs.field(factory=dict)
 
     @property
     def data_schema(self) -> Schema:

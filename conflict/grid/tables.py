@@ -43,9 +43,10 @@ class TableNumbers:
 def table_numbers(configuration: Configuration) -> TableNumbers:
     """Number the tables of a run."""
     if not configuration.definitions:
-        return TableNumbers(configuration.data_schema.tables, resolve_columns(configuration.setups()))
+        compared = resolve_columns(configuration.setups())
+        return TableNumbers(configuration.data_schema.tables, {**configuration.kept_columns, **compared})
     tables = configuration.data_schema.tables
-    compared = {}
+    compared = dict(configuration.kept_columns)
     for known in configuration.definitions.values():
         for moment in known.moments:
             for name, setup in moment.setups.items():

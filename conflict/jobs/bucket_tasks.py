@@ -73,9 +73,10 @@ class BucketTask:
         """Read the bucket, with its images or without."""
         run = self.run
         layouts = run.manifest.layouts(run.numbers)
-        return load_bucket(
+        bucket = load_bucket(
             run.history, self.bucket, run.manifest, run.numbers, layouts, images=images, bounds=run.part.bounds
         )
+        return bucket if run.view is None else run.view.of(bucket)
 
     @property
     def kept(self) -> Folder:

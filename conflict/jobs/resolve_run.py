@@ -12,6 +12,7 @@ from conflict.columnar.applier_stops import can_log_stopping
 from conflict.columnar.cluster_setup import ClusterSetup, transactional_tables
 from conflict.columnar.foreign_keys.states import LinkedKeys, linked_keys
 from conflict.columnar.unique_keys.states import has_unique_keys
+from conflict.comparing.bucket_view import BucketView
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
@@ -34,6 +35,7 @@ class ResolveRun:
         clusters: Both clusters.
         options: What the result holds.
         part: The part of the logs that is read.
+        view: What another policy or format makes of the logged changes; None for the changes as they are.
     """
 
     history: Folder
@@ -43,6 +45,7 @@ class ResolveRun:
     clusters: tuple[ClusterSetup, ...]
     options: ResultOptions
     part: LogPart = WHOLE
+    view: BucketView | None = None
 
     @property
     def shared(self) -> Folder:

@@ -33,7 +33,7 @@ from conflict.runs.options import HintsOf, ResolveOptions
 from conflict.runs.reference_run import run_reference
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
-__all__ = ["finished_history", "refuse_python_rules", "run_columnar"]
+__all__ = ["finished_history", "is_left_to_reference", "refuse_python_rules", "run_columnar"]
 
 
 def run_columnar(
@@ -58,7 +58,7 @@ def run_columnar(
     configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
     run = None
-    if not _is_left_to_reference(configuration):
+    if not is_left_to_reference(configuration):
         runner, scratch = workplace()
         try:
             history, held = _history(runner, configuration, scratch, hints_of, progress, options)
@@ -70,7 +70,7 @@ def run_columnar(
     return _by_reference(configuration, out, hints_of, progress, options) if run is None else run
 
 
-def _is_left_to_reference(configuration: Configuration) -> bool:
+def is_left_to_reference(configuration: Configuration) -> bool:
     """Whether the configuration alone tells that only the reference engine resolves the run."""
     span = configuration.span
     return (

@@ -22,7 +22,7 @@ from conflict.results.arrow_rows import row_schema
 from ndb_formats.schema.default_values import implied_value
 from ndb_formats.schema.tables import Column, Table
 
-__all__ = ["FinalTable", "count_differing", "final_table"]
+__all__ = ["FinalTable", "count_differing", "count_unequal", "final_table"]
 
 
 @attrs.frozen(eq=False)
@@ -96,6 +96,29 @@ def count_differing(result: BucketResult, table: int) -> int | None:
     if result.older is not None:
         alone &= ~result.may_be_missing.any(axis=0) & (result.columns_not_known == 0).all(axis=0)
     return int(alone.sum())
+
+
+def count_unequal(result: BucketResult, reader: ImageReader, table: int) -> int:
+    """
+    Return how many keys of a table differ between the clusters; values are read where only they can tell.
+
+    Raises:
+        FormatError: A value cannot be decoded.
+    """
+    if any(cluster.setups[table].declared is not None for cluster in result.clusters):
+        return declared_table(result, reader, table).differing
+    definition, numbers = result.bucket.numbers.tables[table], _present_keys(result, table)
+    everything = _Keys.of(result, table, numbers)
+    unlike = _Keys.of(result, table, numbers[everything.unlike])
+    schema, differing = row_schema(definition), everything.alone
+    for batch, images in reader.in_batches(table, len(unlike.unlike), lambda batch: unlike.images[:, batch]):
+        keys = unlike.part(batch)
+        columns = [
+            _with_default(images.column(place, keys.images[:, :, place], field.type), column)
+            for place, (field, column) in enumerate(zip(schema, definition.columns, strict=True))
+        ]
+        differing += int(_differing(images, keys, definition, columns).sum())
+    return differing
 
 
 def final_table(result: BucketResult, reader: ImageReader, table: int) -> FinalTable:

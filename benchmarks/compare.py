@@ -1,0 +1,100 @@
+"""
+How much more ten pairs of a conflict function and a format cost than one.
+
+    python -m benchmarks.compare --changes 10000000
+
+Timed is `compare_history` on Spark in this process, from a History on disk to the figures: with the functions of the
+run alone, and with ten pairs, among them a function that judges transactions, and another format. The Histories are
+those of `benchmarks.resolve` for `NDB$MAX`; a small one goes first, which compiles the kernels.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from benchmarks.history_maker import configuration
+from benchmarks.history_shape import Shape
+from benchmarks.resolve import history_of, small_shape
+from benchmarks.timing import environment, markdown_table, write_results
+from conflict.comparing.defaults import all_policies
+from conflict.comparing.figures import Figures
+from conflict.comparing.pairs import Pair, parse_policies
+from conflict.config.configuration import Configuration
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import read_manifest
+from conflict.history.following import follow_definitions
+from conflict.jobs.compare_job import compare_history
+from conflict.jobs.log_part import part_of_log
+from conflict.jobs.runner import Runner
+from conflict.jobs.session import spark_session
+from conflict.jobs.spark_runner import spark_runner
+
+RESULTS = Path(__file__).parent / "results" / "compare.json"
+COLUMN_TYPE = 7  # all columns in both images
+POLICIES = (
+    "NDB$MAX({0}),NDB$OLD({0}),NDB$MAX_DELETE_WIN({0}),NDB$MAX_INS({0}),LOWEST({0}),OVERWRITE,"
+    "NDB$EPOCH(),NDB$EPOCH2(),NDB$EPOCH_TRANS()"
+)
+GOAL = 4  # times as long as one pair
+
+
+def ten_pairs(run: Configuration, column: str) -> list[Pair]:
+    """Return the functions of the run, others, and those of the run in type 9."""
+    policies = all_policies(run, parse_policies(POLICIES.format(column), run.functions, ("A", "B"), "A"))
+    return [*(Pair(policy) for policy in policies), Pair(policies[0], 9)]
+
+
+def seconds(runner: Runner, run: Configuration, history: Path, pairs: list[Pair]) -> float:
+    """Compare once, and return the seconds on the wall."""
+    folder = Folder(str(history))
+    manifest = read_manifest(folder)
+    part = part_of_log(run, folder, manifest, None)
+    with tempfile.TemporaryDirectory(dir=history.parent) as out:
+        started = time.perf_counter()
+        found = compare_history(runner, run, folder, Folder(out), pairs, part)
+        taken = time.perf_counter() - started
+    assert all(isinstance(each, Figures) for each in found), found
+    return taken
+
+
+def main() -> None:
+    """Measure, and write the results."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--changes", type=int, default=2_000_000)
+    parser.add_argument("--repeat", type=int, default=3)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--scratch", type=Path)
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    arguments = parser.parse_args()
+    run = follow_definitions(configuration("NDB$MAX", COLUMN_TYPE))
+    with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
+        small = history_of(small_shape(4000, COLUMN_TYPE, 4 * arguments.cores), Path(scratch))
+        history = history_of(Shape(arguments.changes, binlog_type=COLUMN_TYPE), Path(scratch))
+        pairs = ten_pairs(run, read_manifest(Folder(str(history))).resolve_columns["bench.account"])
+        runner = spark_runner(spark_session(str(arguments.cores)))
+        seconds(runner, run, small, pairs)
+        taken: dict[int, list[float]] = {1: [], len(pairs): []}
+        for _ in range(arguments.repeat):
+            for count, own in taken.items():
+                own.append(seconds(runner, run, history, pairs[:count]))
+    one, ten = (statistics.median(own) for own in taken.values())
+    document = {
+        "changes": arguments.changes,
+        "pairs": [f"{pair.policy.name}, type {pair.binlog_type or COLUMN_TYPE}" for pair in pairs],
+        "seconds": {str(count): own for count, own in taken.items()},
+        "times_as_long": ten / one,
+        "goal": GOAL,
+        "environment": environment(),
+    }
+    rows = [[f"{arguments.changes:,}", f"{one:.1f}", f"{ten:.1f}", f"{ten / one:.1f}", f"below {GOAL}"]]
+    table = markdown_table(["row changes", "one pair, s", "ten pairs, s", "times as long", "goal"], rows)
+    write_results(arguments.out, document, [table])
+    print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,81 @@
+"""
+`ndb-conflict compare`: what other functions and formats would have made of the same changes.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from conflict.cli.common import console, progress_bars
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.sources import (
+    ConflictFnOption,
+    PrimaryOption,
+    ReplicationOption,
+    SchemaOption,
+    SourcesArgument,
+    additions_of,
+    load_sources,
+)
+
+__all__ = ["compare"]
+
+
+class CompareEngine(StrEnum):
+    """An engine that compares, or the one that fits the run."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+def compare(
+    sources: SourcesArgument,
+    functions: Annotated[
+        str,
+        typer.Option(help="Functions with commas between them, as NDB$MAX(x),NDB$EPOCH()@london,LAST_COMMIT."),
+    ] = "",
+    formats: Annotated[str, typer.Option(help="Binlog types to try besides the one in the log, as 3,9.")] = "",
+    prefer: Annotated[
+        str, typer.Option(help="What counts for the order, the most important first.")
+    ] = "lost-updates,divergence,traffic",
+    engine: Annotated[CompareEngine, typer.Option(help="The engine; auto chooses as resolve does.")] = (
+        CompareEngine.AUTO
+    ),
+    history: Annotated[
+        Path | None, typer.Option(help="Compare on this History, made by `ingest`; it keeps one column per table.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for the comparison as Parquet and JSON.")] = None,
+    json_file: JsonOption = None,
+    schema: SchemaOption = None,
+    ndb_replication: ReplicationOption = None,
+    conflict_fn: ConflictFnOption = None,
+    primary: PrimaryOption = None,
+    force: ForceOption = False,
+) -> None:
+    """
+    Compare what conflict functions and formats would have made of the same changes.
+
+    Example: ndb-conflict compare run.toml --functions 'NDB$MAX(version),NDB$EPOCH(),LAST_COMMIT' --formats 3,9
+    """
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.comparison import print_comparison
+    from conflict.comparing.figures import parse_criteria
+    from conflict.comparing.pairs import parse_formats
+    from conflict.comparison import Wanted, compare_run
+    from conflict.grid.folder import Folder
+
+    wanted = Wanted(functions, parse_formats(formats) if formats else (), parse_criteria(prefer))
+    loaded = load_sources(sources, additions_of(schema, ndb_replication, conflict_fn, primary))
+    check_output(json_file, loaded.inputs, force=force)
+    made, target = (None if path is None else Folder(str(path.absolute())) for path in (history, out))
+    with compilation_is_said(), progress_bars() as progress:
+        found = compare_run(
+            loaded, wanted, engine=engine.value, history=made, out=target, replace=force, progress=progress
+        )
+    print_comparison(console, found)
+    write_json(json_file, found.to_json())

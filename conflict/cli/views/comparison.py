@@ -1,0 +1,94 @@
+"""
+A comparison on the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Console
+from rich.markup import escape
+
+from conflict.cli.views.tables import counted, table_of
+from conflict.comparing.figures import Figures, Row
+from conflict.comparison import TAKEN_AS_RECORDED, Comparison
+from conflict.rules.decision import Cause
+
+__all__ = ["print_comparison"]
+
+_LOSSES = ("lost\nupdates", "of these\nrejected", "over-\nwritten", "rows\ndiffer", "rows\nsent")
+_CAUSES = {
+    Cause.ROW_DOES_NOT_EXIST: "no\nrow",
+    Cause.ROW_ALREADY_EXISTS: "row\nexists",
+    Cause.ROW_IN_CONFLICT: "row in\nconflict",
+    Cause.TRANS_IN_CONFLICT: "with its\ntransaction",
+}
+_TRANSACTIONS = "transactions\nrejected"
+_MEGABYTE = 1_000_000
+
+
+def print_comparison(console: Console, found: Comparison) -> None:
+    """Print the pairs, best first, then their conflicts by cause, and what could not be tried."""
+    tried = [(row, row.figures) for row in found.rows if row.figures is not None]
+    types = sorted({row.binlog_type for row, _ in tried})
+    of_type = f" of binlog type {types[0]}" if len(types) == 1 else ""
+    shown = f"{counted(found.changes, 'change')}{of_type} under {counted(len(tried), 'pair')}"
+    title = f"{shown}, best first by {', '.join(found.prefer)}"
+    names = ["function", "type"][: 1 if of_type else 2]
+    losses = [[*_named(row, names), *_losses(row, figures)] for row, figures in tried]
+    headings: tuple[str, ...] = _LOSSES
+    if not of_type:  # else all pairs log the same bytes
+        headings = (*_LOSSES, "MB\nlogged")
+        losses = [[*cells, _megabytes(row)] for cells, (row, _) in zip(losses, tried, strict=True)]
+    console.print(table_of(title, names, headings, losses))
+    causes = ([*_named(row, names), *_causes(figures)] for row, figures in tried)
+    console.print(table_of("Conflicts by cause", names, (*_CAUSES.values(), _TRANSACTIONS), causes))
+    for line in _notes(found):
+        console.print(escape(line), highlight=False)
+
+
+def _losses(row: Row, figures: Figures) -> list[object]:
+    cells = row.cells()
+    names = ("lost_updates", "lost_rejected", "lost_overwritten", "differing_rows")
+    return [*(cells[name] for name in names), figures.traffic]
+
+
+def _megabytes(row: Row) -> str:
+    least, most = (f"{each / _MEGABYTE:,.1f}" for each in row.bytes or (0, 0))
+    return least if least == most else f"{least} to {most}"
+
+
+def _causes(figures: Figures) -> list[object]:
+    return [*(figures.causes[cause.name.lower()] for cause in _CAUSES), figures.rejected_transactions]
+
+
+def _named(row: Row, names: Sequence[str]) -> Sequence[object]:
+    stops = row.figures is not None and row.figures.stops
+    function = f"{row.function}{' *' if row.used else ''}{' (stops)' if stops else ''}"
+    return (function, row.binlog_type)[: len(names)]
+
+
+def _notes(found: Comparison) -> Iterator[str]:
+    """Yield what the tables do not say."""
+    if any(row.used for row in found.rows):
+        yield "* the functions and the format of the run."
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for row in found.rows:
+        for reason in _reasons(row):
+            reasons.setdefault((row.binlog_type, reason), []).append(row.function)
+    for (binlog_type, reason), functions in reasons.items():
+        everything = all(row.function in functions for row in found.rows if row.binlog_type == binlog_type)
+        yield f"Type {binlog_type}, {'all functions' if everything else ', '.join(functions)}: {reason}."
+    yield TAKEN_AS_RECORDED
+
+
+def _reasons(row: Row) -> list[str]:
+    """Return why a pair was not tried, or why appliers stop under it."""
+    if row.error is not None:
+        return [f"not tried, {row.error.rstrip('.')}"]
+    if row.figures is None:
+        return []
+    stops: dict[str, list[str]] = {}
+    for name, stop in row.figures.stops.items():
+        stops.setdefault(f"error {stop.error}, {stop.message}", []).append(name)
+    return [f"{' and '.join(names)} {'stop' if len(names) > 1 else 'stops'}, {why}" for why, names in stops.items()]

@@ -1,0 +1,1 @@
+"""One History under many conflict functions and formats. Computes docs/compare.md."""

@@ -1,0 +1,77 @@
+"""
+What a bucket comes to under one pair. Computes docs/compare.md, "Figures".
+"""
+
+from __future__ import annotations
+
+import attrs
+import numpy as np
+
+from conflict.columnar.applier_stops import StoppingOperation
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.image_values import ImageReader
+from conflict.columnar.kernels.arrays import Int64, OperationKind
+from conflict.columnar.kernels.lost_changes import lost_changes
+from conflict.columnar.output.counts import count_bucket
+from conflict.columnar.output.final_rows import count_unequal
+from conflict.rules.decision import Verdict
+
+__all__ = ["BucketFigures", "bucket_figures"]
+
+_GROUP_BITS, _LOWEST_GROUP = 32, -1
+
+
+@attrs.frozen(eq=False)
+class BucketFigures:
+    """
+    The figures of a bucket.
+
+    Attributes:
+        counters: Per cluster, its status counters.
+        tables: Per cluster and table, operations by verdict and cause, and refreshed rows.
+        rejected: Transactions with a rejected change: epoch apply and group, as one number. Shape (transactions,).
+        lost: Per cluster, its changes that were rejected, those that were overwritten, and those of either kind.
+        differing: Per table, rows that end different.
+        reflected: Per cluster, the rows that its applier reflected.
+        rowless: Per cluster, its updates and deletes that found no row.
+        stopping: Per cluster, the first operation that stops its applier.
+    """
+
+    counters: dict[str, dict[str, int]]
+    tables: dict[str, dict[str, dict[str, int]]]
+    rejected: Int64
+    lost: dict[str, tuple[int, int, int]]
+    differing: dict[str, int]
+    reflected: dict[str, int]
+    rowless: dict[str, int]
+    stopping: dict[str, StoppingOperation]
+
+
+def bucket_figures(result: BucketResult, stopping: dict[str, StoppingOperation]) -> BucketFigures:
+    """Return the figures of a decided bucket."""
+    bucket, folded = result.bucket, result.folded
+    counters, tables = count_bucket(result)
+    keys = (bucket.key_table, bucket.numbers.tables)
+    lost = lost_changes(result.applies, bucket.rows, bucket.column_sets, keys, folded)
+    names = [cluster.name for cluster in result.clusters]
+    reader, logged = ImageReader(bucket), folded.logged
+    return BucketFigures(
+        counters,
+        tables,
+        _rejected(result),
+        {
+            name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
+            for name, each in zip(names, lost, strict=True)
+        },
+        {table.full_name: count_unequal(result, reader, number) for number, table in enumerate(bucket.numbers.tables)},
+        {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
+        {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
+        stopping,
+    )
+
+
+def _rejected(result: BucketResult) -> Int64:
+    made = result.folded.decisions
+    chosen = np.flatnonzero((made.verdict == Verdict.REJECTED) & (made.kind == OperationKind.CHANGE))
+    group = made.group[chosen].astype(np.int64) - _LOWEST_GROUP
+    return np.unique((made.apply[chosen].astype(np.int64) << _GROUP_BITS) + group)

@@ -1,0 +1,115 @@
+"""
+What is compared if the user does not say it: every function that the tables and the log allow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from collections.abc import Set as AbstractSet
+
+import attrs
+
+from conflict.comparing.pairs import Policy, function_on, named, parse_policies, role_on
+from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
+from conflict.config.configuration import Configuration
+from conflict.rules.functions import Argument, ConflictFunction
+from conflict.rules.roles import Role
+from conflict.rules.table_setup import TableSetup
+from ndb_formats.schema.tables import Table
+
+__all__ = ["all_policies", "default_policies", "kept_columns", "primary_of"]
+
+_TYPES = ("int", "bigint")  # that a function can compare, if they are unsigned
+
+
+def primary_of(configuration: Configuration) -> str:
+    """Return the primary of a run: by role, else the one cluster with a function by epoch, else the first cluster."""
+    primaries = [cluster.name for cluster in configuration.clusters if cluster.role is Role.PRIMARY]
+    judging = [
+        name
+        for name, tables in configuration.setups_at_start().items()
+        if any(setup.function is not None and setup.function.spec.refreshes for setup in tables.values())
+    ]
+    return (primaries or judging or [configuration.clusters[0].name])[0]
+
+
+def all_policies(configuration: Configuration, asked: Sequence[Policy]) -> tuple[Policy, ...]:
+    """Return policies, the functions of the run among them and marked."""
+    given = {
+        name: {setup.function for setup in tables.values() if setup.function is not None}
+        for name, tables in configuration.setups_at_start().items()
+    }
+    same = [policy for policy in asked if _is_configured(configuration, policy, given)]
+    if same:
+        return tuple(attrs.evolve(policy, configured=policy is same[0]) for policy in asked)
+    functions = {function for functions in given.values() for function in functions}
+    names = sorted(named(function, primary_of(configuration)) for function in functions)
+    return (Policy(", ".join(names) or OVERWRITE, configured=True), *asked)
+
+
+def _is_configured(
+    configuration: Configuration, policy: Policy, given: Mapping[str, AbstractSet[ConflictFunction]]
+) -> bool:
+    """Whether a policy gives every cluster the functions and the role that it has."""
+    return all(
+        given[cluster.name] == {function_on(cluster.name, policy)} - {None}
+        and (policy.function is None or not policy.function.spec.roles or cluster.role is role_on(cluster.name, policy))
+        for cluster in configuration.clusters
+    )
+
+
+def default_policies(configuration: Configuration, kept: Sequence[str]) -> tuple[Policy, ...]:
+    """
+    Return all policies: functions by epoch, those by column for each column, and policies of other products.
+
+    Args:
+        configuration: The run.
+        kept: The columns that all judged tables have in the History.
+    """
+    names, primary = list(configuration.server_ids), primary_of(configuration)
+    specs = [spec for spec in configuration.functions if spec.python is None]
+    texts = [f"{spec.name}()" for spec in specs if spec.argument is Argument.GCI_BITS]
+    texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
+    for column in kept:
+        texts += [f"{spec.name}({column})" for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
+    texts += [LAST_COMMIT.name, OVERWRITE]
+    return parse_policies(",".join(texts), configuration.functions, names, primary)
+
+
+def kept_columns(configuration: Configuration, asked: Sequence[Policy]) -> dict[str, str]:
+    """
+    Return, by table, the column whose values the History keeps for functions that compare one.
+
+    That is the one that a function of the run compares; else the first one of the policies that were asked for; else,
+    if none was asked for, the only column of the table that a function can compare.
+
+    Args:
+        configuration: The run.
+        asked: The policies that were asked for; empty for all.
+    """
+    wanted = [policy.column for policy in asked if policy.column is not None]
+    found = {}
+    for tables in configuration.setups_at_start().values():
+        for name, setup in tables.items():
+            column = _kept(setup, wanted, any_column=not asked)
+            if column is not None:
+                found[name] = column
+    return found
+
+
+def _kept(setup: TableSetup, wanted: Sequence[str], *, any_column: bool) -> str | None:
+    if setup.function is not None and setup.function.column is not None:
+        return setup.function.column
+    there = [column for column in wanted if setup.table.find(column) is not None]
+    if there:
+        return there[0]
+    possible = _comparable(setup.table) if any_column else []
+    return possible[0] if len(possible) == 1 else None
+
+
+def _comparable(table: Table) -> list[str]:
+    return [
+        column.name
+        for column in table.columns
+        if column.type in _TYPES and column.unsigned and column.name not in table.primary_key
+    ]

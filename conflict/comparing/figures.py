@@ -1,0 +1,228 @@
+"""
+The figures of a pair over a whole History, and the pairs side by side.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.comparing.bucket_figures import BucketFigures
+from conflict.errors import ConfigurationError
+from conflict.results.model import Stop
+from conflict.rules.counters import add_counters
+from conflict.rules.decision import Cause
+
+__all__ = ["COMPARISON", "CRITERIA", "Figures", "Row", "add_figures", "parse_criteria", "ranked"]
+
+_CAUSES = tuple(cause for cause in Cause if cause)
+# One row per pair, best first. Where `error` is not NULL the pair was not tried, and the figures are NULL.
+COMPARISON = pa.schema(
+    [
+        pa.field("rank", pa.int32()),
+        pa.field("function", pa.string(), nullable=False),
+        pa.field("binlog_type", pa.string(), nullable=False),
+        pa.field("conflicts", pa.int64()),
+        *(pa.field(cause.name.lower(), pa.int64()) for cause in _CAUSES),
+        pa.field("rejected_transactions", pa.int64()),
+        pa.field("lost_updates", pa.int64()),
+        pa.field("lost_rejected", pa.int64()),
+        pa.field("lost_overwritten", pa.int64()),
+        pa.field("differing_rows", pa.int64()),
+        pa.field("refreshes", pa.int64()),
+        pa.field("reflected", pa.int64()),
+        pa.field("changes_without_row", pa.int64()),
+        pa.field("least_bytes", pa.int64()),
+        pa.field("most_bytes", pa.int64()),
+        pa.field("stops", pa.string()),
+        pa.field("error", pa.string()),
+    ]
+)
+
+
+@attrs.frozen
+class Figures:
+    """
+    What a pair comes to.
+
+    Attributes:
+        counters: Per cluster, its status counters.
+        tables: Per applying cluster and table, operations by verdict and cause, and refreshed rows.
+        rejected_transactions: Users' transactions of which a change was rejected.
+        lost: Per cluster, its users' changes that were rejected, those that were overwritten, those of either kind.
+        differing: Per table, rows that end different.
+        reflected: Per cluster, rows that its applier reflected.
+        rowless: Per cluster, users' updates and deletes that found no row: under other functions it was not there.
+        stops: Per cluster, why its applier stopped.
+    """
+
+    counters: Mapping[str, Mapping[str, int]]
+    tables: Mapping[str, Mapping[str, Mapping[str, int]]]
+    rejected_transactions: int
+    lost: Mapping[str, tuple[int, int, int]]
+    differing: Mapping[str, int]
+    reflected: Mapping[str, int]
+    rowless: Mapping[str, int]
+    stops: Mapping[str, Stop]
+
+    @property
+    def causes(self) -> dict[str, int]:
+        """Conflicts by cause, over both appliers and all tables."""
+        return {cause.name.lower(): self._total(cause.name) for cause in _CAUSES}
+
+    @property
+    def conflicts(self) -> int:
+        """Operations that appliers rejected."""
+        return self._total("rejected")
+
+    @property
+    def lost_updates(self) -> int:
+        """Users' changes that were rejected or overwritten."""
+        return sum(each[2] for each in self.lost.values())
+
+    @property
+    def differing_rows(self) -> int:
+        """Rows that end different."""
+        return sum(self.differing.values())
+
+    @property
+    def refreshes(self) -> int:
+        """Rows that appliers refreshed."""
+        return self._total("refreshes")
+
+    @property
+    def traffic(self) -> int:
+        """Rows that appliers logged for the other cluster."""
+        return self.refreshes + sum(self.reflected.values())
+
+    def _total(self, name: str) -> int:
+        return sum(table[name] for tables in self.tables.values() for table in tables.values())
+
+
+@attrs.frozen
+class Row:
+    """
+    A pair in a comparison.
+
+    Attributes:
+        function: The policy, as users write it.
+        binlog_type: The binlog type, ``as logged``, or both.
+        figures: What it comes to; None if it was not tried.
+        error: Why it was not tried.
+        bytes: Least and most bytes of rows events in both clusters' binlogs; None if they are not known.
+        used: Whether these are the functions and the formats of the run.
+    """
+
+    function: str
+    binlog_type: str
+    figures: Figures | None = None
+    error: str | None = None
+    bytes: tuple[int, int] | None = None
+    used: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the row as a document; the figures of its columns in `COMPARISON`, and the rest."""
+        document = {**self.cells(), "used": self.used}
+        if self.figures is not None:
+            figures = self.figures
+            document |= {"counters": figures.counters, "tables": figures.tables, "lost_by_cluster": figures.lost}
+        return document
+
+    def cells(self) -> dict[str, Any]:
+        """Return the row of `COMPARISON`, without its rank."""
+        cells: dict[str, Any] = {name: None for name in COMPARISON.names if name != "rank"}
+        cells |= {"function": self.function, "binlog_type": self.binlog_type, "error": self.error}
+        if self.bytes is not None:
+            cells["least_bytes"], cells["most_bytes"] = self.bytes
+        figures = self.figures
+        if figures is None:
+            return cells
+        rejected, overwritten = (sum(each[place] for each in figures.lost.values()) for place in (0, 1))
+        stops = [f"{name}: {stop.message}" for name, stop in figures.stops.items()]
+        return {
+            **cells,
+            **figures.causes,
+            "conflicts": figures.conflicts,
+            "rejected_transactions": figures.rejected_transactions,
+            "lost_updates": figures.lost_updates,
+            "lost_rejected": rejected,
+            "lost_overwritten": overwritten,
+            "differing_rows": figures.differing_rows,
+            "refreshes": figures.refreshes,
+            "reflected": sum(figures.reflected.values()),
+            "changes_without_row": sum(figures.rowless.values()),
+            "stops": "; ".join(stops) or None,
+        }
+
+
+CRITERIA: dict[str, Callable[[Figures], int]] = {
+    "lost-updates": lambda figures: figures.lost_updates,
+    "divergence": lambda figures: figures.differing_rows,
+    "traffic": lambda figures: figures.traffic,
+}
+
+
+def parse_criteria(text: str) -> tuple[str, ...]:
+    """
+    Return the criteria that a text lists, the first one first.
+
+    Raises:
+        ConfigurationError: One of them is not known.
+    """
+    found = tuple(dict.fromkeys(each.strip() for each in text.split(",") if each.strip()))
+    unknown = [each for each in found if each not in CRITERIA]
+    if unknown or not found:
+        message = f"--prefer {text}: give some of {', '.join(CRITERIA)}, the most important first"
+        raise ConfigurationError(message)
+    return found
+
+
+def ranked(rows: Sequence[Row], criteria: Sequence[str]) -> list[Row]:
+    """Return rows best first: pairs under which an applier stops after all others, those not tried last."""
+
+    def key(row: Row) -> tuple[int, ...]:
+        if row.figures is None:
+            return (2,)
+        least = 0 if row.bytes is None else row.bytes[0]
+        return (int(bool(row.figures.stops)), *(CRITERIA[name](row.figures) for name in criteria), least)
+
+    return sorted(rows, key=key)
+
+
+def add_figures(
+    parts: Sequence[BucketFigures], transactions: Sequence[Mapping[str, Mapping[str, int]]], stops: Mapping[str, Stop]
+) -> Figures:
+    """Add up the figures of all buckets; `transactions` are the counters of transactions in conflict."""
+    names = list(parts[0].counters)
+    every = [*(part.counters for part in parts), *transactions]
+    rejected = np.unique(np.concatenate([part.rejected for part in parts]))
+    return Figures(
+        {name: add_counters(counters.get(name, {}) for counters in every) for name in names},
+        {
+            name: {table: dict(_sum([part.tables[name][table] for part in parts])) for table in parts[0].tables[name]}
+            for name in names
+        },
+        len(rejected),
+        {name: _lost([part.lost[name] for part in parts]) for name in names},
+        dict(_sum([part.differing for part in parts])),
+        dict(_sum([part.reflected for part in parts])),
+        dict(_sum([part.rowless for part in parts])),
+        dict(stops),
+    )
+
+
+def _sum(parts: Sequence[Mapping[str, int]]) -> Counter[str]:
+    total: Counter[str] = Counter()
+    for part in parts:
+        total.update(part)
+    return total
+
+
+def _lost(parts: Sequence[tuple[int, int, int]]) -> tuple[int, int, int]:
+    rejected, overwritten, either = (sum(each) for each in zip(*parts, strict=True))
+    return rejected, overwritten, either

@@ -1,0 +1,156 @@
+"""
+A conflict function and a binlog type that a History is tried with, as users write them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+import attrs
+
+from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
+from conflict.errors import ConfigurationError
+from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.functions import DEFAULT_GCI_BITS, Argument, ConflictFunction, FunctionSpec
+from conflict.rules.roles import Role
+from ndb_formats.errors import SettingError
+from ndb_formats.rules.update_format import parse_binlog_type
+
+__all__ = ["Pair", "Policy", "function_on", "named", "parse_formats", "parse_policies", "role_on"]
+
+_COMMA = re.compile(r",(?![^(]*\))")  # not one inside parentheses
+
+
+@attrs.frozen
+class Policy:
+    """
+    What decides when changes meet.
+
+    Attributes:
+        name: As users write it.
+        function: The conflict function; None where every change is applied.
+        primary: The cluster that judges, for functions by epoch; None for functions that both clusters have.
+        configured: Whether each table has what the run configures, whatever the rest says.
+    """
+
+    name: str
+    function: ConflictFunction | None = None
+    primary: str | None = None
+    configured: bool = False
+
+    @property
+    def by_commit_time(self) -> bool:
+        """Whether the moments of commits are compared."""
+        return self.function is not None and self.function.spec is LAST_COMMIT
+
+    @property
+    def column(self) -> str | None:
+        """The column that it compares."""
+        return None if self.function is None else self.function.column
+
+
+@attrs.frozen
+class Pair:
+    """
+    A policy, and the binlog type in which users' changes are logged; None for as they are logged.
+    """
+
+    policy: Policy
+    binlog_type: int | None = None
+
+
+def parse_policies(
+    text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str
+) -> tuple[Policy, ...]:
+    """
+    Return the policies that a text lists, with commas between them.
+
+    Each is a `conflict_fn`, ``OVERWRITE``, ``LAST_COMMIT`` or ``LOWEST(column)``; ``@CLUSTER`` after a function by
+    epoch names the primary.
+
+    Args:
+        text: The text.
+        functions: The known conflict functions.
+        clusters: Names of the clusters.
+        primary: The primary where none is named.
+
+    Raises:
+        ConfigurationError: One of them is not known, or its cluster is not.
+    """
+    names = [each.strip() for each in _COMMA.split(text) if each.strip()]
+    if not names:
+        message = "--functions names none; give some, as NDB$EPOCH(),NDB$MAX(version),LAST_COMMIT"
+        raise ConfigurationError(message)
+    return tuple(dict.fromkeys(_policy(name, functions, clusters, primary) for name in names))
+
+
+def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str], primary: str) -> Policy:
+    name, at, cluster = (each.strip() for each in text.rpartition("@")) if "@" in text else (text, "", "")
+    if at and cluster not in clusters:
+        message = f"{text}: there is no cluster {cluster}; there are {' and '.join(clusters)}"
+        raise ConfigurationError(message)
+    if name in {OVERWRITE, OVERWRITE + "()"}:
+        return Policy(OVERWRITE)
+    if name in {LAST_COMMIT.name, LAST_COMMIT.name + "()"}:
+        return Policy(LAST_COMMIT.name, ConflictFunction(LAST_COMMIT))
+    try:
+        function = parse_conflict_function(name, (*functions, LOWEST))
+    except ConfigurationError as error:
+        message = f"{text}: {error}; besides functions there are {OVERWRITE}, {LAST_COMMIT.name} and LOWEST(column)"
+        raise ConfigurationError(message) from error
+    if function.spec.python is not None:
+        message = f"{text}: rules in Python are not compared; write it as a row [[conflict_function]] of the run file"
+        raise ConfigurationError(message)
+    if function.spec.argument is Argument.COLUMN:
+        if at:
+            message = f"{text}: both clusters have a function that compares a column; leave out @{cluster}"
+            raise ConfigurationError(message)
+        return Policy(named(function), function)
+    judging = cluster or primary
+    return Policy(named(function, judging), function, judging)
+
+
+def named(function: ConflictFunction, primary: str = "") -> str:
+    """Return a function as users write it; a function by epoch with its primary, and without the default argument."""
+    if function.spec.argument is Argument.COLUMN:
+        return str(function)
+    bits = "" if function.gci_bits == DEFAULT_GCI_BITS else function.gci_bits
+    return f"{function.spec.name}({bits}) @{primary}"
+
+
+def parse_formats(text: str) -> tuple[int, ...]:
+    """
+    Return the binlog types that a text lists, by number or name.
+
+    Raises:
+        ConfigurationError: One of them is not known, or says nothing of its own.
+    """
+    try:
+        found = tuple(parse_binlog_type(each) for each in _words(text))
+    except SettingError as error:
+        message = f"--formats: {error}"
+        raise ConfigurationError(message) from error
+    if not found or not {0, 1}.isdisjoint(found):
+        message = f"--formats {text}: give binlog types from 2 to 9, as 7,8,9; 0 and 1 log nothing of their own"
+        raise ConfigurationError(message)
+    return tuple(dict.fromkeys(found))
+
+
+def _words(text: str) -> Iterable[str]:
+    return [each.strip() for each in text.split(",") if each.strip()]
+
+
+def function_on(cluster: str, policy: Policy) -> ConflictFunction | None:
+    """Return the function that a policy gives to the tables of a cluster."""
+    function = policy.function
+    if function is None or policy.primary is None or function.spec.roles:
+        return function
+    return function if cluster == policy.primary else None
+
+
+def role_on(cluster: str, policy: Policy) -> Role:
+    """Return the role that a policy gives to a cluster."""
+    if policy.function is None or not policy.function.spec.roles:
+        return Role.NONE
+    return Role.PRIMARY if cluster == policy.primary else Role.SECONDARY

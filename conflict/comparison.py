@@ -1,0 +1,256 @@
+"""
+A run under many conflict functions and formats, from its configuration to the figures side by side.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from conflict.comparing.defaults import all_policies, default_policies, kept_columns, primary_of
+from conflict.comparing.figures import COMPARISON, CRITERIA, Row, ranked
+from conflict.comparing.pairs import Pair, parse_policies
+from conflict.comparing.trials import binlog_types_of
+from conflict.config.configuration import Configuration
+from conflict.config.run_file import RunFile
+from conflict.errors import ConfigurationError, NotBuiltError
+from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
+from conflict.grid.manifest import Manifest
+from conflict.grid.memory_folder import MemoryFolder
+from conflict.history.following import follow_definitions
+from conflict.history.hints import hints_of_run_file
+from conflict.history.log_files import check_log_files
+from conflict.jobs.compare_job import compare_history
+from conflict.jobs.engine_choice import choose_engine
+from conflict.jobs.ingest_job import ingest
+from conflict.jobs.log_facts import roles_change
+from conflict.jobs.log_part import part_of_log
+from conflict.jobs.resolve_stages import LeftToReferenceError
+from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.pipeline import spark_workers
+from conflict.results.small_tables import html_table, text_lines
+from conflict.results.target import check_target, whole_or_not_at_all
+from conflict.runs.columnar_run import finished_history, is_left_to_reference, refuse_python_rules
+from conflict.runs.options import no_progress
+from ndb_formats.columnar.log_sizes import LogSizer
+from ndb_formats.columnar.size_report import SizeReport, size_report
+from ndb_formats.errors import CutFileError
+from ndb_formats.rules.formats import FORMATS
+from ndb_formats.schema.exact_keys import refuse_inexact_keys
+
+__all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
+
+TAKEN_AS_RECORDED = (
+    "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
+    "functions of the run; users may have done other things under other functions."
+)
+_LEFT_OUT = (
+    "only the reference engine resolves this run (the log starts in the middle, foreign keys change rows, functions "
+    "change, or parts of the log are hidden), and it does not compare"
+)
+RESULT, TABLE = "run.json", "comparison.parquet"
+_SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
+
+
+@attrs.frozen
+class Wanted:
+    """
+    What is compared.
+
+    Attributes:
+        functions: Policies, as `conflict.comparing.pairs.parse_policies` reads them; empty for all.
+        formats: Binlog types besides the one in the log.
+        prefer: Criteria of the ranking, the most important first.
+    """
+
+    functions: str = ""
+    formats: tuple[int, ...] = ()
+    prefer: tuple[str, ...] = tuple(CRITERIA)
+
+
+@attrs.frozen(repr=False)
+class Comparison:
+    """
+    Pairs of a conflict function and a format, best first. Printed, it is the table; a notebook shows it as one.
+
+    Attributes:
+        rows: The pairs.
+        prefer: The criteria of the ranking, the most important first.
+        changes: Row changes that users made.
+    """
+
+    rows: tuple[Row, ...]
+    prefer: tuple[str, ...]
+    changes: int
+
+    def to_arrow(self) -> pa.Table:
+        """Return the pairs as `conflict.comparing.figures.COMPARISON`."""
+        ranks = [None if row.figures is None else rank for rank, row in enumerate(self.rows, 1)]
+        cells = [{"rank": rank, **row.cells()} for rank, row in zip(ranks, self.rows, strict=True)]
+        return pa.Table.from_pylist(cells, COMPARISON)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the comparison as a document."""
+        return {
+            "prefer": list(self.prefer),
+            "changes": self.changes,
+            "taken_as_recorded": TAKEN_AS_RECORDED,
+            "pairs": [row.to_json() for row in self.rows],
+        }
+
+    def __repr__(self) -> str:
+        return "\n".join([*text_lines(_SHOWN, self._cells(), 2), TAKEN_AS_RECORDED])
+
+    def _repr_html_(self) -> str:
+        return html_table(_SHOWN, self._cells())
+
+    def _cells(self) -> list[list[object]]:
+        return [[row.cells()[name] for name in _SHOWN] for row in self.rows]
+
+
+def compare_run(
+    run_file: RunFile,
+    wanted: Wanted = Wanted(),  # frozen
+    *,
+    engine: str = "auto",
+    history: Folder | None = None,
+    out: Folder | None = None,
+    replace: bool = False,
+    progress: StageProgress = no_progress,
+) -> Comparison:
+    """
+    Try pairs of a conflict function and a format on the binlogs of a run.
+
+    Args:
+        run_file: The run.
+        wanted: What is compared.
+        engine: ``local``, ``spark`` or ``auto``.
+        history: A finished History of the run's binlogs, which are not read again; None to read them.
+        out: Folder for the comparison as Parquet and JSON; None for none.
+        replace: Whether a comparison that is there already is replaced.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+
+    Raises:
+        ConfigurationError: The run cannot be compared, or something that is asked for is not known.
+        HistoryError: Binlogs, schedule and configuration contradict each other.
+    """
+    configuration = run_file.configuration
+    if not configuration.is_pair or is_left_to_reference(follow_definitions(configuration)):
+        raise ConfigurationError(_LEFT_OUT)
+    refuse_python_rules(configuration)
+    check_log_files(configuration)
+    chosen = choose_engine(configuration).engine if engine == "auto" else engine
+    if chosen not in {"local", "spark"}:
+        message = f"engine {engine} does not compare; use local or spark"
+        raise ConfigurationError(message)
+    if out is not None:
+        check_target(out, [*run_file.inputs, *([] if history is None else [Path(history.uri)])], replace=replace)
+    followed = follow_definitions(configuration)
+    refuse_inexact_keys(followed.data_schema.tables)
+    with _work_folder(out, replace=replace) as work:
+        runner = in_threads if chosen == "local" else spark_workers(work, progress)
+        comparison = _compared(runner, run_file, followed, wanted, history, work, progress)
+        if out is not None:
+            work.write_table(TABLE, comparison.to_arrow())
+            work.write_json(RESULT, comparison.to_json())
+    return comparison
+
+
+@contextmanager
+def _work_folder(out: Folder | None, *, replace: bool) -> Iterator[Folder]:
+    """Give a folder for the work; what is wanted of it is in place of `out` at the end."""
+    with ExitStack() as held:
+        if out is None:
+            yield Folder(held.enter_context(tempfile.TemporaryDirectory(prefix="ndb-conflict-")))
+        else:
+            held.enter_context(only_writer(out))
+            yield held.enter_context(whole_or_not_at_all(out, replace=replace))
+
+
+def _compared(
+    runner: Runner,
+    run_file: RunFile,
+    configuration: Configuration,
+    wanted: Wanted,
+    given: Folder | None,
+    work: Folder,
+    progress: StageProgress,
+) -> Comparison:
+    names, primary = list(configuration.server_ids), primary_of(configuration)
+    asked = parse_policies(wanted.functions, configuration.functions, names, primary) if wanted.functions else ()
+    hints_of = partial(hints_of_run_file, run_file)
+    scratch = work.below("work")
+    if given is not None:
+        history, held = given, finished_history(given, configuration)
+        configuration = attrs.evolve(configuration, kept_columns=held.resolve_columns)
+    else:
+        configuration = attrs.evolve(configuration, kept_columns=kept_columns(configuration, asked))
+        history = work.below("history")
+        history = MemoryFolder.at(history.uri) if runner is in_threads else history
+        held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+    policies = all_policies(configuration, asked or default_policies(configuration, _columns(held)))
+    recorded = binlog_types_of(configuration)
+    pairs = [
+        Pair(policy, number)
+        for policy in policies
+        for number in (None, *(each for each in wanted.formats if str(each) != recorded))
+    ]
+    try:
+        if roles_change(history):
+            raise LeftToReferenceError
+        part = part_of_log(configuration, history, held, hints_of)
+        found = compare_history(runner, configuration, history, scratch, pairs, part, progress)
+    except (LeftToReferenceError, NotBuiltError):
+        raise ConfigurationError(_LEFT_OUT) from None
+    finally:
+        scratch.delete()
+        if given is None:
+            history.delete()
+    sizes = _sizes(configuration, progress)
+    rows = [
+        Row(
+            pair.policy.name,
+            recorded if pair.binlog_type is None else str(pair.binlog_type),
+            None if isinstance(each, str) else each,
+            each if isinstance(each, str) else None,
+            _bytes(sizes, pair.binlog_type),
+            used=pair.policy.configured and pair.binlog_type is None,
+        )
+        for pair, each in zip(pairs, found, strict=True)
+    ]
+    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, part[2].changes)
+
+
+def _columns(held: Manifest) -> Sequence[str]:
+    """Return the columns that a History keeps."""
+    return sorted(set(held.resolve_columns.values()))
+
+
+def _sizes(configuration: Configuration, progress: StageProgress) -> SizeReport:
+    """Return the sizes of the rows events of both clusters in every format."""
+    sizer = LogSizer(configuration.data_schema)
+    files = [file for cluster in configuration.clusters for file in cluster.files]
+    for done, file in enumerate(files):
+        progress("measuring", done, len(files))
+        try:
+            sizer.add(file)
+        except CutFileError:
+            continue
+    progress("measuring", len(files), len(files))
+    return size_report(sizer, [file.stat().st_size for file in files])
+
+
+def _bytes(sizes: SizeReport, binlog_type: int | None) -> tuple[int, int]:
+    if binlog_type is None:
+        return sizes.changes.logged.bytes, sizes.changes.logged.bytes
+    formats: Mapping[str, int] = {each.name: place for place, each in enumerate(FORMATS)}
+    bounds = sizes.changes.formats[formats[str(binlog_type)]]
+    return bounds.least.bytes, bounds.most.bytes

@@ -1,0 +1,232 @@
+"""
+One History under many pairs of a conflict function and a format: the driver of a comparison. Computes docs/compare.md.
+
+1. Resolve the History with the functions of the run, which settles when each epoch was applied and each row judged.
+2. Where a pair rejects transactions, find in rounds which ones are in conflict under it.
+3. Run one task per bucket, which loads it once and decides it under every pair. Where an operation stops an applier,
+   leave out all that this applier would have applied from there on, and decide the buckets again under that pair.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Self
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+from conflict.columnar.applier_stops import first_stopping
+from conflict.columnar.apply_order import ApplierEpochs
+from conflict.columnar.bucket import Bucket, load_bucket
+from conflict.columnar.bucket_result import BucketResult
+from conflict.columnar.cluster_setup import ClusterSetup, rules_of
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.fold import fold
+from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
+from conflict.columnar.stop_reports import stop_of
+from conflict.comparing.bucket_figures import BucketFigures, bucket_figures
+from conflict.comparing.bucket_view import BucketView, CommitTimes
+from conflict.comparing.figures import Figures, add_figures
+from conflict.comparing.pairs import Pair
+from conflict.comparing.trials import Subject, Trial
+from conflict.config.configuration import Configuration
+from conflict.errors import NotBuiltError
+from conflict.grid.epoch_files import EPOCHS, epochs_part
+from conflict.grid.folder import Folder
+from conflict.grid.manifest import Manifest
+from conflict.jobs.log_part import LogPart
+from conflict.jobs.resolve_job import count_transactions, settle_history
+from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.resolve_stages import LeftToReferenceError, ResolveJob, earliest_stops
+from conflict.jobs.runner import Runner, StageProgress
+from conflict.jobs.shared import Shared, share
+from conflict.results.options import ResultOptions
+
+__all__ = ["compare_history"]
+
+_FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
+
+
+@attrs.frozen(eq=False)
+class _Decided:
+    """
+    A trial whose transactions in conflict are known.
+
+    Attributes:
+        view: What the trial makes of the logged changes.
+        applies: The epoch applies, up to the stops.
+        conflicts: The transactions in conflict.
+        finds_stops: Whether the tasks look for operations that stop an applier; rounds have found them.
+    """
+
+    view: BucketView
+    applies: EpochApplies
+    conflicts: Conflicts
+    finds_stops: bool
+
+    @classmethod
+    def of(cls, run: ResolveRun, point: FixedPoint) -> Self:
+        """Return a trial with what the rounds found."""
+        finds_stops = not run.needs_rounds and not point.stopping
+        return cls(run.view or BucketView(), point.applies, point.conflicts, finds_stops)
+
+
+@attrs.frozen
+class _Task:
+    """A bucket, and the trials that are decided on it; `clusters` has both clusters under each."""
+
+    run: ResolveRun
+    bucket: int
+    clusters: tuple[tuple[ClusterSetup, ...], ...]
+    trials: Shared[list[_Decided]]
+
+
+def compare_history(
+    runner: Runner,
+    configuration: Configuration,
+    history: Folder,
+    out: Folder,
+    pairs: Sequence[Pair],
+    part: tuple[LogPart, pa.Table, Manifest],
+    progress: StageProgress = lambda stage, done, total: None,
+) -> list[Figures | str]:
+    """
+    Return what each pair comes to, or why it cannot be tried.
+
+    Args:
+        runner: Runs the tasks.
+        configuration: The run.
+        history: A History that `ingest` made for that run.
+        out: Folder for what tasks leave for one another; the caller deletes it.
+        pairs: The pairs.
+        part: What is read of the History, with its schedule and figures.
+        progress: Called with the name of the stage, tasks done, and their number.
+
+    Raises:
+        HistoryError: The schedule is circular.
+        LeftToReferenceError: The run cannot be resolved by the kernels.
+    """
+    if part[0].starts_in_the_middle:
+        raise LeftToReferenceError
+    settled = settle_history(runner, configuration, history, out, _FIGURES_ALONE, progress=progress, part=part)
+    settled.job.clear()
+    run = settled.job.run
+    subject = Subject(run.manifest, run.numbers, run.clusters, _commit_times(run))
+    trials = [subject.trial(pair) for pair in pairs]
+    job = _Job(runner, run, settled.applied, progress)
+    return job.figures(trials)
+
+
+@attrs.frozen
+class _Job:
+    """
+    The stages of a comparison.
+
+    Attributes:
+        runner: Runs the tasks.
+        run: The run as it is configured.
+        applied: Per cluster, the epochs that its applier applies.
+        progress: Called with the name of the stage, tasks done, and their number.
+    """
+
+    runner: Runner
+    run: ResolveRun
+    applied: Sequence[ApplierEpochs]
+    progress: StageProgress
+
+    def figures(self, trials: Sequence[Trial]) -> list[Figures | str]:
+        """Return what each trial comes to, or why it cannot be tried."""
+        found: list[Figures | str] = [each.fault or "" for each in trials]
+        jobs = {
+            number: ResolveJob(self.runner, self._run_of(trial, number), self._named(trial))
+            for number, trial in enumerate(trials)
+            if trial.fault is None
+        }
+        plain = without_rounds(self.applied, self._names, {})
+        points = {n: job.find(self.applied) if job.run.needs_rounds else plain for n, job in jobs.items()}
+        parts = self._decide(jobs, points, "comparing")
+        stopped = {
+            number: without_rounds(self.applied, self._names, stops)
+            for number, own in parts.items()
+            if (stops := earliest_stops([each.stopping for each in own]))
+        }
+        points |= stopped
+        parts |= self._decide(jobs, stopped, "comparing up to stops") if stopped else {}
+        for number, own in parts.items():
+            found[number] = self._figures_of(jobs[number], points[number], own)
+        return found
+
+    def _figures_of(self, job: ResolveJob, point: FixedPoint, parts: Sequence[BucketFigures]) -> Figures | str:
+        try:
+            job.refuse_broken_links(point)
+        except NotBuiltError as error:
+            return str(error)
+        clusters, files = job.run.clusters, self.run.manifest.files
+        stops = {
+            cluster.name: stop_of(point.stopping[cluster.name], cluster, files[clusters[1 - number].name])
+            for number, cluster in enumerate(clusters)
+            if cluster.name in point.stopping
+        }
+        transactions = count_transactions(clusters, point.applies, point.conflicts)
+        return add_figures(parts, [transactions.counters], stops)
+
+    def _decide(
+        self, jobs: Mapping[int, ResolveJob], points: Mapping[int, FixedPoint], stage: str
+    ) -> dict[int, list[BucketFigures]]:
+        """Decide every bucket under some trials; return their figures by bucket."""
+        decided = [_Decided.of(jobs[number].run, point) for number, point in points.items()]
+        if not decided:
+            return {}
+        shared = share(self.run.shared, decided)
+        clusters = tuple(jobs[number].run.clusters for number in points)
+        tasks = [_Task(self.run, bucket, clusters, shared) for bucket in range(self.run.manifest.buckets)]
+        by_bucket = self.runner(_decide_bucket, tasks, partial(self.progress, stage))
+        return {number: [own[place] for own in by_bucket] for place, number in enumerate(points)}
+
+    def _run_of(self, trial: Trial, number: int) -> ResolveRun:
+        out = self.run.out.below(f"pair={number:03d}")
+        return attrs.evolve(self.run, out=out, clusters=trial.clusters, view=trial.view)
+
+    def _named(self, trial: Trial) -> StageProgress:
+        name = trial.pair.policy.name
+        return lambda stage, done, total: self.progress(f"{name}, {stage}", done, total)
+
+    @property
+    def _names(self) -> list[str]:
+        return [cluster.name for cluster in self.run.clusters]
+
+
+def _decide_bucket(task: _Task) -> list[BucketFigures]:
+    """Load a bucket once, and decide it under every trial."""
+    run = task.run
+    layouts = run.manifest.layouts(run.numbers)
+    bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
+    bucket.kept = bucket.rows
+    return [
+        _figures(bucket, clusters, decided) for clusters, decided in zip(task.clusters, task.trials.load(), strict=True)
+    ]
+
+
+def _figures(loaded: Bucket, clusters: tuple[ClusterSetup, ...], decided: _Decided) -> BucketFigures:
+    applies, conflicts = decided.applies, decided.conflicts
+    bucket, moments = decided.view.of(loaded), applies.moments.of_bucket(loaded.number)
+    folded = fold(
+        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=moments
+    )
+    stopping = first_stopping(bucket, clusters, applies) if decided.finds_stops else {}
+    tracked = folded.tracking_conflicts_alone(conflicts)
+    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping)
+
+
+def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:
+    highest = max(cluster.server_id for cluster in run.clusters)
+    found = []
+    for cluster in run.clusters:
+        segments = range(len(run.manifest.segments[cluster.name]))
+        table = run.history.read_tables((epochs_part(cluster.name, each) for each in segments), EPOCHS)
+        value = table["committed"].to_numpy().astype(np.uint64) * np.uint64(2)
+        epoch = table["number"].to_numpy()
+        found.append(CommitTimes(epoch, value + np.uint64(cluster.server_id == highest)))
+    return found[0], found[1]

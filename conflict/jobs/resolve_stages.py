@@ -1,0 +1,217 @@
+"""
+The stages of the resolve job: each runs one task per bucket. `conflict.jobs.resolve_job` says in which order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+import attrs
+import numpy as np
+
+from conflict.columnar.applier_stops import StoppingOperation
+from conflict.columnar.apply_order import ApplierEpochs
+from conflict.columnar.foreign_keys.broken import breaks_a_link
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.output.exceptions_numbering import number_exceptions
+from conflict.columnar.rounds.bucket_round import Findings
+from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
+from conflict.columnar.told_transactions import told_transactions
+from conflict.columnar.unique_keys.duplicates import find_duplicates
+from conflict.errors import NotBuiltError
+from conflict.history.model import Position
+from conflict.jobs.bucket_tasks import (
+    BucketTask,
+    ResolvedBucket,
+    compare_bucket,
+    find_linked_states,
+    find_touched_transactions,
+    find_unique_states,
+    resolve_bucket,
+    run_round,
+)
+from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.runner import Runner, StageProgress, in_threads
+from conflict.jobs.shared import Shared, share
+from conflict.results.layout import BUCKET_PARTS
+from conflict.results.summary import BucketSummary
+
+__all__ = ["LeftToReferenceError", "ResolveJob", "Resolved", "earliest_stops"]
+
+Result = TypeVar("Result")
+# The driver itself runs a round about so few transactions over so few buckets: handing out the tasks takes longer.
+_FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
+
+
+class LeftToReferenceError(Exception):
+    """A part of the logs that the kernels cannot resolve; the reference engine can."""
+
+
+@attrs.frozen(eq=False)
+class Resolved:
+    """
+    A result that was written.
+
+    Attributes:
+        found: What the appliers applied, and the transactions in conflict.
+        summaries: What each bucket adds to the figures.
+        contested: Numbers of epoch applies with rows that may have been judged earlier, sorted.
+        names: The clusters.
+    """
+
+    found: FixedPoint
+    summaries: list[BucketSummary]
+    contested: Int64
+    names: Sequence[str]
+
+    def positions(self, applies: Int64) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies, given by number."""
+        wanted: dict[str, set[Position]] = {name: set() for name in self.names}
+        all_applies = self.found.applies
+        for number in applies.tolist():
+            name = self.names[all_applies.applier[number]]
+            wanted[name].add((int(all_applies.epoch[number]), int(all_applies.group[number])))
+        return wanted
+
+
+@attrs.define
+class ResolveJob:
+    """
+    The stages of the job; each runs one task per bucket.
+
+    Attributes:
+        runner: Runs the tasks.
+        run: What all tasks have in common.
+        progress: Called with the name of the stage, tasks done, and their number.
+        further_rows: What `number_exceptions` returned last.
+    """
+
+    runner: Runner
+    run: ResolveRun
+    progress: StageProgress
+    further_rows: Mapping[str, Mapping[int, dict[str, int]]] = attrs.field(factory=dict)
+    _shared: dict[type, tuple[object, Shared[Any]]] = attrs.field(factory=dict)
+
+    def resolve(self, applied: Sequence[ApplierEpochs]) -> Resolved:
+        """Write the result."""
+        found = self.find(applied)
+        in_the_middle = self.run.part.starts_in_the_middle
+        if in_the_middle and found.stopping:
+            raise LeftToReferenceError
+        if (
+            in_the_middle
+            and not self.run.needs_rounds
+            and self.run.checks_unique_keys
+            and self._check_unique_keys(found.applies, found.conflicts)
+        ):
+            raise LeftToReferenceError
+        resolved = self._resolve_buckets(found)
+        stops = earliest_stops([each.stopping for each in resolved])
+        if stops:
+            if in_the_middle:
+                raise LeftToReferenceError
+            self.clear()
+            found = without_rounds(applied, self._names, stops)
+            resolved = self._resolve_buckets(found)
+        tracked = [each.tracked[0] for each in resolved]
+        if in_the_middle:  # what was left to the reference engine stands after all buckets
+            tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
+        self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
+        contested = np.unique(np.concatenate([each.contested for each in resolved]))
+        summaries = [summary for each in resolved for summary in each.summaries]
+        return Resolved(found, summaries, contested, self._names)
+
+    def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
+        """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""
+        differing: dict[str, set[Position]] = {name: set() for name in self._names}
+        for part in self._stage("comparing", compare_bucket, self._tasks(found.applies, found.conflicts)):
+            for number, epoch, group in part.applies:
+                differing[self._names[number]].add((epoch, group))
+        return differing
+
+    def clear(self) -> None:
+        """Remove the parts of the result that buckets wrote."""
+        for part in BUCKET_PARTS:
+            self.run.out.delete(part)
+
+    def refuse_broken_links(self, found: FixedPoint) -> None:
+        """
+        Make sure that no foreign key refuses or changes anything; else remove what was written.
+
+        Raises:
+            NotBuiltError: One does.
+        """
+        if not self.run.linked.tables.any():
+            return
+        states = self._stage("checking foreign keys", find_linked_states, self._tasks(found.applies, found.conflicts))
+        if breaks_a_link(states, self.run.linked):
+            self.clear()
+            self.run.shared.delete()
+            message = "a foreign key refuses a change or makes one of its own, which only the reference engine follows"
+            raise NotBuiltError(message)
+
+    @property
+    def _names(self) -> list[str]:
+        return [cluster.name for cluster in self.run.clusters]
+
+    def find(self, applied: Sequence[ApplierEpochs]) -> FixedPoint:
+        """Return the epochs that appliers apply and the transactions in conflict, as far as rounds are needed."""
+        if not self.run.needs_rounds:
+            return without_rounds(applied, self._names, {})
+        check = self._check_unique_keys if self.run.checks_unique_keys else None
+        return find_fixed_point(applied, self._names, self.run.manifest.buckets, self._run_round, check)
+
+    def _run_round(self, this: Round) -> Sequence[Findings]:
+        changed = None if this.changed is None else self._share(this.changed)
+        few = this.changed is not None and len(this.changed) <= _FEW_TRANSACTIONS
+        tasks = [
+            attrs.evolve(task, round=this.number, changed=changed, whole=whole)
+            for task, whole in zip(self._tasks(this.applies, this.conflicts), this.whole, strict=True)
+        ]
+        runner = in_threads if few and len(tasks) <= _FEW_BUCKETS else self.runner
+        return self._stage(this.name, run_round, tasks, runner)
+
+    def _check_unique_keys(self, applies: EpochApplies, conflicts: Conflicts) -> Mapping[int, StoppingOperation]:
+        return find_duplicates(self._stage("checking unique keys", find_unique_states, self._tasks(applies, conflicts)))
+
+    def _resolve_buckets(self, found: FixedPoint) -> list[ResolvedBucket]:
+        tasks = self._tasks(found.applies, found.conflicts)
+        if self.run.part.starts_in_the_middle and len(found.conflicts.groups):
+            touched = self._stage("telling transactions apart", find_touched_transactions, tasks)
+            told = self._share(told_transactions(touched))
+            tasks = [attrs.evolve(task, told=told) for task in tasks]
+        resolved = self._stage("resolving", resolve_bucket, tasks)
+        if any(each is None for each in resolved):
+            raise LeftToReferenceError
+        return [each for each in resolved if each is not None]
+
+    def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:
+        first = BucketTask(self.run, 0, self._share(applies), self._share(conflicts))
+        return [attrs.evolve(first, bucket=bucket) for bucket in range(self.run.manifest.buckets)]
+
+    def _share(self, value: Result) -> Shared[Result]:
+        """Write a value where all tasks can read it, unless it is the last one of its type."""
+        known = self._shared.get(type(value))
+        if known is None or known[0] is not value:
+            known = self._shared[type(value)] = value, share(self.run.shared, value)
+        return known[1]
+
+    def _stage(
+        self,
+        name: str,
+        function: Callable[[BucketTask], Result],
+        tasks: Sequence[BucketTask],
+        runner: Runner | None = None,
+    ) -> list[Result]:
+        return (runner or self.runner)(function, tasks, partial(self.progress, name))
+
+
+def earliest_stops(found: Sequence[Mapping[str, StoppingOperation]]) -> dict[str, StoppingOperation]:
+    """Return, per cluster, the first stopping operation of all buckets."""
+    first: dict[str, StoppingOperation] = {}
+    for part in found:
+        for name, stopping in part.items():
+            first[name] = min(first.get(name, stopping), stopping)
+    return first

@@ -1,0 +1,32 @@
+"""What a recording shows of a comparison's figures."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from conflict.comparison import Comparison, Wanted, compare_run
+from conflict.config.run_file import RunFile
+from conflict.conformance.case import ConflictCase
+
+
+def compared(case: ConflictCase, functions: str = "", formats: tuple[int, ...] = ()) -> Comparison:
+    """Compare the run of a recording."""
+    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+    return compare_run(run, Wanted(functions, formats), engine="local")
+
+
+def differing_rows(expected: Mapping[str, Any]) -> dict[str, int]:
+    """Return how many rows of each table end different on the two sides, as they were read from the servers."""
+    found = {}
+    for name, first in expected["A"]["tables"].items():
+        key = [first["columns"].index(column) for column in first["primary_key"]]
+        one, other = (
+            {tuple(row[place] for place in key): row for row in expected[side]["tables"][name]["rows"]} for side in "AB"
+        )
+        found[name] = sum(one.get(each) != other.get(each) for each in one.keys() | other.keys())
+    return found
+
+
+def load(folder: Path) -> ConflictCase:
+    """Read a recording."""
+    return ConflictCase.load(folder)

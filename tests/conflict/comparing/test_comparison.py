@@ -1,0 +1,123 @@
+"""`compare`: the functions that were in force have the recorded figures, and others those worked out by hand."""
+
+from pathlib import Path
+
+import pytest
+
+import conflict
+from conflict.comparing.figures import COMPARISON, Figures, Row, ranked
+from conflict.conformance.case import ConflictCase
+from conflict.conformance.corpus import find_recordings
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+from conflict.pipeline import run_local
+from conflict.rules.counters import COUNTERS
+from tests.conflict.comparing.recorded import compared, differing_rows
+from tests.corpora import DEMO, RECORDINGS, SHARED
+
+LIVES = RECORDINGS / "lives"
+
+
+def used(rows: tuple[Row, ...]) -> Figures:
+    """Return the figures of the pair that was in force."""
+    (figures,) = [row.figures for row in rows if row.used]
+    assert figures is not None
+    return figures
+
+
+def assert_recorded(case: ConflictCase, figures: Figures, folder: Path) -> None:
+    """Check the counters and the rows that differ; a counter may be in the range that open decisions leave."""
+    run = run_local(case.configuration(), Folder(str(folder)))
+    for side in "AB":
+        recorded, ranges = case.expected[side]["status_difference"], run.summary.counter_ranges[side]
+        for counter in COUNTERS:
+            value = figures.counters[side].get(counter, 0)
+            assert value == run.summary.counters[side].get(counter, 0)
+            least, most = ranges.get(counter, (value, value))
+            assert least <= recorded[counter] <= most, (side, counter)
+    database = case.scenario["database"]
+    assert figures.differing == {f"{database}.{name}": n for name, n in differing_rows(case.expected).items()}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["live_2_epoch_type8", "live_3_epoch2_trans_type7"])
+def test_the_functions_that_were_in_force(name: str, tmp_path: Path) -> None:
+    """Bundled live load: the recorded counters, and the recorded rows that differ."""
+    case = ConflictCase.load(LIVES / name)
+    assert_recorded(case, used(compared(case, "OVERWRITE").rows), tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/lives")
+def test_every_live_run(tmp_path: Path) -> None:
+    """The same of all of the corpus."""
+    folders = [each.path for each in find_recordings(SHARED / "conformance" / "lives")]
+    for number, folder in enumerate([SHARED / "conformance" / "live", *folders]):
+        case = ConflictCase.load(folder)
+        assert_recorded(case, used(compared(case, "OVERWRITE").rows), tmp_path / str(number))
+
+
+def test_the_demo() -> None:
+    """25 conflicts of 17 transactions are recorded, and one row that differs, in the table without a function."""
+    found = conflict.compare(DEMO / "run.toml", functions=["NDB$MAX(x)", "OVERWRITE", "NDB$OLD(x)"], formats=[7])
+    figures = used(found.rows)
+    assert figures.causes == {
+        "row_does_not_exist": 3,
+        "row_already_exists": 4,
+        "row_in_conflict": 18,
+        "trans_in_conflict": 0,
+    }
+    assert (figures.rejected_transactions, figures.refreshes, figures.differing_rows) == (17, 18, 1)
+    assert {name: each[0] for name, each in figures.lost.items()} == {"A": 0, "B": 25}  # what A rejected is B's
+    table = found.to_arrow()
+    assert table.schema == COMPARISON
+    by_name = {(row["function"], row["binlog_type"]): row for row in table.to_pylist()}
+    assert by_name["OVERWRITE", "9"]["conflicts"] == 0
+    assert by_name["OVERWRITE", "9"]["lost_updates"] == by_name["OVERWRITE", "9"]["lost_overwritten"]
+    assert "NDB$OLD(x) needs column x in the before image" in by_name["NDB$OLD(x)", "9"]["stops"]
+    assert by_name["NDB$OLD(x)", "9"]["rank"] == 4  # after all that run to the end
+    # Type 9 has no before values, so no log of type 7 follows from it.
+    assert by_name["OVERWRITE", "7"]["error"] == "table cft.t1: before images of updates lack column x"
+    assert by_name["OVERWRITE", "7"]["rank"] is None
+    assert "NDB$EPOCH() @A" in repr(found)
+    assert found._repr_html_().count("<tr>") == 1 + len(found.rows)
+
+
+@pytest.mark.parametrize(
+    ("functions", "message"),
+    [
+        (["NDB$NONE()"], "NDB$NONE.*besides functions there are OVERWRITE, LAST_COMMIT"),
+        (["NDB$EPOCH()@C"], "there is no cluster C; there are A and B"),
+        (["NDB$MAX(x)@A"], "leave out @A"),
+    ],
+)
+def test_what_is_not_understood(functions: list[str], message: str) -> None:
+    """Refused before anything is read."""
+    with pytest.raises(ConfigurationError, match=message.replace("$", r"\$").replace("(", r"\(").replace(")", r"\)")):
+        conflict.compare(DEMO / "run.toml", functions=functions)
+
+
+@pytest.mark.parametrize("wrong", [{"formats": [1]}, {"formats": [11]}, {"prefer": ["speed"]}, {"engine": "reference"}])
+def test_wrong_arguments(wrong: dict[str, object]) -> None:
+    """A format, a criterion or an engine that does not compare."""
+    with pytest.raises(ConfigurationError):
+        conflict.compare(DEMO / "run.toml", **wrong)  # type: ignore[arg-type]
+
+
+def test_a_column_that_a_table_lacks() -> None:
+    """The pair is not tried, and the others are."""
+    found = conflict.compare(DEMO / "run.toml", functions=["NDB$MAX(nothing)", "OVERWRITE"])
+    (row,) = [row for row in found.rows if row.function == "NDB$MAX(nothing)"]
+    assert row.error == "table cft.t1 has no column nothing"
+    assert row is found.rows[-1]
+
+
+def test_ranking() -> None:
+    """By the first criterion, then by the next; a pair that stops after all others."""
+
+    def row(name: str, lost: int, differing: int) -> Row:
+        return Row(name, "7", Figures({}, {}, 0, {"A": (0, lost, lost)}, {"t": differing}, {}, {}, {}))
+
+    rows = [row("a", 2, 0), row("b", 1, 5), row("c", 1, 4), Row("d", "7", error="no")]
+    assert [each.function for each in ranked(rows, ["lost-updates", "divergence"])] == ["c", "b", "a", "d"]
+    assert [each.function for each in ranked(rows, ["divergence"])] == ["a", "c", "b", "d"]
