@@ -38,7 +38,7 @@ from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import spark_workers
 from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
-from conflict.runs.columnar_run import finished_history, is_left_to_reference, refuse_python_rules
+from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules
 from conflict.runs.options import no_progress
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report
@@ -51,10 +51,6 @@ __all__ = ["TAKEN_AS_RECORDED", "Comparison", "Wanted", "compare_run"]
 TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
     "functions of the run; users may have done other things under other functions."
-)
-_LEFT_OUT = (
-    "only the reference engine resolves this run (the log starts in the middle, foreign keys change rows, functions "
-    "change, or parts of the log are hidden), and it does not compare"
 )
 RESULT, TABLE = "run.json", "comparison.parquet"
 _SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
@@ -143,8 +139,9 @@ def compare_run(
         HistoryError: Binlogs, schedule and configuration contradict each other.
     """
     configuration = run_file.configuration
-    if not configuration.is_pair or is_left_to_reference(follow_definitions(configuration)):
-        raise ConfigurationError(_LEFT_OUT)
+    why = needs_reference(follow_definitions(configuration) if configuration.is_pair else configuration)
+    if why is not None:
+        raise ConfigurationError(_left_out(why))
     refuse_python_rules(configuration)
     check_log_files(configuration)
     chosen = choose_engine(configuration).engine if engine == "auto" else engine
@@ -173,6 +170,10 @@ def _work_folder(out: Folder | None, *, replace: bool) -> Iterator[Folder]:
         else:
             held.enter_context(only_writer(out))
             yield held.enter_context(whole_or_not_at_all(out, replace=replace))
+
+
+def _left_out(why: str) -> str:
+    return f"only the reference engine resolves this run, and it does not compare: {why}"
 
 
 def _compared(
@@ -205,11 +206,12 @@ def _compared(
     ]
     try:
         if roles_change(history):
-            raise LeftToReferenceError
+            message = "the roles of the clusters change"
+            raise LeftToReferenceError(message)
         part = part_of_log(configuration, history, held, hints_of)
         found = compare_history(runner, configuration, history, scratch, pairs, part, progress)
-    except (LeftToReferenceError, NotBuiltError):
-        raise ConfigurationError(_LEFT_OUT) from None
+    except (LeftToReferenceError, NotBuiltError) as error:
+        raise ConfigurationError(_left_out(str(error))) from None
     finally:
         scratch.delete()
         if given is None:

@@ -298,7 +298,7 @@ def _converted(rows: RowsEvent, table_map: TableMap, version: TableVersion, layo
 
 def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes:
     if not table.primary_key:
-        message = f"table {table.full_name} has no primary key; tables without one cannot be resolved yet"
+        message = f"table {table.full_name} has no primary key"
         raise NotBuiltError(message)
     image = before if before is not None else after
     assert image is not None

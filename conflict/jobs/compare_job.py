@@ -109,7 +109,8 @@ def compare_history(
         LeftToReferenceError: The run cannot be resolved by the kernels.
     """
     if part[0].starts_in_the_middle:
-        raise LeftToReferenceError
+        message = "the logs start in the middle"
+        raise LeftToReferenceError(message)
     settled = settle_history(runner, configuration, history, out, _FIGURES_ALONE, progress=progress, part=part)
     settled.job.clear()
     run = settled.job.run

@@ -136,8 +136,12 @@ def settle_history(
     changes = definition_changes(configuration, manifest)
     setups = cluster_setups(configuration, numbers, changes, row_steps(configuration, manifest, numbers))
     run = ResolveRun(history, out, manifest, numbers, setups, options, log_part)
-    if log_part.starts_in_the_middle and (not run.refreshes_tell or run.linked.tables.any()):
-        raise LeftToReferenceError
+    if log_part.starts_in_the_middle and run.linked.tables.any():
+        message = "the logs start in the middle, and tables have foreign keys"
+        raise LeftToReferenceError(message)
+    if log_part.starts_in_the_middle and not run.refreshes_tell:
+        message = "the logs start in the middle, and a cluster refreshes single rows and rows of whole transactions"
+        raise LeftToReferenceError(message)
     job = ResolveJob(runner, run, progress)
     settling = Settling(runner, run, configuration, progress, changes)
     placed = settling.place_untraced(_applies(schedule, manifest)) if _has_windows(schedule) else None

@@ -46,7 +46,10 @@ _FEW_TRANSACTIONS, _FEW_BUCKETS = 2_000, 32
 
 
 class LeftToReferenceError(Exception):
-    """A part of the logs that the kernels cannot resolve; the reference engine can."""
+    """A part of the logs that the kernels cannot resolve and the reference engine can; its text says why."""
+
+
+_STOPS = "the logs start in the middle, and an applier stops"
 
 
 @attrs.frozen(eq=False)
@@ -99,19 +102,19 @@ class ResolveJob:
         found = self.find(applied)
         in_the_middle = self.run.part.starts_in_the_middle
         if in_the_middle and found.stopping:
-            raise LeftToReferenceError
+            raise LeftToReferenceError(_STOPS)
         if (
             in_the_middle
             and not self.run.needs_rounds
             and self.run.checks_unique_keys
             and self._check_unique_keys(found.applies, found.conflicts)
         ):
-            raise LeftToReferenceError
+            raise LeftToReferenceError(_STOPS)
         resolved = self._resolve_buckets(found)
         stops = earliest_stops([each.stopping for each in resolved])
         if stops:
             if in_the_middle:
-                raise LeftToReferenceError
+                raise LeftToReferenceError(_STOPS)
             self.clear()
             found = without_rounds(applied, self._names, stops)
             resolved = self._resolve_buckets(found)
@@ -149,7 +152,7 @@ class ResolveJob:
         if breaks_a_link(states, self.run.linked):
             self.clear()
             self.run.shared.delete()
-            message = "a foreign key refuses a change or makes one of its own, which only the reference engine follows"
+            message = "a foreign key refuses a change or makes one of its own"
             raise NotBuiltError(message)
 
     @property
@@ -184,7 +187,8 @@ class ResolveJob:
             tasks = [attrs.evolve(task, told=told) for task in tasks]
         resolved = self._stage("resolving", resolve_bucket, tasks)
         if any(each is None for each in resolved):
-            raise LeftToReferenceError
+            message = "the logs start in the middle, and whether transactions were rejected hangs on what is not known"
+            raise LeftToReferenceError(message)
         return [each for each in resolved if each is not None]
 
     def _tasks(self, applies: EpochApplies, conflicts: Conflicts) -> list[BucketTask]:

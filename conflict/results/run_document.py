@@ -41,6 +41,7 @@ class Run:
         notes: What is to be said about the definitions of tables.
         starts: Per cluster, the first own epoch of its log, if its tables were not empty before.
         engine: The engine that resolved the run, if another one than was asked for.
+        engine_reason: Why it did.
         other_readings: What other readings of the same binlogs come to (see `conflict.results.readings`).
     """
 
@@ -55,6 +56,7 @@ class Run:
     notes: tuple[str, ...] = ()
     starts: dict[str, int] = attrs.field(factory=dict)
     engine: str = ""
+    engine_reason: str = ""
     other_readings: tuple[Run, ...] = attrs.field(default=(), repr=False)
 
     @property

@@ -33,7 +33,9 @@ from conflict.runs.options import HintsOf, ResolveOptions
 from conflict.runs.reference_run import run_reference
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
-__all__ = ["finished_history", "is_left_to_reference", "refuse_python_rules", "run_columnar"]
+__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar"]
+
+_ROLES = "the roles of the clusters change"
 
 
 def run_columnar(
@@ -57,31 +59,32 @@ def run_columnar(
     """
     configuration = follow_definitions(configuration)
     refuse_inexact_keys(configuration.data_schema.tables)
-    run = None
-    if not is_left_to_reference(configuration):
+    why = needs_reference(configuration)
+    if why is None:
         runner, scratch = workplace()
         try:
             history, held = _history(runner, configuration, scratch, hints_of, progress, options)
-            run = _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
-        except (LeftToReferenceError, NotBuiltError):  # NotBuiltError: no primary key, or a foreign key does something
+            return _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
+        except (LeftToReferenceError, NotBuiltError) as error:  # NotBuiltError: no primary key; a foreign key acts
             clear_result(out)
+            why = str(error)
         finally:
             scratch.delete()
-    return _by_reference(configuration, out, hints_of, progress, options) if run is None else run
+    return _by_reference(configuration, out, hints_of, progress, options, why)
 
 
-def is_left_to_reference(configuration: Configuration) -> bool:
-    """Whether the configuration alone tells that only the reference engine resolves the run."""
+def needs_reference(configuration: Configuration) -> str | None:
+    """Return why the configuration alone tells that only the reference engine resolves the run; None if it does not."""
     span = configuration.span
-    return (
-        not configuration.is_pair
-        or span.first_time is not None
-        or span.stop_time is not None
-        or _gives_rows(configuration)
-        or has_changing_links(configuration)
-        or changes_functions(configuration)
-        or compares_reflected(configuration)
-    )
+    reasons = {
+        "other than two clusters replicate to each other": not configuration.is_pair,
+        "the part of the logs is given by time": span.first_time is not None or span.stop_time is not None,
+        "rows are given": _gives_rows(configuration),
+        "the definitions of tables with foreign keys change": has_changing_links(configuration),
+        "a table gets another conflict function": changes_functions(configuration),
+        "a reflected value is compared": compares_reflected(configuration),
+    }
+    return next((reason for reason, holds in reasons.items() if holds), None)
 
 
 def _history(
@@ -117,10 +120,11 @@ def _resolved(
     """
     history, held = read
     if roles_change(history):
-        raise LeftToReferenceError
+        raise LeftToReferenceError(_ROLES)
     facts = facts_of_history(history, held) if lacks_something(history, held) else None
     if facts is not None and any(each.hides_epochs for each in facts.values()):
-        raise LeftToReferenceError
+        message = "the binlogs do not name the epochs that were applied"
+        raise LeftToReferenceError(message)
     kept = ResultOptions(options.final_rows, options.all_outcomes)
 
     def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
@@ -136,7 +140,7 @@ def _resolved(
         summary, part, manifest = run(middle)
     causes = _causes(configuration, history, manifest, summary, facts)
     if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
-        raise LeftToReferenceError
+        raise LeftToReferenceError(_ROLES)
     return Run(
         summary,
         manifest.changes,
@@ -184,11 +188,12 @@ def _by_reference(
     hints_of: HintsOf | None,
     progress: StageProgress,
     options: ResolveOptions,
+    why: str,
 ) -> Run:
     """Resolve by the reference engine what the columnar engine cannot do yet; see README.md, "not yet"."""
     asked = attrs.evolve(options, history=None, keep_history=None)
     run = run_reference(configuration, out, hints_of, progress, asked)
-    return attrs.evolve(run, engine="reference")
+    return attrs.evolve(run, engine="reference", engine_reason=why)
 
 
 def refuse_python_rules(configuration: Configuration) -> None:

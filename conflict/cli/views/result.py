@@ -209,13 +209,7 @@ def _stop_text(stop: Stop) -> str:
 def _print_engine(console: Console, run: Run) -> None:
     """Print which engine resolved the run, if it is not the one that was asked for."""
     if run.engine:
-        console.print(
-            f"The {run.engine} engine resolved these {run.changes:,} row changes, which the columnar engine cannot: a "
-            "table has no primary key or gets another conflict function, a foreign key refuses or changes something, "
-            "roles change, a reflected value is compared, other than two clusters replicate to each other, the logs do "
-            "not name the epochs that were applied, or they start in the middle and more than single rows hang on what "
-            "is not known."
-        )
+        console.print(f"The {run.engine} engine resolved this: {escape(run.engine_reason)}.")
 
 
 def _print_start(console: Console, run: Run) -> None:

@@ -107,7 +107,8 @@ def test_a_table_that_gets_another_function_is_left_to_the_reference_engine(tmp_
     """By its new name; the result says which engine resolved it."""
     found = (write_logs(tmp_path, seed, 60, 6, statements=3, roles=USUAL_ROLES) for seed in range(100))
     run = next(run for run in map(follow_definitions, found) if changes_functions(run))
-    assert run_local(run, Folder(str(tmp_path / "out"))).engine == "reference"
+    found_run = run_local(run, Folder(str(tmp_path / "out")))
+    assert (found_run.engine, found_run.engine_reason) == ("reference", "a table gets another conflict function")
 
 
 def test_reflected_values_that_are_compared_are_left_to_the_reference_engine() -> None:
