@@ -30,7 +30,7 @@ class Events(NamedTuple):
     The events of a segment. All arrays have shape (events,).
 
     Attributes:
-        role: `conflict.ingestion.kernels.epochs.EventRole`. uint8.
+        role: `conflict.ingestion.kernels.event_roles.EventRole`. uint8.
         transaction_id: Transaction id. uint64.
         no_id: Whether it has no transaction id. bool.
         server_id: Server on which the change was made. uint32.

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from conflict.config.definitions import TableVersion
 from conflict.grid.image_digests import digests_of_columns
 from conflict.grid.tables import TableNumbers
-from conflict.ingestion.kernels.epochs import commit_times, read_numbers, roles_of
+from conflict.ingestion.kernels.event_roles import commit_times, read_numbers, roles_of
 from conflict.ingestion.kernels.image_digests import add_values
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, StatusRows, UnreadableError, joined, no_status_rows

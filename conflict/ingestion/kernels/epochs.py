@@ -6,46 +6,28 @@ The loops notice *that* something is wrong; the scalar reader says what.
 
 from __future__ import annotations
 
-from enum import IntEnum
 from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from numba import njit
 
-from ndb_formats.columnar.kernels.words import little_endian, load16
-from ndb_formats.constants import EventType
+from conflict.ingestion.kernels.event_roles import EventRole
 
 __all__ = [
     "AppliedArrays",
     "EpochArrays",
     "EventEpochs",
-    "EventRole",
     "GroupedEvents",
     "OrderedRows",
-    "commit_times",
     "group_events",
     "order_rows",
-    "read_numbers",
-    "roles_of",
 ]
 
 Bool = npt.NDArray[np.bool_]
 Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
-
-
-class EventRole(IntEnum):
-    """What an event means for epochs."""
-
-    NONE = 0
-    BEGIN = 1
-    END = 2
-    OTHER_ROWS = 3  # rows of a table that is not read
-    ROWS = 4
-    STATUS = 5  # rows of ndb_apply_status
-    UNREADABLE = 6
 
 
 class EventEpochs(NamedTuple):
@@ -150,102 +132,12 @@ class _GroupTable(NamedTuple):
     group: Int32
 
 
-NONE, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in EventRole)
-QUERY, XID = int(EventType.QUERY_EVENT), int(EventType.XID_EVENT)
-FIRST_V1, LAST_V1 = int(EventType.WRITE_ROWS_EVENT_V1), int(EventType.DELETE_ROWS_EVENT_V1)
-FIRST_V2, LAST_V2 = int(EventType.WRITE_ROWS_EVENT), int(EventType.DELETE_ROWS_EVENT)
-PARTIAL = int(EventType.PARTIAL_UPDATE_ROWS_EVENT)
-BEGIN_TEXT, COMMIT_TEXT = (np.frombuffer(text, np.uint8) for text in (b"BEGIN", b"COMMIT"))
-QUERY_HEAD = 13
-GTID, ANONYMOUS_GTID = int(EventType.GTID_LOG_EVENT), int(EventType.ANONYMOUS_GTID_LOG_EVENT)
-# Of a Gtid event: where the type of its logical timestamp is, its value, and where the time of the commit is; see
-# `ndb_formats.events.gtid_event`.
-GTID_CLOCK, LOGICAL, GTID_TIME, TIME_BYTES = 25, 2, 42, 7
-TIME_BITS = np.uint64((1 << 55) - 1)
+_, BEGIN, END, OTHER_ROWS, ROWS, STATUS, UNREADABLE = (int(role) for role in EventRole)
 CONSEQUENCE = 3  # reflected or refresh
 REFRESH = 2
 # What came last of the groups without ids.
 NOTHING, OWN, ARRIVING, STATED = 0, 1, 2, 3
 LEAST_SLOTS = 16
-
-
-@njit(cache=True, inline="always")
-def _is(data, place, end, text):
-    if end - place != len(text):
-        return False
-    for byte in range(len(text)):
-        if data[place + byte] != text[byte]:
-            return False
-    return True
-
-
-@njit(cache=True, nogil=True)
-def roles_of(data, types, starts, ends, batches, of_status):
-    """
-    Return the `EventRole` of each event. Shape (events,), uint8.
-
-    Args:
-        data: The bytes that hold the events. Shape (bytes,), uint8.
-        types: Type codes. Shape (events,), uint8.
-        starts: Where each body starts. Shape (events,), int64.
-        ends: Where each body ends. Shape (events,), int64.
-        batches: Batch of a rows event; -1 for one of a table that is not read. Shape (events,), int32.
-        of_status: Whether a batch is of `ndb_apply_status`. Shape (batches,), bool.
-    """
-    roles = np.empty(len(types), np.uint8)
-    for event in range(len(types)):
-        code = types[event]
-        role = NONE
-        if code == QUERY:
-            start = starts[event]
-            place = start + QUERY_HEAD + np.int64(data[start + 8]) + np.int64(load16(data, start + 11)) + 1
-            if _is(data, place, ends[event], BEGIN_TEXT):
-                role = BEGIN
-            elif _is(data, place, ends[event], COMMIT_TEXT):
-                role = END
-        elif code == XID:
-            role = END
-        elif code == PARTIAL:
-            role = UNREADABLE
-        elif FIRST_V2 <= code <= LAST_V2 or FIRST_V1 <= code <= LAST_V1:
-            role = OTHER_ROWS
-            if batches[event] >= 0:
-                role = STATUS if of_status[batches[event]] else ROWS
-        roles[event] = role
-    return roles
-
-
-@njit(cache=True, nogil=True)
-def commit_times(data, types, starts, ends):
-    """
-    Return the microsecond since 1970 at which the transaction of each Gtid event committed; 0 for other events.
-
-    Arguments as for `roles_of`. Shape (events,), int64.
-    """
-    times = np.zeros(len(types), np.int64)
-    for event in range(len(types)):
-        if types[event] == GTID or types[event] == ANONYMOUS_GTID:
-            start = starts[event]
-            if ends[event] - start >= GTID_TIME + TIME_BYTES and data[start + GTID_CLOCK] == LOGICAL:
-                times[event] = np.int64(little_endian(data, start + GTID_TIME, TIME_BYTES) & TIME_BITS)
-    return times
-
-
-@njit(cache=True, nogil=True)
-def read_numbers(data, starts, lengths):
-    """
-    Read little-endian numbers of up to 8 bytes; NULL, of length -1, is 0.
-
-    Returns:
-        The numbers, shape (rows,), uint64, and whether none is longer than 8 bytes.
-    """
-    numbers = np.zeros(len(starts), np.uint64)
-    for row in range(len(starts)):
-        if lengths[row] > 8:
-            return numbers, False
-        if lengths[row] > 0:
-            numbers[row] = little_endian(data, starts[row], lengths[row])
-    return numbers, True
 
 
 @njit(cache=True, nogil=True)
