@@ -24,10 +24,9 @@ def read_text(path: Path) -> str:
         ConfigurationError: It cannot be opened, is a folder, a pipe or a device, or is not UTF-8.
     """
     try:
-        if path.exists() and not path.is_file():  # reading a pipe waits, and a device may have no end
-            message = f"{path}: it is no regular file; give a text file"
-            raise ConfigurationError(message)
-        return path.read_text("utf-8-sig")
+        readable = path.is_file() or not path.exists()  # reading a pipe waits, and a device may have no end
+        if readable:
+            return path.read_text("utf-8-sig")
     except OSError as error:
         message = f"{path}: {error.strerror}"
         raise ConfigurationError(message) from error
@@ -37,6 +36,8 @@ def read_text(path: Path) -> str:
     except ValueError as error:  # a NUL in the path
         message = f"{path}: {error}"
         raise ConfigurationError(message) from error
+    message = f"{path}: it is no regular file; give a text file"
+    raise ConfigurationError(message)
 
 
 def parsed_toml(text: str) -> dict[str, Any]:

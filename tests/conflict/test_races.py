@@ -28,7 +28,7 @@ from pathlib import Path
 import conflict.pipeline, conflict.reference.replay, conflict.columnar.bucket
 from conflict.cli import app
 from conflict.jobs.runner import in_threads
-conflict.pipeline._spark = lambda *given: in_threads
+conflict.pipeline.spark_workers = lambda *given: in_threads
 import conflict.cli.ingest, conflict.cli.resolve
 print("ready", flush=True)
 while not Path(sys.argv[1]).exists():

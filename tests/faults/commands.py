@@ -17,7 +17,7 @@ _MAIN = """
 import conflict.pipeline
 from conflict.cli import app
 from conflict.jobs.runner import in_threads
-conflict.pipeline._spark = lambda *given: in_threads
+conflict.pipeline.spark_workers = lambda *given: in_threads
 app.main()
 """
 

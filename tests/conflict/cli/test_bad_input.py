@@ -87,7 +87,12 @@ STEPS = 'steps = "steps.json"'
 NESTED = "[" * 3000
 RUN_FILES = [
     Case("missing", "resolve {d}/none.toml --out {out}", "none.toml: No such file or directory"),
-    Case("a folder", "resolve {d}/x.toml --out {out}", "Is a directory", as_folder("x.toml")),
+    Case(
+        "a folder",
+        "resolve {d}/x.toml --out {out}",
+        "x.toml: it is no regular file; give a text file",
+        as_folder("x.toml"),
+    ),
     Case("not UTF-8", RESOLVE, "run.toml: not UTF-8 text", put("run.toml", b"\xff\xfe")),
     Case("not TOML", RESOLVE, "run.toml: Expected ']'", put("run.toml", "[clusters")),
     Case("empty", RESOLVE, "two or more tables [clusters.NAME] are needed", put("run.toml", "")),
@@ -137,7 +142,7 @@ RUN_FILES = [
 ]
 OTHER_FILES = [
     Case("schema missing", RESOLVE, "schema.sql: No such file or directory", remove("schema.sql")),
-    Case("schema a folder", RESOLVE, "schema.sql: Is a directory", as_folder("schema.sql")),
+    Case("schema a folder", RESOLVE, "schema.sql: it is no regular file", as_folder("schema.sql")),
     Case(
         "schema cut", RESOLVE, "the definition ends too early", put("schema.sql", "CREATE TABLE t (a INT PRIMARY KEY")
     ),
