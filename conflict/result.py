@@ -100,13 +100,17 @@ class Result:
         found = self._outcomes_of(applier)
         if table is None:
             return found
-        configuration = self.run["configuration"]
-        columns, key = (configuration[name].get(table) for name in ("tables", "primary_keys"))
-        if columns is None:
-            message = f"the result has no table {table}; it has {', '.join(configuration['tables'])}"
-            raise HistoryError(message)
+        columns, key = self._columns_of(table), self.run["configuration"]["primary_keys"][table]
         found = found.filter(pc.equal(found["table"], table))
         return found.append_column("key_values", key_values(found["key"], key_schema(columns, key))) if key else found
+
+    def _columns_of(self, table: str) -> dict[str, str]:
+        """Return the SQL types of a table's columns."""
+        tables: dict[str, dict[str, str]] = self.run["configuration"]["tables"]
+        if table not in tables:
+            message = f"the result has no table {table}; it has {', '.join(tables)}"
+            raise HistoryError(message)
+        return tables[table]
 
     def _outcomes_of(self, applier: str | None) -> pa.Table:
         if applier is not None:
@@ -132,8 +136,25 @@ class Result:
         return self._all_parts(exceptions_path(cluster, there))
 
     def rows(self, cluster: str, table: str) -> pa.Table:
-        """Return the rows that a table holds on a cluster at the end; empty if it has none."""
-        return self._all_parts(rows_folder(cluster, table))
+        """
+        Return the rows that a table holds on a cluster at the end.
+
+        Args:
+            cluster: One of the clusters.
+            table: ``database.table``, by its last name.
+
+        Raises:
+            HistoryError: The result has no such cluster or table, or was made without final rows.
+        """
+        columns = self._columns_of(table)
+        if cluster not in self.clusters:
+            message = f"the result has no cluster {cluster}; it has {' and '.join(self.clusters)}"
+            raise HistoryError(message)
+        if not self.run["final_rows"]:
+            message = "the result was made without final rows; resolve with final rows to have them"
+            raise HistoryError(message)
+        path = rows_folder(cluster, table)
+        return self._all_parts(path) if self.folder.exists(path) else key_schema(columns, list(columns)).empty_table()
 
     def spark(self, part: str) -> Any:
         """

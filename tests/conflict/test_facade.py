@@ -6,6 +6,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
@@ -24,13 +25,35 @@ def test_a_run_is_resolved_and_read(tmp_path: Path):
     assert result.run["differing_rows"] == {"cft.t1": 0, "cft.t2": 0, "cft.plain": 1}
     assert (result.outcomes("A").num_rows, result.applied_epochs("B").num_rows) == (25, 16)
     assert result.rows("B", "cft.t1").num_rows == 2
-    assert result.rows("B", "cft.none").num_rows == 0
+    ends = {name: result.rows(name, "cft.plain") for name in "AB"}
+    assert ends["A"].column_names == ends["B"].column_names == ["id", "x", "n"]
+    assert (ends["A"].num_rows, ends["B"].num_rows) == (2, 2)  # recorded
+    with pytest.raises(conflict.HistoryError, match=r"the result has no table cft.none; it has cft.t1"):
+        result.rows("B", "cft.none")
+    with pytest.raises(conflict.HistoryError, match=r"the result has no cluster C; it has A and B"):
+        result.rows("C", "cft.t1")
     summary = result.summary
     assert (summary.changes, summary.converged, summary.conflicts, summary.contradicted) == (90, False, 25, 0)
     assert conflict.read_result(str(tmp_path / "result")).summary == summary
     assert "90 row changes, 25 conflicts; the clusters did not converge." in repr(result)
     assert "A        cft.t1           13        3         10          6               0" in repr(result)
     assert result._repr_html_().count("<tr>") == 7
+
+
+def test_rows_that_are_not_there(tmp_path: Path):
+    """A table without rows has its columns; rows that nobody asked for are refused, not empty."""
+    files = {name: DEMO / f"{name}.binlog.000001" for name in "AB"}
+    schema = tmp_path / "schema.sql"
+    schema.write_text(
+        (DEMO / "schema.sql").read_text("utf-8") + "CREATE TABLE cft.unused (id INT PRIMARY KEY, n BIGINT UNSIGNED);"
+    )
+    whole = conflict.resolve(
+        *files.values(), schema=schema, conflict_fn={"cft.t?": "NDB$EPOCH()"}, primary="server1", engine="local"
+    )
+    assert whole.rows("server1", "cft.unused").schema == pa.schema([("id", pa.int32()), ("n", pa.uint64())])
+    without = conflict.resolve(DEMO / "run.toml", out=tmp_path / "result", engine="local", final_rows=False)
+    with pytest.raises(conflict.HistoryError, match="the result was made without final rows"):
+        without.rows("A", "cft.t1")
 
 
 def test_parts_of_a_result_for_all_clusters():
