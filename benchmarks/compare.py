@@ -3,9 +3,9 @@ How much more ten pairs of a conflict function and a format cost than one.
 
     python -m benchmarks.compare --changes 10000000
 
-Timed is `compare_history` on Spark in this process, from a History on disk to the figures: with the functions of the
-run alone, and with ten pairs, among them a function that judges transactions, and another format. The Histories are
-those of `benchmarks.resolve` for `NDB$MAX`; a small one goes first, which compiles the kernels.
+Timed are `settle_history` and `compare_settled` on Spark in this process, from a History on disk to the figures: with
+the functions of the run alone, and with ten pairs, among them a function that judges transactions, and another format.
+The Histories are those of `benchmarks.resolve` for `NDB$MAX`; a small one goes first, which compiles the kernels.
 """
 
 from __future__ import annotations
@@ -27,11 +27,13 @@ from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
 from conflict.history.following import follow_definitions
-from conflict.jobs.compare_job import compare_history
+from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.log_part import part_of_log
+from conflict.jobs.resolve_job import settle_history
 from conflict.jobs.runner import Runner
 from conflict.jobs.session import spark_session
 from conflict.jobs.spark_runner import spark_runner
+from conflict.results.options import ResultOptions
 
 RESULTS = Path(__file__).parent / "results" / "compare.json"
 COLUMN_TYPE = 7  # all columns in both images
@@ -39,6 +41,7 @@ POLICIES = (
     "NDB$MAX({0}),NDB$OLD({0}),NDB$MAX_DELETE_WIN({0}),NDB$MAX_INS({0}),LOWEST({0}),OVERWRITE,"
     "NDB$EPOCH(),NDB$EPOCH2(),NDB$EPOCH_TRANS()"
 )
+FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 GOAL = 4  # times as long as one pair
 
 
@@ -55,7 +58,8 @@ def seconds(runner: Runner, run: Configuration, history: Path, pairs: list[Pair]
     part = part_of_log(run, folder, manifest, None)
     with tempfile.TemporaryDirectory(dir=history.parent) as out:
         started = time.perf_counter()
-        found = compare_history(runner, run, folder, Folder(out), pairs, part)
+        settled = settle_history(runner, run, folder, Folder(out), FIGURES_ALONE, part=part)
+        found = compare_settled(runner, settled, pairs)
         taken = time.perf_counter() - started
     assert all(isinstance(each, Figures) for each in found), found
     return taken

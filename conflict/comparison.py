@@ -8,6 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import partial
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,20 @@ from conflict.grid.memory_folder import MemoryFolder
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
-from conflict.jobs.compare_job import compare_history
+from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.engine_choice import choose_engine
 from conflict.jobs.ingest_job import ingest
-from conflict.jobs.log_facts import roles_change
-from conflict.jobs.log_part import part_of_log
 from conflict.jobs.resolve_stages import LeftToReferenceError
 from conflict.jobs.runner import Runner, StageProgress, in_threads
 from conflict.pipeline import spark_workers
+from conflict.results.doubts import Doubt, doubts_of
+from conflict.results.options import ResultOptions
+from conflict.results.run_document import Run
 from conflict.results.small_tables import html_table, text_lines
 from conflict.results.target import check_target, whole_or_not_at_all
-from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules
+from conflict.runs.columnar_run import finished_history, needs_reference, refuse_python_rules, settle_run
 from conflict.runs.options import no_progress
+from conflict.shown_text import counted, printable
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report
 from ndb_formats.errors import CutFileError
@@ -52,6 +55,7 @@ TAKEN_AS_RECORDED = (
     "Users' transactions and the moments at which epochs were applied are taken as they were recorded, under the "
     "functions of the run; users may have done other things under other functions."
 )
+_FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
 RESULT, TABLE = "run.json", "comparison.parquet"
 _SHOWN = ("function", "binlog_type", "conflicts", "rejected_transactions", "lost_updates", "differing_rows")
 
@@ -80,12 +84,29 @@ class Comparison:
     Attributes:
         rows: The pairs.
         prefer: The criteria of the ranking, the most important first.
-        changes: Row changes that users made.
+        run: What the run comes to as it is configured, and what the binlogs object to that.
+        cut: Files that end inside an event, of which the bytes before that are counted.
     """
 
     rows: tuple[Row, ...]
     prefer: tuple[str, ...]
-    changes: int
+    run: Run
+    cut: tuple[str, ...] = ()
+
+    @property
+    def changes(self) -> int:
+        """Row changes that users made."""
+        return self.run.changes
+
+    @property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What makes all figures doubtful: binlogs that contradict the functions of the run, or end early."""
+        return (*doubts_of(self.run.checks()), *(Doubt("Counted in part", each, serious=True) for each in self.cut))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What was taken for granted."""
+        return (*_assumptions(self.run), TAKEN_AS_RECORDED)
 
     def to_arrow(self) -> pa.Table:
         """Return the pairs as `conflict.comparing.figures.COMPARISON`."""
@@ -98,18 +119,38 @@ class Comparison:
         return {
             "prefer": list(self.prefer),
             "changes": self.changes,
-            "taken_as_recorded": TAKEN_AS_RECORDED,
+            "doubts": [str(each) for each in self.doubts],
+            "checks": self.run.checks(),
+            "notes": list(self.notes),
             "pairs": [row.to_json() for row in self.rows],
         }
 
     def __repr__(self) -> str:
-        return "\n".join([*text_lines(_SHOWN, self._cells(), 2), TAKEN_AS_RECORDED])
+        return "\n".join([*map(str, self.doubts), *text_lines(_SHOWN, self._cells(), 2), *self.notes])
 
     def _repr_html_(self) -> str:
-        return html_table(_SHOWN, self._cells())
+        doubts = "".join(f"<p>{escape(printable(str(each)))}</p>" for each in self.doubts)
+        return doubts + html_table(_SHOWN, self._cells())
 
     def _cells(self) -> list[list[object]]:
         return [[row.cells()[name] for name in _SHOWN] for row in self.rows]
+
+
+def _assumptions(run: Run) -> Iterator[str]:
+    for name, epochs in run.assumed.items():
+        if epochs:
+            yield (
+                f"{counted(epochs, 'epoch')} left no trace in the binlog of {name}; the first possible place is taken, "
+                "which can count under functions that apply their changes."
+            )
+    for name, decisions in run.summary.undecided.items():
+        if decisions:
+            yield (
+                f"The binlogs leave open how {name} judged {counted(decisions, 'operation')}; the figures of the run's "
+                "functions are those of one of the possible answers."
+            )
+    for note in run.notes:
+        yield f"{note}."
 
 
 def compare_run(
@@ -205,18 +246,16 @@ def _compared(
         for number in (None, *(each for each in wanted.formats if str(each) != recorded))
     ]
     try:
-        if roles_change(history):
-            message = "the roles of the clusters change"
-            raise LeftToReferenceError(message)
-        part = part_of_log(configuration, history, held, hints_of)
-        found = compare_history(runner, configuration, history, scratch, pairs, part, progress)
+        read = history, held
+        run, settled = settle_run(runner, configuration, read, scratch, hints_of, progress, _FIGURES_ALONE)
+        found = compare_settled(runner, settled, pairs, progress)
     except (LeftToReferenceError, NotBuiltError) as error:
         raise ConfigurationError(_left_out(str(error))) from None
     finally:
         scratch.delete()
         if given is None:
             history.delete()
-    sizes = _sizes(configuration, progress)
+    sizes, cut = _sizes(configuration, progress)
     rows = [
         Row(
             pair.policy.name,
@@ -228,7 +267,7 @@ def _compared(
         )
         for pair, each in zip(pairs, found, strict=True)
     ]
-    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, part[2].changes)
+    return Comparison(tuple(ranked(rows, wanted.prefer)), wanted.prefer, run, () if run.errors else cut)
 
 
 def _columns(held: Manifest) -> Sequence[str]:
@@ -236,18 +275,18 @@ def _columns(held: Manifest) -> Sequence[str]:
     return sorted(set(held.resolve_columns.values()))
 
 
-def _sizes(configuration: Configuration, progress: StageProgress) -> SizeReport:
-    """Return the sizes of the rows events of both clusters in every format."""
-    sizer = LogSizer(configuration.data_schema)
+def _sizes(configuration: Configuration, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
+    """Return the sizes of the rows events of both clusters in every format, and which files end inside an event."""
+    sizer, cut = LogSizer(configuration.data_schema), list[str]()
     files = [file for cluster in configuration.clusters for file in cluster.files]
     for done, file in enumerate(files):
         progress("measuring", done, len(files))
         try:
             sizer.add(file)
-        except CutFileError:
-            continue
+        except CutFileError as error:
+            cut.append(str(error))
     progress("measuring", len(files), len(files))
-    return size_report(sizer, [file.stat().st_size for file in files])
+    return size_report(sizer, [file.stat().st_size for file in files]), tuple(cut)
 
 
 def _bytes(sizes: SizeReport, binlog_type: int | None) -> tuple[int, int]:

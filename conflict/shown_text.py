@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 
-__all__ = ["one_line", "printable"]
+__all__ = ["counted", "one_line", "printable"]
 
 # Control characters but the line feed and the tab, lone surrogates, and characters that only change the direction of
 # text or join lines.
@@ -23,6 +23,11 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     r"""Return a text that stays on its line: as `printable`, with line feeds and tabs as ``\\n`` and ``\\t``."""
     return printable(text).replace("\n", r"\n").replace("\t", r"\t")
+
+
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def _escaped(number: int) -> str:

@@ -11,6 +11,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 from conflict.cli.sources import (
     ConflictFnOption,
@@ -79,3 +80,6 @@ def compare(
         )
     print_comparison(console, found)
     write_json(json_file, found.to_json())
+    if found.run.errors or found.cut:
+        exit_with(ExitCode.CUT_SHORT)
+    exit_with(ExitCode.CONTRADICTED if found.run.contradicted else ExitCode.DONE)

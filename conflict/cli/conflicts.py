@@ -43,6 +43,7 @@ def conflicts(
     from conflict.cli.views.conflicts import conflicts_json, print_conflicts
     from conflict.result import read_result
     from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
+    from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
     moment = None if since is None else _moment(since)
@@ -50,10 +51,10 @@ def conflicts(
     table = read_conflicts(found.folder, found.clusters, moment)
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
     counts = {each: count_conflicts(table, each) for each in shown}
-    totals = totals_of(table)
-    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment)
+    totals, doubts = totals_of(table), doubts_of(found.run)
+    print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment, doubts)
     if json_file is not None:  # all transactions can be many
-        write_json(json_file, conflicts_json(totals, counts, moment))
+        write_json(json_file, conflicts_json(totals, counts, moment, doubts))
 
 
 def _moment(text: str) -> datetime:

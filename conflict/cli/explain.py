@@ -50,7 +50,7 @@ def explain(
     from conflict.cli.views.explain import differences_json, print_differences, print_story
     from conflict.cli.views.sizes_chart import check_chart_file
     from conflict.explaining.explain import explain as story_of
-    from conflict.explaining.explain import explain_differences
+    from conflict.explaining.explain import opened
 
     inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
     for target in (json_file, plot):
@@ -60,10 +60,10 @@ def explain(
         if plot is not None or any(each is not None for each in (key, transaction, exception)):
             message = "--differences stands alone, or with --table; --plot draws one story"
             raise ConfigurationError(message)
-        with progress_bars() as progress:
-            stories = explain_differences(run, table=table, progress=progress)
-        print_differences(console, stories, top, str(run))
-        write_json(json_file, differences_json(stories))
+        with progress_bars() as progress, opened(run, progress) as explainer:
+            stories, doubts = explainer.differences(table), explainer.doubts
+        print_differences(console, stories, doubts, top, str(run))
+        write_json(json_file, differences_json(stories, doubts))
         return
     with progress_bars() as progress:
         story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)

@@ -24,6 +24,7 @@ from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
 from conflict.history.following import follow_definitions
 from conflict.jobs.runner import StageProgress
 from conflict.result import Result
+from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.layout import UNDECIDED
 from conflict.rules.decision import Cause
 from conflict.rules.table_setup import TableSetup
@@ -75,6 +76,11 @@ class Explainer:
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Per cluster, how its server sets up each table."""
         return self.configuration.setups()
+
+    @cached_property
+    def doubts(self) -> tuple[Doubt, ...]:
+        """What makes the result doubtful, and with it all stories."""
+        return doubts_of(self.result.run)
 
     def row(self, table: str, key: str | Mapping[str, object]) -> Story:
         """
@@ -161,8 +167,16 @@ class Explainer:
             for cluster in self.result.clusters
             for table in tables
         }
+        notes = self._notes(logs, outcomes)
         return Story(
-            "", "", functions, tuple(told.events), because=because, follows=follows, notes=self._notes(logs, outcomes)
+            "",
+            "",
+            functions,
+            tuple(told.events),
+            because=because,
+            follows=follows,
+            doubts=self.doubts,
+            notes=notes,
         )
 
     def rows(self, rows: Sequence[WantedRow], marked: Decided | None = None) -> list[Story]:
@@ -215,6 +229,7 @@ class Explainer:
             marked=number,
             because=because,
             follows=follows,
+            doubts=self.doubts,
             notes=notes,
         )
         if not story.differs:
@@ -282,13 +297,12 @@ class Explainer:
 
     def _notes(self, logs: Mapping[str, Log], outcomes: Iterable[Decided]) -> tuple[str, ...]:
         run = self.result.run
-        notes = [f"The binlogs of {name} end early: {log.error}." for name, log in logs.items() if log.error]
+        notes = [
+            f"The binlogs of {name} end early: {log.error}."
+            for name, log in logs.items()
+            if log.error and name not in run["binlog_errors"]  # else it is a doubt
+        ]
         notes += [f"The applier of {name} stopped: {stop['message']}" for name, stop in run["stops"].items()]
-        if run["contradicted_by_binlogs"]:
-            notes.append(
-                f"The binlogs contradict the result in {run['contradicted_by_binlogs']} rows, so that not all of this "
-                "may have happened."
-            )
         if any(each["verdict"] == "CANNOT_TELL" for each in outcomes):
             notes.append("What the row was before the log starts is not known, and a decision depends on it.")
         return tuple(notes)

@@ -12,6 +12,7 @@ from typing import Any
 import attrs
 import pyarrow as pa
 
+from conflict.results.doubts import Doubt
 from ndb_formats.row_records import value_text
 from ndb_formats.types.values import Value
 
@@ -179,6 +180,7 @@ class Story:
         marked: Number of the event that was asked for.
         because: For a transaction in conflict, why: it, and what it depends on.
         follows: For a transaction in conflict, what follows: the transactions that depend on it.
+        doubts: What makes the result doubtful that the story is told from.
         notes: What else is to be said.
     """
 
@@ -192,6 +194,7 @@ class Story:
     marked: int | None = None
     because: tuple[Tree, ...] = ()
     follows: tuple[Tree, ...] = ()
+    doubts: tuple[Doubt, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
@@ -221,6 +224,7 @@ class Story:
             "marked": self.marked,
             "because": [attrs.asdict(tree) for tree in self.because],
             "follows": [attrs.asdict(tree) for tree in self.follows],
+            "doubts": [str(each) for each in self.doubts],
             "notes": list(self.notes),
         }
 

@@ -1,9 +1,10 @@
 """
 One History under many pairs of a conflict function and a format: the driver of a comparison. Computes docs/compare.md.
 
-1. Resolve the History with the functions of the run, which settles when each epoch was applied and each row judged.
-2. Where a pair rejects transactions, find in rounds which ones are in conflict under it.
-3. Run one task per bucket, which loads it once and decides it under every pair. Where an operation stops an applier,
+The History was resolved with the functions of the run, which settled when each epoch was applied and each row judged.
+
+1. Where a pair rejects transactions, find in rounds which ones are in conflict under it.
+2. Run one task per bucket, which loads it once and decides it under every pair. Where an operation stops an applier,
    leave out all that this applier would have applied from there on, and decide the buckets again under that pair.
 """
 
@@ -15,7 +16,6 @@ from typing import Self
 
 import attrs
 import numpy as np
-import pyarrow as pa
 
 from conflict.columnar.applier_stops import first_stopping
 from conflict.columnar.apply_order import ApplierEpochs
@@ -31,22 +31,15 @@ from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures
 from conflict.comparing.pairs import Pair
 from conflict.comparing.trials import Subject, Trial
-from conflict.config.configuration import Configuration
 from conflict.errors import NotBuiltError
 from conflict.grid.epoch_files import EPOCHS, epochs_part
-from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest
-from conflict.jobs.log_part import LogPart
-from conflict.jobs.resolve_job import count_transactions, settle_history
+from conflict.jobs.resolve_job import Settled, count_transactions
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.resolve_stages import LeftToReferenceError, ResolveJob, earliest_stops
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.jobs.shared import Shared, share
-from conflict.results.options import ResultOptions
 
-__all__ = ["compare_history"]
-
-_FIGURES_ALONE = ResultOptions(final_rows=False, all_outcomes=False)
+__all__ = ["compare_settled"]
 
 
 @attrs.frozen(eq=False)
@@ -83,13 +76,10 @@ class _Task:
     trials: Shared[list[_Decided]]
 
 
-def compare_history(
+def compare_settled(
     runner: Runner,
-    configuration: Configuration,
-    history: Folder,
-    out: Folder,
+    settled: Settled,
     pairs: Sequence[Pair],
-    part: tuple[LogPart, pa.Table, Manifest],
     progress: StageProgress = lambda stage, done, total: None,
 ) -> list[Figures | str]:
     """
@@ -97,21 +87,17 @@ def compare_history(
 
     Args:
         runner: Runs the tasks.
-        configuration: The run.
-        history: A History that `ingest` made for that run.
-        out: Folder for what tasks leave for one another; the caller deletes it.
+        settled: The History, resolved with the functions of the run; its folder takes what tasks leave for one another,
+            and the parts of the result that are in it are removed.
         pairs: The pairs.
-        part: What is read of the History, with its schedule and figures.
         progress: Called with the name of the stage, tasks done, and their number.
 
     Raises:
-        HistoryError: The schedule is circular.
-        LeftToReferenceError: The run cannot be resolved by the kernels.
+        LeftToReferenceError: The logs start in the middle.
     """
-    if part[0].starts_in_the_middle:
+    if settled.part.starts_in_the_middle:
         message = "the logs start in the middle"
         raise LeftToReferenceError(message)
-    settled = settle_history(runner, configuration, history, out, _FIGURES_ALONE, progress=progress, part=part)
     settled.job.clear()
     run = settled.job.run
     subject = Subject(run.manifest, run.numbers, run.clusters, _commit_times(run))

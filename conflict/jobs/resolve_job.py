@@ -88,31 +88,8 @@ def resolve_history(
     settled = settle_history(
         runner, configuration, history, out, options, use_evidence=use_evidence, progress=progress, part=part
     )
-    job, resolved, moments, placed = settled.job, settled.resolved, settled.moments, settled.placed
-    run, manifest, numbers = job.run, job.run.manifest, job.run.numbers
-    job.refuse_broken_links(resolved.found)
-    found, summaries = resolved.found, resolved.summaries
-    run.shared.delete()
-    _write_applied_epochs(out, run.clusters, found.applies)
-    stops = {
-        cluster.name: stop_of(found.stopping[cluster.name], cluster, manifest.files[run.clusters[1 - number].name])
-        for number, cluster in enumerate(run.clusters)
-        if cluster.name in found.stopping
-    }
-    transactions = count_transactions(run.clusters, found.applies, found.conflicts)
-    summary = add_summaries([*summaries, transactions], stops)
-    restarts = {
-        name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
-        for name, each in job.further_rows.items()
-    }
-    summary = attrs.evolve(summary, settled=tuple(moments.inferences), rounds=found.rounds, restarts=restarts)
-    tables, layouts = {table.full_name: table for table in numbers.tables}, layouts_of(manifest, numbers)
-    write_open_rows(out, moments.open_epochs, layouts, tables)
-    summary = with_open_rows(summary, moments.open_epochs)
-    if placed is None:
-        return summary
-    write_open_places(out, placed.schedule.places, layouts, tables)
-    return with_open_schedule(summary, placed.schedule)
+    settled.write()
+    return settled.summary()
 
 
 def settle_history(
@@ -127,7 +104,9 @@ def settle_history(
     part: tuple[LogPart, pa.Table, Manifest] | None = None,
 ) -> Settled:
     """
-    Write the parts of all buckets, and settle when each epoch was applied; arguments and errors as `resolve_history`.
+    Write the parts of all buckets, and settle when each epoch was applied.
+
+    `Settled.write` writes the rest of the result. Arguments and errors are those of `resolve_history`.
     """
     configuration = follow_definitions(configuration)
     if part is None:
@@ -149,7 +128,10 @@ def settle_history(
         schedule = schedule_table([(name, apply) for name, own in placed.applies.items() for apply in own])
     applied = [ApplierEpochs.of_table(schedule, name) for name in manifest.clusters]
     settled = Settled(job, applied, job.resolve(applied), Moments(), placed)
-    return _explained(settled, settling, schedule) if use_evidence else settled
+    if use_evidence:
+        settled = _explained(settled, settling, schedule)
+    job.refuse_broken_links(settled.resolved.found)
+    return settled
 
 
 def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Settled:
@@ -182,7 +164,7 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
 @attrs.frozen(eq=False)
 class Settled:
     """
-    A History that was resolved, before its summary is made.
+    A History that was resolved: its figures, and what is left to write of the result.
 
     Attributes:
         job: The stages, and what all their tasks have in common.
@@ -197,6 +179,49 @@ class Settled:
     resolved: Resolved
     moments: Moments
     placed: Placed | None
+
+    @property
+    def part(self) -> LogPart:
+        """The part of the logs that was read."""
+        return self.job.run.part
+
+    @property
+    def manifest(self) -> Manifest:
+        """What the History holds of that part."""
+        return self.job.run.manifest
+
+    def summary(self) -> RunSummary:
+        """Return the figures of the result."""
+        run, found = self.job.run, self.resolved.found
+        stops = {
+            cluster.name: stop_of(
+                found.stopping[cluster.name], cluster, run.manifest.files[run.clusters[1 - number].name]
+            )
+            for number, cluster in enumerate(run.clusters)
+            if cluster.name in found.stopping
+        }
+        transactions = count_transactions(run.clusters, found.applies, found.conflicts)
+        summary = add_summaries([*self.resolved.summaries, transactions], stops)
+        restarts = {
+            name: tuple(PossibleRestart(number, rows) for number, rows in sorted(each.items()))
+            for name, each in self.job.further_rows.items()
+        }
+        summary = attrs.evolve(summary, settled=tuple(self.moments.inferences), rounds=found.rounds, restarts=restarts)
+        summary = with_open_rows(summary, self.moments.open_epochs)
+        return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
+
+    def write(self) -> None:
+        """Write what is not written bucket by bucket: the applied epochs, and what the binlogs leave open."""
+        run = self.job.run
+        run.shared.delete()
+        _write_applied_epochs(run.out, run.clusters, self.resolved.found.applies)
+        tables, layouts = (
+            {table.full_name: table for table in run.numbers.tables},
+            layouts_of(run.manifest, run.numbers),
+        )
+        write_open_rows(run.out, self.moments.open_epochs, layouts, tables)
+        if self.placed is not None:
+            write_open_places(run.out, self.placed.schedule.places, layouts, tables)
 
 
 def _applies(schedule: pa.Table, manifest: Manifest) -> dict[str, tuple[EpochApply, ...]]:

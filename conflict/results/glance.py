@@ -10,6 +10,7 @@ from typing import Any
 
 import attrs
 
+from conflict.results.doubts import Doubt, doubts_of
 from conflict.results.small_tables import html_table, text_lines
 from conflict.rules.decision import Verdict
 from conflict.shown_text import printable
@@ -55,6 +56,7 @@ class ResultSummary:
         compared: Row changes of appliers in the binlogs that the result was compared with.
         contradicted: How many of them the binlogs show otherwise; if any, the result is not what happened.
         stops: Appliers that stopped.
+        doubts: What makes the result doubtful.
         tables: What happened to each table on each cluster.
     """
 
@@ -63,6 +65,7 @@ class ResultSummary:
     compared: int
     contradicted: int
     stops: tuple[str, ...]
+    doubts: tuple[Doubt, ...]
     tables: tuple[TableSummary, ...]
 
     @property
@@ -83,12 +86,9 @@ class ResultSummary:
     def _sentences(self) -> Iterator[str]:
         answer = {True: "converged", False: "did not converge", None: "may or may not have converged"}[self.converged]
         yield f"{self.changes:,} row changes, {self.conflicts:,} conflicts; the clusters {answer}."
-        if self.contradicted:
-            yield f"The binlogs contradict this: {self.contradicted:,} of {self.compared:,} applied row changes differ."
-        elif self.compared:
+        if self.compared and not self.contradicted:
             yield f"All {self.compared:,} row changes by appliers in the binlogs agree."
-        else:
-            yield "Nothing is checked: the binlogs show no row change by an applier."
+        yield from map(str, self.doubts)
         for name in self.stops:
             yield f"The applier of {name} stopped."
 
@@ -119,5 +119,6 @@ def summary_of(run: Mapping[str, Any]) -> ResultSummary:
         run["compared_with_binlogs"],
         run["contradicted_by_binlogs"],
         tuple(run["stops"]),
+        doubts_of(run),
         tables,
     )

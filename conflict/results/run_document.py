@@ -76,20 +76,27 @@ class Run:
                 **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
             },
             "changes": self.changes,
-            "binlog_errors": self.errors,
-            "row_operations_left_out": self.left_out,
-            "definition_notes": list(self.notes),
-            "epochs_with_assumed_place": self.assumed,
-            "epochs_left_out": self.epochs_left_out,
             "starts_in_the_middle": self.starts,
             "other_readings": [
                 {"folder": reading_path(number), "counters": each.summary.counters}
                 for number, each in enumerate(self.other_readings, start=2)
             ],
             "rounds": [attrs.asdict(each) for each in self.summary.rounds],
-            "cannot_tell": [attrs.asdict(each) for each in self.settled],
-            "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
             **self.summary.to_json(),
+            **self.checks(),
+        }
+
+    def checks(self) -> dict[str, Any]:
+        """Return the part of `run.json` that says how far the rest can be relied on."""
+        return {
+            "binlog_errors": self.errors,
+            "row_operations_left_out": self.left_out,
+            "epochs_left_out": self.epochs_left_out,
+            "epochs_with_assumed_place": self.assumed,
+            "definition_notes": list(self.notes),
+            "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
+            "cannot_tell": [attrs.asdict(each) for each in self.settled],
+            **self.summary.checks(),
         }
 
 

@@ -148,17 +148,23 @@ class RunSummary:
             "tables": self.tables,
             "rows": self.rows,
             "differing_rows": self.differing_rows,
+            **self.checks(),
+            "not_known": self.not_known,
+            "open_places": dict(Counter(each.applier for each in self.schedule.places)),
+            "ndb_count_more": self.ndb_count_more,
+            "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
+        }
+
+    def checks(self) -> dict[str, Any]:
+        """Return the part of the document that says how far the rest can be relied on."""
+        return {
             "compared_with_binlogs": self.compared,
             "contradicted_by_binlogs": self.contradicted,
             "contradictions": self.contradictions,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
-            "not_known": self.not_known,
             # What is derived is not what happened where the binlogs contradict it.
             "counter_ranges": None if self.contradicted else self.counter_ranges,
-            "open_places": dict(Counter(each.applier for each in self.schedule.places)),
-            "ndb_count_more": self.ndb_count_more,
-            "stops": {name: stop_to_json(stop) for name, stop in self.stops.items()},
         }
 
 

@@ -21,8 +21,8 @@ from conflict.history.following import follow_definitions
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change
-from conflict.jobs.log_part import LogPart, part_of_log
-from conflict.jobs.resolve_job import LeftToReferenceError, resolve_history
+from conflict.jobs.log_part import part_of_log
+from conflict.jobs.resolve_job import LeftToReferenceError, Settled, settle_history
 from conflict.jobs.runner import Runner, StageProgress
 from conflict.results.layout import BUCKET_PARTS
 from conflict.results.likely_causes import CauseKind, LikelyCause, LogFacts, declared_types, likely_causes
@@ -33,7 +33,7 @@ from conflict.runs.options import HintsOf, ResolveOptions
 from conflict.runs.reference_run import run_reference
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
-__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar"]
+__all__ = ["finished_history", "needs_reference", "refuse_python_rules", "run_columnar", "settle_run"]
 
 _ROLES = "the roles of the clusters change"
 
@@ -118,6 +118,33 @@ def _resolved(
         LeftToReferenceError: Only the reference engine can resolve it.
         NotBuiltError: A foreign key refuses or changes something.
     """
+    kept = ResultOptions(options.final_rows, options.all_outcomes)
+    run, settled = settle_run(runner, configuration, read, out, hints_of, progress, kept)
+    if any(cause.kind is CauseKind.ROLE for cause in run.likely_causes):  # it may have changed
+        raise LeftToReferenceError(_ROLES)
+    settled.write()
+    return run
+
+
+def settle_run(
+    runner: Runner,
+    configuration: Configuration,
+    read: tuple[Folder, Manifest],
+    out: Folder,
+    hints_of: HintsOf | None,
+    progress: StageProgress,
+    kept: ResultOptions,
+) -> tuple[Run, Settled]:
+    """
+    Resolve a History and what it holds; a log that turns out to start in the middle is resolved as one that does.
+
+    Returns:
+        What the run comes to, with all that the binlogs object to it; and what `Settled.write` makes a result of.
+
+    Raises:
+        LeftToReferenceError: Only the reference engine can resolve it.
+        NotBuiltError: A foreign key refuses or changes something.
+    """
     history, held = read
     if roles_change(history):
         raise LeftToReferenceError(_ROLES)
@@ -125,23 +152,22 @@ def _resolved(
     if facts is not None and any(each.hides_epochs for each in facts.values()):
         message = "the binlogs do not name the epochs that were applied"
         raise LeftToReferenceError(message)
-    kept = ResultOptions(options.final_rows, options.all_outcomes)
 
-    def run(configuration: Configuration) -> tuple[RunSummary, LogPart, Manifest]:
+    def settle(configuration: Configuration) -> Settled:
         part = part_of_log(configuration, history, held, hints_of)
-        summary = resolve_history(runner, configuration, history, out, kept, progress=progress, part=part)
-        return summary, part[0], part[2]
+        return settle_history(runner, configuration, history, out, kept, progress=progress, part=part)
 
-    summary, part, manifest = run(configuration)
-    unexplained = configuration.start_is_open and not part.starts and any(summary.unexplained.values())
-    if unexplained and changes_older_rows(history, manifest):
+    settled = settle(configuration)
+    summary = settled.summary()
+    unexplained = configuration.start_is_open and not settled.part.starts and any(summary.unexplained.values())
+    if unexplained and changes_older_rows(history, settled.manifest):
         clear_result(out)
-        middle = attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False))
-        summary, part, manifest = run(middle)
+        settled = settle(attrs.evolve(configuration, span=attrs.evolve(configuration.span, empty=False)))
+        summary = settled.summary()
+    manifest = settled.manifest
     causes = _causes(configuration, history, manifest, summary, facts)
-    if any(cause.kind is CauseKind.ROLE for cause in causes):  # it may have changed
-        raise LeftToReferenceError(_ROLES)
-    return Run(
+    starts = {name: start.epoch for name, start in settled.part.starts.items()}
+    run = Run(
         summary,
         manifest.changes,
         manifest.errors,
@@ -151,8 +177,9 @@ def _resolved(
         summary.settled,
         causes,
         configuration.notes,
-        starts={name: start.epoch for name, start in part.starts.items()},
+        starts=starts,
     )
+    return run, settled
 
 
 def _causes(

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from rich.console import Console
 from rich.markup import escape
 
+from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.comparing.figures import Figures, Row
-from conflict.comparison import TAKEN_AS_RECORDED, Comparison
+from conflict.comparison import Comparison
 from conflict.rules.decision import Cause
 
 __all__ = ["print_comparison"]
@@ -28,7 +29,8 @@ _MEGABYTE = 1_000_000
 
 
 def print_comparison(console: Console, found: Comparison) -> None:
-    """Print the pairs, best first, then their conflicts by cause, and what could not be tried."""
+    """Print what makes it doubtful; the pairs, best first; their conflicts by cause; and what could not be tried."""
+    print_doubts(console, found.doubts)
     tried = [(row, row.figures) for row in found.rows if row.figures is not None]
     types = sorted({row.binlog_type for row, _ in tried})
     of_type = f" of binlog type {types[0]}" if len(types) == 1 else ""
@@ -71,7 +73,8 @@ def _named(row: Row, names: Sequence[str]) -> Sequence[object]:
 def _notes(found: Comparison) -> Iterator[str]:
     """Yield what the tables do not say."""
     if any(row.used for row in found.rows):
-        yield "* the functions and the format of the run."
+        contradicted = ", which the binlogs contradict" if found.run.contradicted else ""
+        yield f"* the functions and the format of the run{contradicted}."
     reasons: dict[tuple[str, str], list[str]] = {}
     for row in found.rows:
         for reason in _reasons(row):
@@ -79,7 +82,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     for (binlog_type, reason), functions in reasons.items():
         everything = all(row.function in functions for row in found.rows if row.binlog_type == binlog_type)
         yield f"Type {binlog_type}, {'all functions' if everything else ', '.join(functions)}: {reason}."
-    yield TAKEN_AS_RECORDED
+    yield from found.notes
 
 
 def _reasons(row: Row) -> list[str]:

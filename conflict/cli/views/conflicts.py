@@ -13,9 +13,11 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.results.conflicts import Totals
 from conflict.results.counting import By
+from conflict.results.doubts import Doubt
 from conflict.rules.decision import Cause
 from conflict.shown_text import one_line
 
@@ -53,7 +55,12 @@ _SECONDS, _MINUTES = "%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M"
 
 
 def print_conflicts(
-    console: Console, totals: Totals, counts: Mapping[By, pa.Table], top: int, since: datetime | None = None
+    console: Console,
+    totals: Totals,
+    counts: Mapping[By, pa.Table],
+    top: int,
+    since: datetime | None = None,
+    doubts: Sequence[Doubt] = (),
 ) -> None:
     """
     Print how many conflicts there are, and where.
@@ -64,7 +71,9 @@ def print_conflicts(
         counts: What `count_conflicts` returned.
         top: Rows of each table to print.
         since: What was left out committed before that.
+        doubts: What makes the result doubtful.
     """
+    print_doubts(console, doubts)
     after = "" if since is None else f" since {since:{_SECONDS}} UTC"
     if not totals.conflicts:
         console.print(f"There are no conflicts{after}.")
@@ -123,7 +132,9 @@ def _words(cause: str) -> str:
     return cause.lower().replace("_", " ")
 
 
-def conflicts_json(totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None) -> dict[str, Any]:
+def conflicts_json(
+    totals: Totals, counts: Mapping[By, pa.Table], since: datetime | None = None, doubts: Sequence[Doubt] = ()
+) -> dict[str, Any]:
     """Return the same as a document; arguments as for `print_conflicts`. Moments are texts as in ISO 8601."""
     return {
         "conflicts": totals.conflicts,
@@ -134,6 +145,7 @@ def conflicts_json(totals: Totals, counts: Mapping[By, pa.Table], since: datetim
         "since": _moment(since),
         "first": _moment(totals.first),
         "last": _moment(totals.last),
+        "doubts": [str(each) for each in doubts],
         "by": {
             by.value: [{name: _moment(value) for name, value in row.items()} for row in table.to_pylist()]
             for by, table in counts.items()

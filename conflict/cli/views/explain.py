@@ -11,9 +11,11 @@ from rich.console import Console
 from rich.text import Text
 from rich.tree import Tree as TreeView
 
+from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted
 from conflict.explaining.sentences import verb
 from conflict.explaining.story import Kind, Place, Story, StoryEvent, Tree, plain_value
+from conflict.results.doubts import Doubt
 from ndb_formats.types.values import Value
 
 __all__ = ["differences_json", "print_differences", "print_story", "row_words"]
@@ -28,6 +30,7 @@ _BAD = {"REJECTED", "DISCARDED", "SKIPPED", "CANNOT_TELL"}
 def print_story(console: Console, story: Story) -> None:
     """Print a story."""
     colors = _colors(story)
+    print_doubts(console, story.doubts)
     console.print(Text(_title(story), style="bold"))
     for line in _functions(story):
         console.print(Text(line))
@@ -44,16 +47,18 @@ def print_story(console: Console, story: Story) -> None:
         console.print(Text(note, style="yellow"))
 
 
-def print_differences(console: Console, stories: Sequence[Story], top: int, run: str) -> None:
+def print_differences(console: Console, stories: Sequence[Story], doubts: Sequence[Doubt], top: int, run: str) -> None:
     """
     Print what parted the rows that end different.
 
     Args:
         console: Where to print.
         stories: Their stories.
+        doubts: What makes the result doubtful.
         top: How many to print.
         run: The result, as it was given.
     """
+    print_doubts(console, doubts)
     if not stories:
         console.print("All rows with a primary key end the same.")
         return
@@ -77,9 +82,10 @@ def print_differences(console: Console, stories: Sequence[Story], top: int, run:
     console.print(Text(f"ndb-conflict explain {run} --table {first.table} --key '{first.key}'"), soft_wrap=True)
 
 
-def differences_json(stories: Sequence[Story]) -> dict[str, Any]:
+def differences_json(stories: Sequence[Story], doubts: Sequence[Doubt]) -> dict[str, Any]:
     """Return the stories of rows that end different as a document."""
-    return {"rows": len(stories), "differences": [story.to_json() for story in stories]}
+    said = [str(each) for each in doubts]
+    return {"rows": len(stories), "doubts": said, "differences": [story.to_json() for story in stories]}
 
 
 def _title(story: Story) -> str:

@@ -12,9 +12,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.reconcile import Inference
+from conflict.results.doubts import causes_of, missing_parts, unexplained_changes
 from conflict.results.model import Stop
 from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
@@ -185,12 +187,7 @@ def _print_appliers(console: Console, run: Run) -> None:
                 "When they were applied, or whether, decides on counters and exceptions alone; the first possible "
                 "place is taken."
             )
-    for name, unexplained in summary.unexplained.items():
-        if unexplained:
-            console.print(
-                f"[yellow]{name} changed {counted(unexplained, 'row')} that should not exist there:[/yellow] older "
-                "than the binlogs, or made when another function was in force."
-            )
+    print_doubts(console, unexplained_changes(run.checks()))
     if summary.rounds:
         sizes = ", ".join(f"{each.rows:,}" for each in summary.rounds)
         console.print(
@@ -291,21 +288,7 @@ def _print_agreement(console: Console, run: Run) -> None:
             "The result is not what happened: counters, ranges and rows do not hold where rows differ. "
             "contradictions/ lists them."
         )
-    for cause in run.likely_causes:
-        concerned = f" ({escape(', '.join(cause.tables))})" if cause.tables else ""
-        label = "Likely cause" if summary.contradicted else "Note"
-        console.print(f"[yellow]{label}{concerned}:[/yellow] {escape(cause.sentence)}")
-    for name, epochs in run.epochs_left_out.items():
-        if epochs:
-            console.print(
-                f"[yellow]Left out at the end:[/yellow] {counted(epochs, 'epoch')} of {name}, built on epochs of the "
-                "other cluster that its binlogs do not hold."
-            )
+    print_doubts(console, causes_of(run.checks()))
     for note in run.notes:
         console.print(f"[yellow]Note:[/yellow] {escape(note)}.")
-    for name, error in run.errors.items():
-        console.print(
-            f"[red]The binlogs of {name} could not be read to the end:[/red] {escape(error)}. "
-            f"Every epoch before that is resolved. Left out of an unfinished one: "
-            f"{counted(run.left_out.get(name, 0), 'row operation')}."
-        )
+    print_doubts(console, missing_parts(run.checks()))

@@ -13,14 +13,11 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
+from conflict.shown_text import counted
+
 __all__ = ["counted", "table_of"]
 
 _LEAST_NAME = 8  # a name folds to no fewer characters than these
-
-
-def counted(number: int, noun: str, plural: str | None = None) -> str:
-    """Return a number and what it counts: ``1 row``, ``2,000 rows``."""
-    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Iterable[Sequence[object]]) -> Table:

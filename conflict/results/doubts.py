@@ -1,0 +1,92 @@
+"""
+What makes a result doubtful, in sentences. Computes docs/compare.md, "Doubts".
+
+A result is doubtful where the binlogs contradict it, where nothing in them confirms it, and where they end early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import attrs
+
+from conflict.shown_text import counted
+
+__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "unexplained_changes"]
+
+Document = Mapping[str, Any]
+
+
+@attrs.frozen
+class Doubt:
+    """
+    One reason to doubt a result.
+
+    Attributes:
+        label: What is wrong, in few words.
+        text: What is to be said about it, with a full stop.
+        serious: Whether a binlog could not be read, or contradicts the result.
+    """
+
+    label: str
+    text: str
+    serious: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.label}: {self.text}"
+
+
+def doubts_of(run: Document) -> tuple[Doubt, ...]:
+    """
+    Return what makes a result doubtful, the worst first.
+
+    Args:
+        run: The document `run.json`, or the part that `conflict.results.run_document.Run.checks` returns.
+    """
+    return (*_contradiction(run), *causes_of(run), *unexplained_changes(run), *missing_parts(run))
+
+
+def _contradiction(run: Document) -> Iterator[Doubt]:
+    compared, differing = run["compared_with_binlogs"], run["contradicted_by_binlogs"]
+    if differing:
+        text = (
+            f"of {counted(compared, 'row change')} by appliers, {differing:,} differ from those found here. "
+            "What is shown is not what happened."
+        )
+        yield Doubt("The binlogs contradict the run as it is configured", text, serious=True)
+    elif not compared:
+        yield Doubt("Nothing is checked", "the binlogs show no row change by an applier.")
+
+
+def causes_of(run: Document) -> Iterator[Doubt]:
+    """Yield why the binlogs may contradict a result, and what they lack."""
+    label = "Likely cause" if run["contradicted_by_binlogs"] else "Note"
+    for cause in run["likely_causes"]:
+        tables = f" ({', '.join(cause['tables'])})" if cause["tables"] else ""
+        yield Doubt(f"{label}{tables}", cause["sentence"])
+
+
+def unexplained_changes(run: Document) -> Iterator[Doubt]:
+    """Yield the changes of clusters that found no row."""
+    for name, changes in run["unexplained_changes"].items():
+        if changes:
+            yield Doubt(
+                f"{name} changed {counted(changes, 'row')} that should not exist there",
+                "older than the binlogs, or made when another function was in force.",
+            )
+
+
+def missing_parts(run: Document) -> Iterator[Doubt]:
+    """Yield what is left out of a result, because a binlog ends too early or cannot be read."""
+    for name, epochs in run["epochs_left_out"].items():
+        if epochs:
+            text = "built on epochs of the other cluster that its binlogs do not hold."
+            yield Doubt("Left out at the end", f"{counted(epochs, 'epoch')} of {name}, {text}")
+    for name, error in run["binlog_errors"].items():
+        left = counted(run["row_operations_left_out"].get(name, 0), "row operation")
+        yield Doubt(
+            f"The binlogs of {name} could not be read to the end",
+            f"{error}. Every epoch before that is resolved. Left out of an unfinished one: {left}.",
+            serious=True,
+        )
