@@ -15,6 +15,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, SCHEDULE, part
 from conflict.results.likely_causes import LogFacts
+from ndb_formats.events.rows_event import Operation
 
 __all__ = ["facts_of_history", "images_of_history", "lacks_something", "roles_change"]
 
@@ -56,7 +57,8 @@ def facts_of_history(history: Folder, manifest: Manifest) -> dict[str, LogFacts]
 def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     summaries = read_summaries(history, name, len(manifest.segments[name]))
     applying = {(summary.number, each.group) for summary in summaries for each in summary.applied}
-    identities = _column(history, manifest, "changes", name, CHANGES, ["transaction_id"])
+    rows = _column(history, manifest, "changes", name, CHANGES, ["operation", "transaction_id"])
+    identities = rows.filter(pc.less_equal(rows.column("operation"), max(Operation))).column("transaction_id")
     effects = _column(history, manifest, "consequences", name, CONSEQUENCES, ["epoch", "group"])
     places, counts = np.unique(
         np.stack([effects.column(each).to_numpy().astype(np.uint64) for each in ("epoch", "group")], axis=1),
@@ -68,7 +70,7 @@ def _facts(history: Folder, manifest: Manifest, name: str) -> LogFacts:
     ]
     return LogFacts(
         len(identities),
-        identities.column(0).null_count,
+        identities.null_count,
         sum(len(summary.applied) for summary in summaries),
         len(effects),
         sum(apart),

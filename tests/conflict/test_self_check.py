@@ -62,6 +62,13 @@ def test_a_fault_of_a_log(fault: faults.LogFault, seed: int, engine: str, tmp_pa
         assert run.summary.converged is None
 
 
+@pytest.mark.parametrize("case", sorted((RECORDINGS / "everyday").glob("*/ddl_*")), ids=lambda case: case.name)
+def test_definitions_that_change_raise_no_alarm(case: Path, tmp_path: Path) -> None:
+    """What a statement makes of the rows of a table is no change without a transaction id."""
+    run = run_of(ConflictCase.load(case).configuration(), tmp_path, "local")
+    assert (run.likely_causes, run.contradicted) == ((), False)
+
+
 @pytest.mark.parametrize("seed", range(3))
 def test_a_missing_epoch_is_refused(seed: int, tmp_path: Path) -> None:
     """The other cluster shows that it applied the epoch."""

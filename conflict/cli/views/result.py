@@ -168,7 +168,9 @@ def _print_convergence(console: Console, configuration: Configuration, run: Run)
         return
     for table, differing in run.summary.differing_rows.items():
         functions = [
-            str(setups[table].function) for setups in configuration.setups().values() if setups[table].function
+            str(setup.function)
+            for setups in configuration.setups().values()
+            if (setup := setups.get(table)) is not None and setup.function
         ]
         why = f"resolved by {', '.join(functions)}" if functions else "no conflict function is set for it"
         if differing:
