@@ -10,22 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from conflict.explaining.sentences import verb
-from conflict.explaining.story import End, Kind, StoryEvent, plain_value
+from conflict.explaining.story import End, Kind, StoryEvent
 from conflict.explaining.telling import ALL_COLUMNS, Told
 from conflict.rules.decision import Verdict
 
-__all__ = ["differing_columns", "parting_of"]
-
-
-def differing_columns(first: End, second: End) -> list[str]:
-    """Return the columns in which two rows differ, of those that both have; none if one of them does not exist."""
-    if first.row is None or second.row is None:
-        return []
-    return [
-        name
-        for name, value in first.row.items()
-        if name in second.row and plain_value(value) != plain_value(second.row[name])
-    ]
+__all__ = ["parting_of"]
 
 
 def parting_of(told: Told, ends: Mapping[str, End]) -> tuple[str, int | None]:
@@ -37,8 +26,8 @@ def parting_of(told: Told, ends: Mapping[str, End]) -> tuple[str, int | None]:
         ends: How the row ends on each cluster; it ends different on two of them.
     """
     names = [name for name, end in ends.items() if end.known]
-    one, other = next((names[0], name) for name in names[1:] if _different(ends[names[0]], ends[name]))
-    columns = differing_columns(ends[one], ends[other])
+    one, other = next((names[0], name) for name in names[1:] if ends[name].differs_from(ends[names[0]]))
+    columns = ends[one].differing_columns(ends[other])
     last = [_writer(told, name, columns) for name in (one, other)]
     found = [event for event in _decisions(told, (one, other), last) if not _applied(event)]
     parted = found[0] if found else _crossing(told, (one, other), last)
@@ -55,10 +44,6 @@ def parting_of(told: Told, ends: Mapping[str, End]) -> tuple[str, int | None]:
         f"{said} Both were applied, each after the other cluster's own change: they crossed. Event {parted.number} "
         f"parted them: on {parted.cluster}, {parted.sentence}."
     ), parted.number
-
-
-def _different(first: End, second: End) -> bool:
-    return (first.row is None) != (second.row is None) or bool(differing_columns(first, second))
 
 
 def _writer(told: Told, cluster: str, columns: Sequence[str]) -> int | None:

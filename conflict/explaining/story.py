@@ -163,6 +163,20 @@ class End:
     row: Row | None
     known: bool = True
 
+    def differs_from(self, other: End) -> bool:
+        """Whether the row ends different on another cluster; columns that one of them lacks do not count."""
+        return (self.row is None) != (other.row is None) or bool(self.differing_columns(other))
+
+    def differing_columns(self, other: End) -> list[str]:
+        """Return the columns that end different, of those that both clusters have; none if either has no row."""
+        if self.row is None or other.row is None:
+            return []
+        return [
+            name
+            for name, value in self.row.items()
+            if name in other.row and plain_value(value) != plain_value(other.row[name])
+        ]
+
 
 @attrs.frozen
 class Story:
@@ -200,8 +214,8 @@ class Story:
     @property
     def differs(self) -> bool:
         """Whether the row does not end the same on all clusters that are known."""
-        rows = [None if end.row is None else _plain_row(end.row) for end in self.ends.values() if end.known]
-        return any(row != rows[0] for row in rows)
+        known = [end for end in self.ends.values() if end.known]
+        return any(end.differs_from(known[0]) for end in known)
 
     def event(self, number: int) -> StoryEvent:
         """Return the event of that number."""

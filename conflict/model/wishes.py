@@ -83,12 +83,17 @@ def learnt_workload(
         "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
         "slot_seconds": slot_seconds,
         "rowspertransaction": {str(size): round(float(weight), 3) for size, weight in tried.items() if weight},
-        "sametable": round(_stays(users, numbers), 3),
-        "wishes": [[wish, short_name(table), round(weight, 3)] for (table, wish), weight in sorted(wishes.items())],
+        **_listed_wishes(wishes, _stays(users, numbers)),
         "insertkeys": {short_name(name): "own" if each.grows else "any" for name, each in numbers.items()},
         "columnsperupdate": "all",
         "keyweights": {short_name(name): [round(float(each), 4) for each in weights[name]] for name in numbers},
     }
+
+
+def _listed_wishes(wishes: Mapping[tuple[str, str], float], stays: float) -> dict[str, Any]:
+    """Return the entries of a workload that list wishes; none if users did nothing."""
+    listed = [[wish, short_name(table), round(weight, 3)] for (table, wish), weight in sorted(wishes.items())]
+    return {"wishes": listed, "sametable": round(stays, 3)} if listed else {}
 
 
 def _existence(
@@ -217,7 +222,10 @@ def _sizes(sizes: Mapping[int, int], fits: float, fails: float) -> dict[int, flo
     Return how many transactions of each size users tried, from those that committed with each number of changes.
 
     Of the wishes of a transaction that does not fail, a share does something: binomial, solved from the largest size.
+    Where nothing committed, users are taken to try one change at a time.
     """
+    if not any(sizes):
+        return {1: 1.0}
     does = fits / (1 - fails)
     largest = max(sizes, default=1)
     left = np.array([float(sizes.get(size, 0)) for size in range(largest + 1)])

@@ -233,3 +233,13 @@ def test_keys_as_they_compare() -> None:
     assert key_as_it_compares(single, "5") == key_as_it_compares(single, "a=5") == "a=5"
     with pytest.raises(ConfigurationError, match=r"of table d\.t it is a=\.\.\., b=\.\.\."):
         key_as_it_compares(table, "7")
+
+
+def test_a_column_that_one_cluster_lacks_parts_no_row() -> None:
+    """The tables of the two clusters differ by it; the rows are the same if all columns that both have are."""
+    narrow, wide = End({"k": 1, "x": 2}), End({"k": 1, "x": 2, "y": None})
+    assert not narrow.differs_from(wide)
+    assert not wide.differs_from(narrow)
+    assert narrow.differing_columns(End({"k": 1, "x": 3, "y": None})) == ["x"]
+    assert narrow.differs_from(End(None))
+    assert not End(None).differs_from(End(None))

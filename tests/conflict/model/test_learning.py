@@ -6,6 +6,7 @@ import itertools
 import tomllib
 from typing import Any
 
+import attrs
 import pytest
 
 from conflict.conformance.case import ConflictCase
@@ -44,6 +45,18 @@ def test_recorded_counters_lie_between_the_extremes_of_20_seeds(learnt: tuple[Co
             assert min(values) <= recorded <= max(values), (name, counter, recorded, sorted(values))
             compared += recorded > 0
     assert compared >= 2
+
+
+def test_users_of_one_cluster_alone() -> None:
+    """The other one has a log, and its users do nothing; so do they in the simulation."""
+    case = ConflictCase.load(RECORDINGS / "everyday/max/ddl_truncate_type7")
+    logs = read_logs(case.configuration())
+    silent = attrs.evolve(logs[1], epochs=[attrs.evolve(each, transactions=()) for each in logs[1].epochs])
+    document = learn((logs[0], silent))
+    assert set(document["clusters"]["B"]["workload"]["transactions_per_second"]) == {0.0}
+    figures = figures_of(simulate(parse_model(tomllib.loads(model_text(document))), 1))
+    assert figures["clusters"]["B"]["transactions"] == 0
+    assert figures["clusters"]["A"]["transactions"] > 0
 
 
 def test_the_text_of_what_was_learnt_is_read_again(learnt: tuple[ConflictCase, dict[str, Any]]) -> None:
