@@ -20,6 +20,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.run_file import RunFile, parse_run_file
 from conflict.discovery.logged_types import logged_types
 from conflict.discovery.logs import FoundLog, find_logs
+from conflict.discovery.server_options import logged_options
 from conflict.errors import ConfigurationError
 from conflict.history.following import follow_definitions
 from conflict.rules.conflict_fn_text import parse_conflict_function
@@ -27,6 +28,8 @@ from conflict.rules.functions import ConflictFunction
 
 __all__ = ["Additions", "Draft", "draft_run"]
 
+# By cluster, the server options that are not at their defaults.
+Options = Mapping[str, Mapping[str, bool]]
 _TYPE_NAMES = {2: "UPDATED_ONLY", 3: "FULL", 6: "UPDATED_ONLY_USE_UPDATE", 7: "FULL_USE_UPDATE"} | {
     8: "UPDATED_ONLY_USE_UPDATE_MINIMAL",
     9: "FULL_USE_UPDATE_MINIMAL",
@@ -95,15 +98,18 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
         raise ConfigurationError(message)
     roles = additions.ndb_replication is not None or any(function.spec.roles for function in functions.values())
 
-    def head(folder: Path | None) -> str:
-        clusters = _clusters(logs, folder, additions.primary if roles else None)
+    def head(folder: Path | None, options: Options) -> str:
+        clusters = _clusters(logs, folder, additions.primary if roles else None, options)
         return "\n".join((*_head(additions, folder), *clusters)) + "\n"
 
-    absolute, rows = head(None), ""  # the folder of the run file may not be there yet
+    # Paths are absolute first: the folder of the run file may not be there yet.
+    configuration = follow_definitions(parse_run_file(head(None, {}), path).configuration)
+    rows, options = "", {}
     if additions.ndb_replication is None:
-        configuration = follow_definitions(parse_run_file(absolute, path).configuration)
         rows = "\n".join(_replication(configuration, functions, additions.primary)) + "\n"
-    return Draft(head(path.parent) + rows, logs, parse_run_file(absolute + rows, path))
+    else:
+        options = {each.name: logged_options(configuration, each) for each in configuration.clusters}
+    return Draft(head(path.parent, options) + rows, logs, parse_run_file(head(None, options) + rows, path))
 
 
 def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
@@ -119,7 +125,7 @@ def _head(additions: Additions, folder: Path | None) -> Iterator[str]:
     yield ""
 
 
-def _clusters(logs: Sequence[FoundLog], folder: Path | None, primary: str | None) -> Iterator[str]:
+def _clusters(logs: Sequence[FoundLog], folder: Path | None, primary: str | None, options: Options) -> Iterator[str]:
     for log in logs:
         yield f"[clusters.{log.name}]"
         yield f"server_id = {log.server_id}"
@@ -134,6 +140,9 @@ def _clusters(logs: Sequence[FoundLog], folder: Path | None, primary: str | None
             yield '# role = "PRIMARY"             # ndb_applier_conflict_role, for NDB$EPOCH2 and NDB$EPOCH2_TRANS'
         else:
             yield f'role = "{"PRIMARY" if log.name == primary else "SECONDARY"}"'
+        for name, value in options.get(log.name, {}).items():
+            state = "ON" if value else "OFF"
+            yield f'{name} = "{state}"    # as the images of tables with binlog_type 0 show'
         yield '# rows = "rows.sql"            # rows that its tables held before the binlogs'
         yield ""
 

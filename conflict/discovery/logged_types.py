@@ -17,7 +17,7 @@ from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.logged_images import fitting_types
 from ndb_formats.schema.tables import Table
 
-__all__ = ["SAMPLE", "logged_types"]
+__all__ = ["SAMPLE", "logged_types", "types_by_table"]
 
 SAMPLE = 20_000  # events that are read of each binlog
 _PREFERENCE = (7, 3, 9, 6, 2, 8)  # of the types that fit, the one that tells most of a row is taken
@@ -33,10 +33,24 @@ def logged_types(configuration: Configuration, cluster: ClusterConfiguration) ->
         configuration: The run, with definitions that follow the binlogs (see `conflict.history.following`).
         cluster: The cluster of the server.
     """
+    return {table.full_name: _preferred(types) for table, types in types_by_table(configuration, cluster)}
+
+
+def types_by_table(
+    configuration: Configuration, cluster: ClusterConfiguration
+) -> Iterator[tuple[Table, tuple[int, ...]]]:
+    """
+    Yield the tables that a server changed itself, with the binlog types that fit its images.
+
+    Args:
+        configuration: The run, with definitions that follow the binlogs.
+        cluster: The cluster of the server.
+    """
     found: dict[str, tuple[Table, set[EventColumns]]] = {}
     for table, columns in itertools.islice(_logged(configuration, cluster), SAMPLE):
         found.setdefault(table.full_name, (table, set()))[1].add(columns)
-    return {name: _preferred(fitting_types(table, events)) for name, (table, events) in found.items()}
+    for table, events in found.values():
+        yield table, fitting_types(table, events)
 
 
 def _preferred(types: tuple[int, ...]) -> int | None:
@@ -44,7 +58,7 @@ def _preferred(types: tuple[int, ...]) -> int | None:
 
 
 def _logged(configuration: Configuration, cluster: ClusterConfiguration) -> Iterator[tuple[Table, EventColumns]]:
-    """Yield the table and the columns of each rows event of a server's own; they end where its log cannot be read."""
+    """Yield the table and the columns of each event of users' changes; they end where the log cannot be read."""
     tables: dict[int, Table | None] = {}
     find = _finder(configuration, cluster)
     try:
@@ -57,7 +71,9 @@ def _logged(configuration: Configuration, cluster: ClusterConfiguration) -> Iter
                 with locate(event):
                     rows = decode_rows_event(event.type, event.body)
                 table = tables.get(rows.table_id)
-                if table is not None and len(table.columns) == rows.column_count:
+                # Refreshes and reads have images of their own.
+                plain = rows.extra is None or not rows.extra.flags
+                if plain and table is not None and len(table.columns) == rows.column_count:
                     yield table, EventColumns(rows.operation, rows.before, rows.after)
     except FormatError:
         return  # whoever reads the rows says why

@@ -1,5 +1,6 @@
 """Run files that are drafted from bare binlogs."""
 
+import json
 import shutil
 import tomllib
 from pathlib import Path
@@ -8,8 +9,9 @@ import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.discovery.draft import Additions, draft_run
+from conflict.discovery.logged_types import logged_types
 from conflict.errors import ConfigurationError
-from tests.corpora import DEMO
+from tests.corpora import DEMO, RECORDINGS
 
 SCHEMA = DEMO / "schema.sql"
 
@@ -26,6 +28,13 @@ def test_a_draft_says_what_the_binlogs_show(tmp_path: Path) -> None:
     drafted = {(row["db"], row["table_name"], row["binlog_type"]) for row in document["ndb_replication"]}
     assert drafted == {(row.db, row.table_name, row.binlog_type) for row in stated.replication}
     assert not any("conflict_fn" in row for row in document["ndb_replication"])
+
+
+def test_refreshes_do_not_hide_the_type() -> None:
+    """A refresh of a row that is gone holds the key alone, also in type 9; A refreshed such a row of cft.t2."""
+    configuration = load_run_file(DEMO / "run.toml").configuration
+    for cluster in configuration.clusters:
+        assert logged_types(configuration, cluster) == {"cft.t1": 9, "cft.t2": 9, "cft.plain": 9}
 
 
 def test_the_primary_alone_has_a_function_by_epoch(tmp_path: Path) -> None:
@@ -77,3 +86,28 @@ def test_the_binlogs_of_one_server_are_not_enough(tmp_path: Path) -> None:
     """The message says which server ids there are."""
     with pytest.raises(ConfigurationError, match="binlogs of two servers are needed; these have the server ids 1 "):
         draft_run([DEMO / "A.binlog.000001"], Additions(), tmp_path / "run.toml")
+
+
+def test_server_options_are_those_of_the_images(tmp_path: Path) -> None:
+    """The demo was logged in type 9; with type 0 in mysql.ndb_replication, the options of the servers gave it."""
+    rows = tmp_path / "rows.csv"
+    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,t1,1,0,NDB$EPOCH()\ncft,%,0,0,\n")
+    document = tomllib.loads(draft(tmp_path / "run.toml", ndb_replication=rows, primary="server1"))
+    for cluster in document["clusters"].values():
+        options = {name: value for name, value in cluster.items() if name.startswith("ndb_log")}
+        assert options == {
+            "ndb_log_updated_only": "OFF",
+            "ndb_log_update_as_write": "OFF",
+            "ndb_log_update_minimal": "ON",
+        }
+
+
+def test_server_options_at_their_defaults_are_left_out(tmp_path: Path) -> None:
+    """A recording of type 0 under default options: its images fit them."""
+    (case,) = (RECORDINGS / "conflict").glob("*/probe_type0")
+    scenario = json.loads((case / "scenario.json").read_text("utf-8"))
+    schema, rows = tmp_path / "schema.sql", tmp_path / "rows.csv"
+    schema.write_text(f"USE {scenario['database']};" + "".join(each["create"] + ";" for each in scenario["tables"]))
+    rows.write_text("db,table_name,server_id,binlog_type,conflict_fn\ncft,%,0,0,\n")
+    found = draft_run([case], Additions(schema=schema, ndb_replication=rows), tmp_path / "run.toml")
+    assert "ndb_log" not in found.text
