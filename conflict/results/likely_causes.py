@@ -212,8 +212,8 @@ def _options(name: str, own: LogFacts, facts: Mapping[str, LogFacts]) -> Iterato
             name,
             CauseKind.REPLICA_UPDATES,
             (),
-            f"log_replica_updates was OFF on {name}, or its applier never ran: its binlog shows no change of its "
-            "applier.",
+            f"The binlog of {name} shows no change of its applier: log_replica_updates was OFF there, or the applier "
+            "did not run, or came to nothing with all that it received.",
         )
 
 
