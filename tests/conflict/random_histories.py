@@ -48,7 +48,7 @@ TYPES = {
     "db.other": (INT, BIGINT, INT),
 }
 # (table, server id, function) rows of mysql.ndb_replication; a table without a row has no function.
-SETTINGS = [
+SETTINGS: list[list[tuple[str, int, str | None]]] = [
     [("judged", 0, "NDB$MAX(x)"), ("other", 0, None)],
     [("judged", 1, "NDB$EPOCH()"), ("other", 0, None)],
     [("judged", 1, "NDB$EPOCH(0)"), ("other", 1, "NDB$EPOCH(31)")],
