@@ -29,6 +29,7 @@ from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
 
 __all__ = [
+    "DISCARDED",
     "compared_value",
     "compares_unknown",
     "decide_as_secondary",
@@ -110,7 +111,10 @@ def missing_image(change: RowChange, function: ConflictFunction, table: Table) -
 
 def compares_unknown(change: RowChange, function: ConflictFunction, table: Table) -> bool:
     """Whether a function compares a value that an operation brings, but that is not known."""
-    return function.column is not None and table.ordinal(function.column) in change.unknown
+    if function.column is None or change.doubtful:
+        return function.column is not None
+    before = function.spec.needs.get(change.operation) is Image.BEFORE
+    return table.ordinal(function.column) in (change.unknown | change.unknown_before if before else change.unknown)
 
 
 def _cannot_be_inserted(change: RowChange, table: Table) -> bool:

@@ -114,6 +114,7 @@ def merged_change(
         FROM_AN_APPLIER,
         flags,
         unknown=_unknown(after, columns.after or ()),
+        unknown_before=_unknown(before, columns.before or ()),
     )
 
 

@@ -257,9 +257,10 @@ class EpochPass:
         if function.spec.uses_role and self.cluster.role is Role.SECONDARY:
             return decide_as_secondary(row, change, table)
         missing = missing_image(change, function, table)
-        if missing is not None and compares_unknown(change, function, table):
+        unknown = missing is not None and compares_unknown(change, function, table)
+        if unknown and row is not None:
             return APPLIED  # the epoch brings the value, but it is not known (see `conflict.reference.not_known`)
-        if missing is not None:
+        if missing is not None and not unknown:
             if self.cluster.skip_missing:
                 return SKIPPED
             message = missing_information(function, change.operation, missing)

@@ -18,18 +18,26 @@ import attrs
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import OtherConflictsError, ReplayedCluster
-from conflict.reference.decide import compared_value
+from conflict.reference.decide import DISCARDED, compared_value
 from conflict.reference.doubtful_transactions import REFRESHES, judges_transactions, transactions_told
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import REJECTED_WITH_TRANSACTION, ApplierStopped, EpochPass
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey
-from conflict.reference.taken_effects import brings_unknown, leave_untold, replace_effect, take_effects, untold_rows
+from conflict.reference.taken_effects import (
+    brings_unknown,
+    doubt_operation,
+    leave_untold,
+    replace_effect,
+    take_effects,
+    untold_rows,
+)
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import TRANSACTION_ROW_CONFLICTS
 from conflict.rules.decision import APPLIED, IGNORED, Cause, Decision, Verdict, stored_precision
 from conflict.rules.functions import COMPARING, Cell, ConflictFunction
 from conflict.rules.roles import Role
+from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 from ndb_formats.types.values import ABSENT
@@ -116,6 +124,8 @@ class Settled:
             }
             partial = len(payloads) < len(row.payloads) or any(each is not None and each.partial for each in afters)
             cluster.store.put(key, attrs.evolve(row, payloads=payloads, partial=row.partial or partial))
+        if len({each.state is None for each in tried}) > 1:
+            doubt_operation(cluster, apply, key)
 
 
 def is_before_start(apply: EpochApply, source: ReplayedCluster) -> bool:
@@ -158,7 +168,7 @@ def settle(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochApply)
                 alone = (_try(cluster, source, apply, [entry], state) for state in states)
                 found.update(each.decisions[0] for each in alone if each.decisions)
             if brings_unknown(cluster, entry):
-                found.add(IN_CONFLICT)
+                found.add(DISCARDED if entry.change.flags & ConflictFlag.REFLECTED else IN_CONFLICT)
             if entry.group in doubtful:
                 found.add(REJECTED_WITH_TRANSACTION)
             settled.open[id(entry)] = frozenset(attrs.evolve(each, incoming=None, stored=None) for each in found)

@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import attrs
+
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
 from conflict.reference.cluster import ReplayedCluster
@@ -17,6 +19,7 @@ from conflict.rules.roles import Role
 
 __all__ = [
     "brings_unknown",
+    "doubt_operation",
     "leave_untold",
     "replace_effect",
     "take_effects",
@@ -73,6 +76,17 @@ def leave_untold(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> No
         log[:] = [each for each in log if not (isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key))]
 
 
+def doubt_operation(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
+    """Note that what an epoch sent on of a row may be a write or an update: it is not known whether the row existed."""
+    log = cluster.log.get(apply.epoch, [])
+    log[:] = [
+        attrs.evolve(each, change=attrs.evolve(each.change, doubtful=True))
+        if isinstance(each, LoggedChange) and each.is_sent_on_by(apply, key)
+        else each
+        for each in log
+    ]
+
+
 def replace_effect(cluster: ReplayedCluster, apply: EpochApply, key: RowKey) -> None:
     """Let the effect on a row be the one that the binlog shows: what was derived comes from an assumed state."""
     place = apply.epoch, apply.group
@@ -93,6 +107,6 @@ def untold_rows(cluster: ReplayedCluster, source: ReplayedCluster, apply: EpochA
 def brings_unknown(cluster: ReplayedCluster, entry: LoggedChange) -> bool:
     """Whether the function of a table compares a value that an operation brings, but that is not known."""
     setup = cluster.setups.get(entry.change.table)
-    if setup is None or setup.function is None or not entry.change.unknown:
-        return False
-    return compares_unknown(entry.change, setup.function, setup.table)
+    return (
+        setup is not None and setup.function is not None and compares_unknown(entry.change, setup.function, setup.table)
+    )

@@ -142,16 +142,21 @@ def decode_text(data: bytes, charset: str) -> str:
         CorruptError: Bytes that are no character in a character set of 2 or 4 bytes per character.
     """
     try:
-        return data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
+        text = data.decode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
     except UnicodeDecodeError as error:
         message = f"not valid in character set {charset}: {error.reason} at byte {error.start}"
         raise CorruptError(message) from None
+    return text.translate(_SWAPPED[charset]) if charset in _SWAPPED else text
 
 
 def encode_text(text: str, charset: str) -> bytes:
     """Encode text for a MySQL character set; the inverse of `decode_text`."""
+    if charset in _SWAPPED:
+        text = text.translate(_SWAPPED[charset])
     return text.encode(_codec(charset), _ON_INVALID.get(charset, "surrogateescape"))
 
 
+# The server has GB 18030 of 2005, which gave two characters each other's bytes; Python has that of 2000.
+_SWAPPED = {"gb18030": str.maketrans("\u1e3f\ue7c7", "\ue7c7\u1e3f")}
 # In the wide character sets a lone surrogate is a valid code unit.
 _ON_INVALID = {"latin1": "mysql_latin1"} | dict.fromkeys(("ucs2", "utf16", "utf16le", "utf32"), "surrogatepass")

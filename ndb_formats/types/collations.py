@@ -14,7 +14,7 @@ from functools import cache
 import attrs
 
 from ndb_formats.errors import UnsupportedError
-from ndb_formats.types.charsets import charset_of_collation, decode_text, encode_text
+from ndb_formats.types.charsets import PYTHON_CODEC, charset_of_collation, decode_text, encode_text
 from ndb_formats.types.collation_tables import CollationTable, table_of
 
 __all__ = ["ASCII_SIZE", "AsciiRules", "Comparison", "comparison_of", "is_exact"]
@@ -72,6 +72,9 @@ class Comparison:
             pads: Whether blanks at the end do not count in any case, as in CHAR columns.
             characters: How many characters count; 0 for all.
         """
+        if self.exact and PYTHON_CODEC.get(self.charset) is None:
+            # A `_bin` collation of one byte per character.
+            return self._raw(payload[:characters] if characters else payload, pads=pads)
         text = decode_text(payload, self.charset)
         if self.charset == "ucs2":
             # Its characters have two bytes each: what would be one supplementary character elsewhere is two here.
@@ -80,8 +83,7 @@ class Comparison:
             text = text[:characters]
         elif self.table is None and encode_text(text, self.charset) != payload:
             # Two byte sequences for one character are two texts under a `_bin` collation.
-            raw = payload.rstrip(b" ") if self.pads or pads else payload
-            return f"{_RAW}{raw.hex()}".encode("utf-8", "surrogatepass")
+            return self._raw(payload, pads=pads)
         if pads:
             text = text.rstrip(" ")
         if self.table is not None:
@@ -89,6 +91,10 @@ class Comparison:
         elif not self.exact:
             text = _folded(text, self._name)
         return (text.rstrip(" ") if self.pads else text).encode("utf-8", "surrogatepass")
+
+    def _raw(self, payload: bytes, *, pads: bool) -> bytes:
+        raw = payload.rstrip(b" ") if self.pads or pads else payload
+        return f"{_RAW}{raw.hex()}".encode("utf-8", "surrogatepass")
 
 
 def is_exact(collation: str) -> bool:
@@ -113,8 +119,9 @@ def comparison_of(collation: str, *, inexact: bool = False) -> Comparison:
         message = f"equality under collation {collation} is not known exactly"
         raise UnsupportedError(message)
     charset, table = charset_of_collation(collation), _table(collation)
+    pads = "_0900_" not in collation and collation != "binary"
     rules = _ascii_rules(table) if exact and charset in _LIKE_ASCII else None
-    return Comparison(charset, "_0900_" not in collation, table, exact, rules, collation)
+    return Comparison(charset, pads, table, exact, rules, collation)
 
 
 def _table(collation: str) -> CollationTable | None:

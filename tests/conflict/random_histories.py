@@ -48,7 +48,7 @@ TYPES = {
     "db.other": (INT, BIGINT, INT),
 }
 # (table, server id, function) rows of mysql.ndb_replication; a table without a row has no function.
-SETTINGS = [
+SETTINGS: list[list[tuple[str, int, str | None]]] = [
     [("judged", 0, "NDB$MAX(x)"), ("other", 0, None)],
     [("judged", 1, "NDB$EPOCH()"), ("other", 0, None)],
     [("judged", 1, "NDB$EPOCH(0)"), ("other", 1, "NDB$EPOCH(31)")],
@@ -75,6 +75,8 @@ SETTINGS = [
     [("judged", 0, "NDB$EPOCH2()"), ("single", 0, "NDB$EPOCH2()"), ("other", 0, "NDB$MAX(x)")],
     [("judged", 0, "NDB$EPOCH_TRANS()"), ("single", 0, "NDB$MAX_INS(x)")],
     # Other functions on the two clusters.
+    [("judged", 1, "NDB$EPOCH2()"), ("judged", 2, "NDB$OLD(x)")],
+    [("judged", 1, "NDB$EPOCH2()"), ("judged", 2, "NDB$MAX(x)"), ("other", 0, "NDB$OLD(x)")],
     [("judged", 1, "NDB$EPOCH()"), ("judged", 2, "NDB$MAX(x)"), ("other", 2, "NDB$EPOCH()")],
     [("judged", 1, "NDB$EPOCH_TRANS()"), ("judged", 2, "NDB$OLD(x)"), ("other", 1, "NDB$MAX_INS(x)")],
     [("judged", 1, "NDB$MAX_DELETE_WIN(x)"), ("judged", 2, "NDB$EPOCH(0)"), ("other", 2, "NDB$EPOCH_TRANS()")],

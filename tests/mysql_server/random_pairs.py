@@ -11,7 +11,7 @@ from functools import cached_property
 
 import attrs
 
-from ndb_formats.types.charsets import charset_of_collation, decode_text, encode_text
+from ndb_formats.types.charsets import PYTHON_CODEC, charset_of_collation, decode_text, encode_text
 from ndb_formats.types.collation_names import max_bytes
 from ndb_formats.types.collations import comparison_of
 
@@ -84,7 +84,9 @@ class PairMaker:
 
     @cached_property
     def _charset(self) -> str:
-        return charset_of_collation(self.collation)
+        charset = charset_of_collation(self.collation)
+        # Of character sets that are not decoded, only bytes count; latin1 has a letter for each.
+        return charset if PYTHON_CODEC.get(charset) else "latin1"
 
     @cached_property
     def _pools(self) -> list[str]:

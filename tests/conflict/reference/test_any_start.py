@@ -45,7 +45,7 @@ def test_the_rest_agrees_with_the_whole(
     cuts: tuple[int, int],
 ) -> None:
     """
-    Decisions and final rows are those of the whole, or left open.
+    Decisions and final rows are those of the whole, or left open, and no applier stops.
 
     Recordings judge the functions that reject whole transactions (`tests/conflict/conformance/test_cuts.py`): where
     these are mixed with others, effects on made-up rows do not tell which transaction was rejected.
@@ -64,6 +64,7 @@ def test_the_rest_agrees_with_the_whole(
         if each[0] is not Verdict.CANNOT_TELL and expected[operation] != each
     } == {}
     for name, result in rest.clusters.items():
+        assert result.stop is None  # as in the whole, which is truthful
         for table, rows in result.rows.items():
             held = Counter(map(repr, whole.clusters[name].rows[table]))
             assert Counter(map(repr, rows)) - held == Counter()

@@ -3,24 +3,34 @@
 from collections.abc import Mapping
 
 import attrs
+import pytest
 
 from conflict.history.effects import Effect
 from conflict.history.model import Start
 from conflict.reference.replay import resolve
 from conflict.results.model import NotKnown, Resolution
 from conflict.rules.decision import Cause, Verdict
-from tests.conflict.histories import Setups, history, key, setups
+from conflict.rules.roles import Role
+from tests.conflict.histories import NO_ROLES, Setups, history, key, setups
 
 MAX, EPOCH = "NDB$MAX(x)", "NDB$EPOCH()"
 Shown = Mapping[str, Mapping[tuple[int, int], Mapping[int, Effect]]]
 NOTHING: Shown = {}
 # Cluster B's binlog shows that its applier's changes are logged.
+ROLES = {"A": Role.PRIMARY, "B": Role.SECONDARY}
 LOGGED: Shown = {"B": {(99, 0): {9: Effect.CHANGED}}}
 
 
-def run(text: str, tables: Setups, shown: Shown = NOTHING, *, first: tuple[int, int] = (5, 15)) -> Resolution:
+def run(
+    text: str,
+    tables: Setups,
+    shown: Shown = NOTHING,
+    *,
+    first: tuple[int, int] = (5, 15),
+    roles: Mapping[str, Role] = NO_ROLES,
+) -> Resolution:
     """Resolve a History whose tables were not empty before; its epochs are those from 5 and 15 on."""
-    made = history(text)
+    made = history(text, roles)
     starts = zip(made.clusters, first, strict=True)
     clusters = tuple(attrs.evolve(cluster, start=Start(epoch)) for cluster, epoch in starts)
     effects = {
@@ -125,5 +135,30 @@ def test_a_value_that_is_not_known_stops_no_applier() -> None:
     """A refreshes row 1, of which x is not known, and B compares that x."""
     shown = {"A": {(5, 0): {1: Effect.REFRESHED}}, "B": {(16, 0): {1: Effect.CHANGED}}}
     result = run("B:u1=5>6@15 A:<15@5 B:<5@16", setups(EPOCH, "NDB$MAX_INS(x)"), shown)
+    assert result.clusters["B"].stop is None
+    assert outcomes(result, "B") == [(Verdict.CANNOT_TELL, Cause.NONE)]
+
+
+@pytest.mark.parametrize(("change", "effect"), [("d1=5", Effect.DELETED), ("u1=5>6", Effect.CHANGED)])
+def test_a_before_value_that_is_not_known_stops_no_applier(change: str, effect: Effect) -> None:
+    """A reflects a change of row 1, of which x was not known there, and B compares the x that the row had."""
+    shown = {"A": {(5, 0): {1: effect}}}
+    result = run(f"B:{change}@15 A:<15@5 B:<5@16", setups("NDB$EPOCH2()", "NDB$OLD(x)"), shown, roles=ROLES)
+    assert result.clusters["B"].stop is None
+    assert outcomes(result, "B") == [(Verdict.CANNOT_TELL, Cause.NONE)]
+    (undecided,) = result.clusters["B"].undecided
+    assert {each.verdict for each in undecided.candidates} == {Verdict.APPLIED, Verdict.DISCARDED}
+
+
+def test_an_update_that_may_have_been_an_insert_stops_no_applier() -> None:
+    """
+    A reflects an insert of row 1 after a delete of B's, which found the row or not: as an insert, or as an update.
+
+    Under binlog type 9 the update would lack x, which B compares.
+    """
+    shown = {"A": {(5, 0): {1: Effect.CHANGED}}}
+    tables = setups("NDB$EPOCH2()", "NDB$OLD(x)", binlog_type=9)
+    result = run("B:d1=5,i1=6/7@15 A:<15@5 B:<5@16", tables, shown, roles=ROLES)
+    assert outcomes(result, "A")[0] == (Verdict.CANNOT_TELL, Cause.NONE)
     assert result.clusters["B"].stop is None
     assert outcomes(result, "B") == [(Verdict.CANNOT_TELL, Cause.NONE)]

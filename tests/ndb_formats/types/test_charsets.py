@@ -128,3 +128,10 @@ def test_text_that_a_character_set_lacks_does_not_encode():
     """A character outside latin1 is a ValueError, not another character."""
     with pytest.raises(ValueError, match="charmap"):
         encode_text("ā", "latin1")
+
+
+@pytest.mark.parametrize(("data", "text"), [("a8bc", "\u1e3f"), ("8135f437", "\ue7c7")])
+def test_gb18030_is_the_standard_of_2005(data: str, text: str):
+    """As the server converts them; Python's codec has them the other way round."""
+    assert decode_text(bytes.fromhex(data), "gb18030") == text
+    assert encode_text(text, "gb18030").hex() == data

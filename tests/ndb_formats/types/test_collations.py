@@ -101,6 +101,13 @@ def test_known_equalities(collation: str, one: str, two: str, equal: bool):
     assert (key(one.encode()) == key(two.encode())) is equal
 
 
+@pytest.mark.parametrize("charset", ["armscii8", "dec8", "geostd8", "keybcs2", "swe7"])
+def test_bytes_of_a_character_set_without_a_codec(charset: str):
+    """Under `_bin` only equal bytes are equal; blanks at the end do not count."""
+    key = comparison_of(f"{charset}_bin").key
+    assert key(b"a\xe5  ") == key(b"a\xe5") != key(b"a\xc5")
+
+
 texts = st.text(st.characters() | st.sampled_from("aAchCHlLåßéか ー\0\u0301\u00a0"), max_size=6)
 UTF8 = st.sampled_from(sorted(name for name in KNOWN if name.startswith("utf8mb4_")))
 ROOTS = st.sampled_from(["unicode_ci", "unicode_520_ci", "general_ci", "swedish_ci", "0900_ai_ci", "0900_as_cs"])
