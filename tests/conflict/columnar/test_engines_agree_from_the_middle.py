@@ -23,7 +23,7 @@ from tests.conflict.truthful_histories import truthful
     cuts=st.tuples(st.integers(0, 2**16), st.integers(0, 2**16)),
     buckets=st.integers(1, 3),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_kernels_agree_with_the_reference_engine(
     seed: int,
     steps: int,

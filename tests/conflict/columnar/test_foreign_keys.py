@@ -100,7 +100,7 @@ def _without_keys(run: Configuration) -> Configuration:
     function=st.sampled_from(FUNCTIONS),
     buckets=st.integers(1, 4),
 )
-@settings(max_examples=60)
+@settings(max_examples=40)
 def test_what_the_kernels_resolve_is_what_the_reference_engine_finds(
     seed: int, steps: int, function: str, buckets: int
 ) -> None:

@@ -28,7 +28,7 @@ def others(found: dict[str, Any]) -> dict[str, Any]:
     steps=st.integers(10, 100),
     setting=st.integers(0, len(SETTINGS) - 1),
 )
-@settings(max_examples=25)
+@settings(max_examples=15)
 def test_inserts_without_a_key_change_nothing_else(seed: int, steps: int, setting: int) -> None:
     """
     The reference engine, with such inserts in half of the transactions, says what the kernels say without them.
