@@ -50,6 +50,7 @@ LAYERS = {
             "result",
             "library",
             "explaining",
+            "reporting",
             "conformance",
             "cli",
             "__init__",
