@@ -45,6 +45,7 @@ LAYERS = {
             "runs",
             "pipeline",
             "comparison",
+            "sweeping",
             "binlog_summary",
             "binlog_table",
             "result",

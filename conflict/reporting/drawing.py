@@ -99,8 +99,9 @@ def _height(chart: Chart) -> float:
     """Return the height in inches: bars need as much as there are, other charts always the same."""
     if chart.form not in (Form.STACKED, Form.GROUPED):
         return 3.0
-    bars = chart.data.num_rows * (chart.data.num_columns - 1 if chart.form is Form.GROUPED else 1)
-    return 0.75 + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * chart.data.num_rows
+    bars: int = chart.data.num_rows * (chart.data.num_columns - 1 if chart.form is Form.GROUPED else 1)
+    height: float = 0.75 + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * chart.data.num_rows
+    return height
 
 
 def _numbers(chart: Chart) -> list[tuple[str, np.ndarray, str]]:
@@ -164,15 +165,15 @@ def _lines(axes: Axes, chart: Chart) -> None:
 
 
 def _timeline(axes: Axes, chart: Chart) -> None:
-    moments = mdates.date2num(chart.data.column(0).to_pylist())
+    moments = mdates.date2num(chart.data.column(0).to_pylist())  # type: ignore[no-untyped-call]
     step = float(np.diff(moments).min()) if len(moments) > 1 else 1 / 86400
     series = _numbers(chart)
     for place, (name, numbers, colour) in enumerate(series):
         at = moments + (place + 0.5) * step / len(series)
         axes.bar(at, numbers, 0.95 * step / len(series), color=colour, label=name)
-    locator = mdates.AutoDateLocator(maxticks=5)
+    locator = mdates.AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))
+    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     _upright(axes, chart)
     axes.set_xlabel(chart.over)
 

@@ -18,7 +18,7 @@ from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Run"]
+__all__ = ["Run", "versions"]
 
 # These count as contradictions by themselves.
 _TELLING = {CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
@@ -71,10 +71,7 @@ class Run:
             "readme": outcomes_note(all_outcomes=all_outcomes),
             "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
-            },
+            "versions": versions(),
             "changes": self.changes,
             "binlog_errors": self.errors,
             "row_operations_left_out": self.left_out,
@@ -91,6 +88,12 @@ class Run:
             "likely_causes": [attrs.asdict(each) for each in self.likely_causes],
             **self.summary.to_json(),
         }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide what a result is."""
+    names = ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def _configuration_json(configuration: Configuration) -> dict[str, Any]:
