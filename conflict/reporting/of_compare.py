@@ -9,6 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from conflict.reporting.bytes_by_type import bytes_chart
 from conflict.reporting.parts import Chart, Form, Part, Table, shown
 
 __all__ = ["compare_part"]
@@ -32,7 +33,7 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         source,
         _asked(document, pairs),
         tuple(_answer(document, whole, tried)),
-        tuple(str(each) for each in document.get("warnings") or ()),
+        tuple(str(each) for each in document.get("doubts") or ()),
         _matrix(pairs),
         tuple(_charts(tried, whole)),
         tuple(_tables(pairs, tried, document["changes"])),
@@ -47,7 +48,7 @@ def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]
         "functions": ", ".join(dict.fromkeys(pair["function"] for pair in pairs)),
         "binlog types": ", ".join(dict.fromkeys(pair["binlog_type"] for pair in pairs)),
         "best is": prefer,
-        "taken as recorded": document.get("taken_as_recorded", ""),
+        "taken as recorded": document.get("taken_as_recorded") or " ".join(document.get("notes", ())),
     }
 
 
@@ -147,12 +148,11 @@ def _charts(tried: Sequence[Pair], whole: Sequence[Pair]) -> Iterator[Chart]:
         if shown_columns:
             data = pa.table({"pair": names, **shown_columns})
             yield Chart("differing-rows", "Rows that end different, and rows sent back", Form.GROUPED, data, "rows")
-    sizes = {pair["binlog_type"]: pair for pair in tried if pair["least_bytes"]}
-    if len(sizes) > 1:
-        least = [pair["least_bytes"] for pair in sizes.values()]
-        more = [pair["most_bytes"] - pair["least_bytes"] for pair in sizes.values()]
-        data = pa.table({"binlog type": [f"type {each}" for each in sizes], "at least": least, "possibly more": more})
-        yield Chart("bytes-by-format", "Bytes of rows events by binlog type", Form.STACKED, data, "bytes")
+    least, most = (
+        {pair["binlog_type"]: pair[name] for pair in tried if pair["least_bytes"]}
+        for name in ("least_bytes", "most_bytes")
+    )
+    yield from bytes_chart(least, most)
 
 
 def _name(pair: Pair, pairs: Sequence[Pair]) -> str:

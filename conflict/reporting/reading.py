@@ -13,9 +13,14 @@ from conflict.config.text_file import read_text
 from conflict.errors import ConfigurationError
 from conflict.grid.folder import Folder
 from conflict.reporting.of_compare import compare_part
+from conflict.reporting.of_diverge import diverge_part
 from conflict.reporting.of_resolve import resolve_part
+from conflict.reporting.of_simulate import simulate_part
+from conflict.reporting.of_sizes import sizes_part
+from conflict.reporting.of_sweep import sweep_part
 from conflict.reporting.parts import Part
 from conflict.result import read_result
+from conflict.sweeping.sweep import RESULTS
 
 __all__ = ["part_of"]
 
@@ -26,6 +31,9 @@ _KNOWN = (
 # By the entries that tell a document from others, what reads it.
 _DOCUMENTS: dict[frozenset[str], Callable[[Mapping[str, Any], str], Part]] = {
     frozenset({"pairs", "prefer", "changes"}): compare_part,
+    frozenset({"intervals", "runs", "seeds"}): simulate_part,
+    frozenset({"formats", "totals", "file_bytes"}): sizes_part,
+    frozenset({"searches"}): diverge_part,
 }
 
 
@@ -44,6 +52,8 @@ def part_of(path: Path) -> Part:
         return _part_of_document(_document(path), path)
     if (path / RUN).is_file() and (path / "counters.json").is_file():
         return resolve_part(read_result(str(path)), str(path))
+    if (path / RESULTS).is_file() and (path / RUN).is_file():
+        return sweep_part(Folder(str(path)))
     if (path / RUN).is_file():
         return _part_of_document(Folder(str(path)).read_json(RUN), path)
     message = f"{path} holds no result; give {_KNOWN}"

@@ -21,6 +21,7 @@ def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
     changes = _sum(sites, "changes")
     lost = _sum(sites, "rejected") + _sum(sites, "overwritten")
     appliers = {name: site["applier"] for name, site in sites.items()}
+    sizes = {name: site.get("row_event_bytes", {}) for name, site in sites.items()}
     return {
         "changes": changes,
         "transactions": _sum(sites, "transactions"),
@@ -29,6 +30,7 @@ def flat_figures(figures: Mapping[str, Any]) -> dict[str, Any]:
         "lost_share": lost / changes if changes else 0.0,
         "refreshes": _sum(appliers, "refreshes"),
         "logged_bytes": sum(site["epochs"]["logged_bytes"] for site in sites.values()),
+        **{f"row_event_bytes_type_{name}": _sum(sizes, name) for name in next(iter(sizes.values()))},
         "stopped_appliers": sum(each["stopped_at_ms"] is not None for each in appliers.values()),
         **dict(_flat("", {name: each for name, each in figures.items() if name != "clusters"})),
         **dict(_flat("", {name: _without_counters(site) for name, site in sites.items()})),
