@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
@@ -18,7 +19,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
 from conflict.reporting.html import Html
-from conflict.reporting.parts import Chart, Form
+from conflict.reporting.parts import Chart, Form, shown
 from conflict.shown_text import one_line
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ WIDE, NARROW = 8.0, 4.1  # inches
 _COLOUR = re.compile("#[0-9a-f]{6}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
+_DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -57,7 +59,8 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         "axes.edgecolor": FAINT,
         "grid.color": FAINT,
     }
-    with mpl.rc_context(settings):
+    with mpl.rc_context(settings), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has other fonts
         figure = Figure(figsize=(width, _height(chart)), layout="constrained", facecolor=PAPER)
         axes = figure.add_subplot(facecolor=PAPER)
         axes.set_axisbelow(True)
@@ -134,7 +137,7 @@ def _with_totals(axes: Axes, places: np.ndarray, ends: np.ndarray) -> None:
     axes.margins(x=0.16)
     for place, end in zip(places, ends, strict=True):
         if not np.isnan(end):
-            axes.annotate(f"{end:,.6g}", (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
+            axes.annotate(shown(float(end)), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
 
 
 def _named_places(axes: Axes, chart: Chart) -> np.ndarray:
@@ -146,7 +149,7 @@ def _named_places(axes: Axes, chart: Chart) -> np.ndarray:
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", linewidth=0.5)
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=_whole(chart)))
-    axes.set_xlabel(chart.measure)
+    axes.set_xlabel(one_line(chart.measure))
     return places
 
 
@@ -157,11 +160,12 @@ def _cut(label: str) -> str:
 
 def _lines(axes: Axes, chart: Chart) -> None:
     right = chart.data.column(0).to_numpy()
-    for name, numbers, colour in _numbers(chart):
+    for place, (name, numbers, colour) in enumerate(_numbers(chart)):
         there = ~np.isnan(numbers)
-        axes.plot(right[there], numbers[there], color=colour, marker="o", markersize=3.5, linewidth=1.6, label=name)
+        style: Any = {"color": colour, "linestyle": _DASHES[place % len(_DASHES)], "label": name}
+        axes.plot(right[there], numbers[there], marker="o", markersize=3.5, linewidth=1.8, **style)
     _upright(axes, chart)
-    axes.set_xlabel(chart.over)
+    axes.set_xlabel(one_line(chart.over))
 
 
 def _timeline(axes: Axes, chart: Chart) -> None:
@@ -175,12 +179,12 @@ def _timeline(axes: Axes, chart: Chart) -> None:
     axes.xaxis.set_major_locator(locator)
     axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
     _upright(axes, chart)
-    axes.set_xlabel(chart.over)
+    axes.set_xlabel(one_line(chart.over))
 
 
 def _upright(axes: Axes, chart: Chart) -> None:
     axes.set_ylim(bottom=0)
-    axes.set_ylabel(chart.measure)
+    axes.set_ylabel(one_line(chart.measure))
     axes.grid(axis="y", linewidth=0.5)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=_whole(chart)))
 

@@ -36,7 +36,7 @@ def simulate_part(document: Figures, source: str) -> Part:
     """Return the part of a report on a document of `simulate`, read from `source`."""
     found, runs = document["intervals"], document["runs"]
     return Part(
-        "Simulated",
+        "A simulation",
         source,
         _asked(document),
         tuple(_answer(found, runs)),

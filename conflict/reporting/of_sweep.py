@@ -30,7 +30,7 @@ _LINES = {
     "lost_share": ("lost-updates", "Lost updates", "% of all changes"),
     "conflicts": ("conflicts", "Conflicts", "per run (median)"),
     "rows_that_end_different": ("differing-rows", "Rows that end different", "per run (median)"),
-    "stale_ms_p99": ("stale-time", "Stale time of rows, 99 % are below", "ms"),
+    "stale_ms_p99": ("stale-time", "Stale time of rows, 99th percentile", "ms"),
 }
 _BYTES = "row_event_bytes_type_"
 
@@ -67,7 +67,7 @@ def sweep_part(folder: Folder) -> Part:
     borders = _read(folder, BORDERS).to_pylist() if folder.exists(BORDERS) else []
     found = _Sweep(document, results, borders)
     return Part(
-        "Swept",
+        "A grid of simulations",
         folder.uri,
         _asked(found),
         tuple(_answer(found)),
@@ -103,12 +103,12 @@ def _answer(sweep: _Sweep) -> Iterator[str]:
     rest = f"; {', '.join(f'{_label(key)} {_share(means[key])}' for key in others[:4])}" if others else ""
     yield f"{_label(best)} loses least: {_share(means[best])} of the changes of users{over}{rest}."
     yield from _limits(sweep, lost)
-    different = sweep.grid("rows_that_end_different")
-    ends = [key for key, cells in different.rows.items() if any(cells)]
-    if ends:
-        yield f"Rows end different under {', '.join(map(_label, ends))}."
-    else:
-        yield "At most points no row ends different."
+    different = np.count_nonzero(sweep.results["rows_that_end_different"].to_numpy())
+    yield (
+        f"Rows end different in {different:,} of {sweep.results.num_rows:,} runs."
+        if different
+        else ("No row ends different in any run.")
+    )
     sizes = _sizes(sweep.results)
     if sizes:
         small, large = (choose(sizes, key=lambda name: sizes[name]) for choose in (min, max))
@@ -120,28 +120,42 @@ def _answer(sweep: _Sweep) -> Iterator[str]:
 
 def _limits(sweep: _Sweep, lost: Grid) -> Iterator[str]:
     """Yield how far along the main axis losses stay small: by the border that was looked for, or within the grid."""
-    for border in sweep.borders:
-        point = {
-            name: each for name, each in border.items() if name not in ("condition", "over", "holds", "fails", "only")
-        }
-        where = f" with {_label(tuple(point.values()))}" if point else ""
-        if border["fails"] is None:
-            yield f"{border['condition']} holds at all {border['over']} that were tried{where}."
-        elif border["holds"] is None:
-            yield f"{border['condition']} holds at no {border['over']} that was tried{where}."
-        else:
-            yield (
-                f"{border['condition']} holds at {border['over']} {_value(border['holds'])} and fails at "
-                f"{_value(border['fails'])}{where}."
-            )
-    if sweep.borders or lost.over is None:
-        return
-    passed = []
-    for key, cells in lost.rows.items():
-        first = next((place for place, cell in enumerate(cells) if cell is not None and cell > _LIMIT), None)
-        where = "nowhere" if first is None else f"at {_value(lost.values[first])}"
-        passed.append(f"{_label(key)} {where}")
-    yield f"Lost updates pass {_PERCENT * _LIMIT:g} % along {lost.over}: {'; '.join(passed)}."
+    if sweep.borders:
+        yield _border_sentence(sweep.borders)
+    elif lost.over is not None:
+        passed = []
+        for key, cells in lost.rows.items():
+            first = next((place for place, cell in enumerate(cells) if cell is not None and cell > _LIMIT), None)
+            passed.append(f"{_label(key)} {'nowhere' if first is None else f'at {_value(lost.values[first])}'}")
+        yield f"Lost updates pass {_PERCENT * _LIMIT:g} % along {lost.over}: {'; '.join(passed)}."
+
+
+def _border_sentence(borders: Sequence[Row]) -> str:
+    """Return up to where a condition holds, for each function."""
+    what, over = borders[0]["condition"], borders[0]["over"]
+    if all(each["fails"] is None for each in borders):
+        return f"{what} holds at all {over} that were tried."
+    if all(each["holds"] is None for each in borders):
+        return f"{what} holds at no {over} that was tried."
+    found: dict[str, list[Row]] = {}
+    for each in borders:
+        found.setdefault(str(each.get("function", "")), []).append(each)
+    parts = [f"{_between(each)}{f' with {name}' if name else ''}" for name, each in found.items()]
+    return f"{what} holds {'; '.join(parts)}."
+
+
+def _between(borders: Sequence[Row]) -> str:
+    """Return where a condition holds, at all points of the axes besides the function."""
+    over = borders[0]["over"]
+    crossed = [each for each in borders if each["holds"] is not None and each["fails"] is not None]
+    if any(each["holds"] is None for each in borders):
+        return f"at no {over} everywhere"
+    if not crossed:
+        return f"at all {over}"
+    below = [each["holds"] for each in crossed if each["holds"] < each["fails"]]
+    above = [each["holds"] for each in crossed if each["holds"] > each["fails"]]
+    words = [f"up to {over} {_value(min(below))}"] if below else []
+    return " and ".join([*words, *([f"from {over} {_value(max(above))}"] if above else [])])
 
 
 def _label(key: Sequence[Any]) -> str:
@@ -160,7 +174,8 @@ def _warnings(results: pa.Table) -> Iterator[str]:
     stopped = sum(map(bool, results["stopped_appliers"].to_pylist()))
     if stopped:
         yield (
-            f"In {stopped:,} of {results.num_rows:,} runs an applier stopped; what it did not apply does not count as lost."
+            f"In {stopped:,} of {results.num_rows:,} runs an applier stopped; "
+            "what it did not apply does not count as lost."
         )
 
 
