@@ -31,6 +31,9 @@ class SweepEngine(StrEnum):
 def sweep(
     sweep_file: Annotated[Path, typer.Argument(help="The grid (TOML).", exists=True, dir_okay=False)],
     out: Annotated[Path, typer.Option(help="Folder of the sweep; what is finished in it is not simulated again.")],
+    model: Annotated[
+        Path | None, typer.Option(help="The model, in place of that of the file.", exists=True, dir_okay=False)
+    ] = None,
     find: Annotated[
         str | None, typer.Option(metavar="CONDITION", help="Find where this holds, as 'lost_updates == 0'.")
     ] = None,
@@ -59,7 +62,7 @@ def sweep(
     if (find is None) != (over is None):
         message = "--find and --over go together: a condition, and the axis along which its border is looked for"
         raise ConfigurationError(message)
-    loaded = load_sweep(sweep_file)
+    loaded = load_sweep(sweep_file, model)
     search = None
     if find is not None and over is not None:
         check_axis(loaded, over)

@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
 from functools import partial
@@ -19,18 +20,36 @@ __all__ = ["process_runner"]
 
 Task = TypeVar("Task")
 Result = TypeVar("Result")
+_ALONE = 3.0  # seconds: about what a process takes to import the simulator and load its kernels
 
 
-def process_runner(workers: int | None = None) -> Runner:
-    """Return a runner with some processes, one per core if None; with one, tasks run in this process."""
+def process_runner(workers: int | None = None, alone: float = _ALONE) -> Runner:
+    """
+    Return a runner of tasks in several processes.
+
+    Args:
+        workers: How many, one per core if None; with one, tasks run in this process.
+        alone: Seconds for which this process works before it starts others.
+    """
     count = (os.cpu_count() or 1) if workers is None else workers
-    return in_process if count == 1 else partial(_run_tasks, count)
+    return in_process if count == 1 else partial(_run_tasks, count, alone)
 
 
 def _run_tasks(
-    workers: int, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
+    workers: int, alone: float, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
 ) -> list[Result]:
     """Run `function` on every task and return the results in order; see `conflict.jobs.runner.Runner`."""
+    results, begun = [], time.monotonic()
+    while len(results) < len(tasks) and time.monotonic() - begun < alone:
+        results.append(function(tasks[len(results)]))
+        progress(len(results), len(tasks))
+    done, rest = len(results), tasks[len(results) :]
+    return results + _in_processes(workers, function, rest, lambda more, _: progress(done + more, len(tasks)))
+
+
+def _in_processes(
+    workers: int, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
+) -> list[Result]:
     if len(tasks) < 2:
         return in_process(function, tasks, progress)
     context = multiprocessing.get_context("spawn")

@@ -58,7 +58,7 @@ def _answer(document: Mapping[str, Any], whole: Sequence[Pair], tried: Sequence[
         yield "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
         return
     ours = [pair for pair in whole if pair["function"].startswith(_OURS) or pair.get("used")] or list(whole)
-    best = min(ours, key=lambda pair: pair["lost_updates"])
+    best = min(ours, key=lambda pair: (pair["lost_updates"], pair["differing_rows"]))
     equal = dict.fromkeys(pair["function"] for pair in ours if pair["lost_updates"] == best["lost_updates"])
     yield (
         f"{_listed(list(equal))} loses least: {_of(best['lost_updates'], changes)} "

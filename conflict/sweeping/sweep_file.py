@@ -32,13 +32,11 @@ class Sweep:
         model: The document that all of them begin with.
         axes: By name, the values that are tried.
         seeds: How many runs there are at each point.
-        file: The file that describes the model, if it is another one.
     """
 
     model: Mapping[str, Any]
     axes: Mapping[str, tuple[Any, ...]]
     seeds: int = 1
-    file: Path | None = None
 
     def points(self) -> Iterator[dict[str, Any]]:
         """Yield all points of the grid."""
@@ -51,9 +49,13 @@ class Sweep:
         return int(self.model.get("seed", 1))
 
 
-def load_sweep(path: Path) -> Sweep:
+def load_sweep(path: Path, model_file: Path | None = None) -> Sweep:
     """
     Read a file that describes a sweep; every point of it is a model that can be simulated.
+
+    Args:
+        path: The file.
+        model_file: The file of the model, in place of what the file says; None for that.
 
     Raises:
         ConfigurationError: Something in it is missing or wrong.
@@ -62,9 +64,11 @@ def load_sweep(path: Path) -> Sweep:
         words = Words("", parsed_toml(read_text(path)))
         seeds = words.whole("seeds", 1, low=1)
         axes = _axes(words.table("grid"))
-        model, file = _model(words, path)
+        given = words.value("model") if model_file is None else str(model_file.absolute())
+        model = _model(given, path)
+        words.value("model")  # known, also where the option takes its place
         words.finish()
-        sweep = Sweep(model, axes, seeds, file)
+        sweep = Sweep(model, axes, seeds)
         for point in sweep.points():
             try:
                 parse_model(document_at(model, point))
@@ -89,13 +93,13 @@ def _axes(words: Words) -> dict[str, tuple[Any, ...]]:
     return axes
 
 
-def _model(words: Words, path: Path) -> tuple[dict[str, Any], Path | None]:
-    """Return the document of the model, and the file that it is in if it is another one."""
-    given = words.value("model")
+def _model(given: Any, path: Path) -> dict[str, Any]:
+    """Return the document of the model; `given` is it, or the name of its file beside `path`."""
     if isinstance(given, str):
         file = path.parent / given
         with located(file):
-            return with_preset(parsed_toml(read_text(file))), file
+            return with_preset(parsed_toml(read_text(file)))
     if not isinstance(given, Mapping):
-        words.refuse("model", "the name of a model's file, or the model as a table")
-    return with_preset(given), None
+        message = "there is no model; give the name of its file, or the model as a table, or the option --model"
+        raise ConfigurationError(message)
+    return with_preset(given)

@@ -105,7 +105,7 @@ def test_what_cannot_be_swept_is_refused(sweep_file: Path, tmp_path: Path) -> No
         ("[0, 200]", "200", "[grid]: latency_ms is 200; give a list of different values"),
         ("[0, 200]", "[1, 1]", "give a list of different values"),
         ("latency_ms", '"seconds.long"', "seconds is no table of the model"),
-        ('model = "model.toml"', "", "model is None; give the name of a model's file"),
+        ('model = "model.toml"', "", "there is no model; give the name of its file"),
     ):
         sweep_file.write_text(GRID.replace(old, new))
         with pytest.raises(ConfigurationError) as caught:
