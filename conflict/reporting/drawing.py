@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from matplotlib import dates as mdates
 from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from conflict.reporting.html import Html
 from conflict.reporting.parts import Chart, Form, shown
@@ -37,6 +37,7 @@ _COLOUR = re.compile("#[0-9a-f]{6}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
+_COMMAS = StrMethodFormatter("{x:,g}")
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -61,14 +62,14 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
     }
     with mpl.rc_context(settings), warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph .* missing")  # a browser has other fonts
-        figure = Figure(figsize=(width, _height(chart)), layout="constrained", facecolor=PAPER)
+        figure = Figure(figsize=(width, _height(chart, width)), layout="constrained", facecolor=PAPER)
         axes = figure.add_subplot(facecolor=PAPER)
         axes.set_axisbelow(True)
         axes.spines[["top", "right"]].set_visible(False)
         _FORMS[chart.form](axes, chart)
         series = chart.data.num_columns - 1
         if series > 1:
-            figure.legend(loc="outside upper left", ncols=min(series, 3 if width > NARROW else 1), frameon=False)
+            figure.legend(loc="outside upper left", ncols=min(series, _legend_columns(width)), frameon=False)
         out = io.BytesIO()
         figure.savefig(out, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()
@@ -98,13 +99,18 @@ def _themed(found: re.Match[str]) -> str:
     return f"var({name})" if name else found[0]
 
 
-def _height(chart: Chart) -> float:
-    """Return the height in inches: bars need as much as there are, other charts always the same."""
+def _height(chart: Chart, width: float) -> float:
+    """Return the height in inches: bars need as much as there are, lines always the same; a legend needs its own."""
+    series = chart.data.num_columns - 1
+    legend = 0.2 * -(-series // _legend_columns(width)) if series > 1 else 0.0
     if chart.form not in (Form.STACKED, Form.GROUPED):
-        return 3.0
-    bars: int = chart.data.num_rows * (chart.data.num_columns - 1 if chart.form is Form.GROUPED else 1)
-    height: float = 0.75 + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * chart.data.num_rows
-    return height
+        return 2.8 + legend
+    bars = chart.data.num_rows * (series if chart.form is Form.GROUPED else 1)
+    return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * chart.data.num_rows
+
+
+def _legend_columns(width: float) -> int:
+    return 3 if width > NARROW else 1
 
 
 def _numbers(chart: Chart) -> list[tuple[str, np.ndarray, str]]:
@@ -133,10 +139,10 @@ def _grouped(axes: Axes, chart: Chart) -> None:
 
 
 def _with_totals(axes: Axes, places: np.ndarray, ends: np.ndarray) -> None:
-    """Write the number at the end of each bar."""
+    """Write the number at the end of each bar that has a length."""
     axes.margins(x=0.16)
     for place, end in zip(places, ends, strict=True):
-        if not np.isnan(end):
+        if end and not np.isnan(end):
             axes.annotate(shown(float(end)), (end, place), (3, 0), textcoords="offset points", va="center", fontsize=8)
 
 
@@ -145,10 +151,11 @@ def _named_places(axes: Axes, chart: Chart) -> np.ndarray:
     labels = [_cut(one_line(str(each))) for each in chart.data.column(0).to_pylist()]
     places = np.arange(len(labels))
     axes.set_yticks(places, labels)
-    axes.invert_yaxis()
+    axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", linewidth=0.5)
     axes.xaxis.set_major_locator(MaxNLocator(4, integer=_whole(chart)))
+    axes.xaxis.set_major_formatter(_COMMAS)
     axes.set_xlabel(one_line(chart.measure))
     return places
 
@@ -187,6 +194,7 @@ def _upright(axes: Axes, chart: Chart) -> None:
     axes.set_ylabel(one_line(chart.measure))
     axes.grid(axis="y", linewidth=0.5)
     axes.yaxis.set_major_locator(MaxNLocator(5, integer=_whole(chart)))
+    axes.yaxis.set_major_formatter(_COMMAS)
 
 
 def _whole(chart: Chart) -> bool:

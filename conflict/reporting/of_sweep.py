@@ -126,8 +126,9 @@ def _limits(sweep: _Sweep, lost: Grid) -> Iterator[str]:
         passed = []
         for key, cells in lost.rows.items():
             first = next((place for place, cell in enumerate(cells) if cell is not None and cell > _LIMIT), None)
-            passed.append(f"{_label(key)} {'nowhere' if first is None else f'at {_value(lost.values[first])}'}")
-        yield f"Lost updates pass {_PERCENT * _LIMIT:g} % along {lost.over}: {'; '.join(passed)}."
+            where = "nowhere" if first is None else f"{'at' if first else 'already at'} {_value(lost.values[first])}"
+            passed.append(f"{_label(key)} {where}")
+        yield f"More than {_PERCENT * _LIMIT:g} % of the changes are lost at {lost.over}: {'; '.join(passed)}."
 
 
 def _border_sentence(borders: Sequence[Row]) -> str:
