@@ -12,6 +12,8 @@ from conflict.reporting.parts import Chart, Form
 
 __all__ = ["bytes_chart"]
 
+_IMAGES = ("FULL", "MINIMAL", "NOBLOB")  # of binlog_row_image
+
 
 def bytes_chart(least: Mapping[str, float], most: Mapping[str, float] | None = None) -> Iterator[Chart]:
     """
@@ -23,7 +25,7 @@ def bytes_chart(least: Mapping[str, float], most: Mapping[str, float] | None = N
     """
     if len(least) < 2:
         return
-    names = [f"type {name}" if name.isdigit() else name for name in least]
+    names = [f"type {name}" if name.isdigit() else f"image {name}" if name in _IMAGES else name for name in least]
     columns = {"at least" if most else "bytes": list(least.values())}
     if most and any(most[name] > least[name] for name in least):
         columns["possibly more"] = [most[name] - least[name] for name in least]

@@ -11,12 +11,8 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
 
-import matplotlib as mpl
 import numpy as np
 import pyarrow as pa
-from matplotlib import dates as mdates
-from matplotlib.figure import Figure
-from matplotlib.ticker import MaxNLocator, StrMethodFormatter
 
 from conflict.reporting.html import Html
 from conflict.reporting.parts import Chart, Form, shown
@@ -24,6 +20,7 @@ from conflict.shown_text import one_line
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.axis import Axis
 
 __all__ = ["INK", "NARROW", "PAPER", "SERIES", "THEME", "WIDE", "draw", "inline_svg"]
 
@@ -37,7 +34,6 @@ _COLOUR = re.compile("#[0-9a-f]{6}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
-_COMMAS = StrMethodFormatter("{x:,g}")
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -50,6 +46,9 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         kind: ``svg`` or ``png``.
         width: Its width in inches.
     """
+    import matplotlib as mpl  # noqa: PLC0415  # it may have to look for all fonts first
+    from matplotlib.figure import Figure  # noqa: PLC0415  # as above
+
     settings: Any = {
         "font.family": "sans-serif",
         "font.size": 9,
@@ -154,8 +153,7 @@ def _named_places(axes: Axes, chart: Chart) -> np.ndarray:
     axes.set_ylim(len(labels) - 0.5, -0.5)
     axes.tick_params(axis="y", length=0)
     axes.grid(axis="x", linewidth=0.5)
-    axes.xaxis.set_major_locator(MaxNLocator(4, integer=_whole(chart)))
-    axes.xaxis.set_major_formatter(_COMMAS)
+    _few_ticks(axes.xaxis, chart)
     axes.set_xlabel(one_line(chart.measure))
     return places
 
@@ -176,6 +174,8 @@ def _lines(axes: Axes, chart: Chart) -> None:
 
 
 def _timeline(axes: Axes, chart: Chart) -> None:
+    from matplotlib import dates as mdates  # noqa: PLC0415  # as in `draw`
+
     moments = mdates.date2num(chart.data.column(0).to_pylist())  # type: ignore[no-untyped-call]
     step = float(np.diff(moments).min()) if len(moments) > 1 else 1 / 86400
     series = _numbers(chart)
@@ -193,13 +193,16 @@ def _upright(axes: Axes, chart: Chart) -> None:
     axes.set_ylim(bottom=0)
     axes.set_ylabel(one_line(chart.measure))
     axes.grid(axis="y", linewidth=0.5)
-    axes.yaxis.set_major_locator(MaxNLocator(5, integer=_whole(chart)))
-    axes.yaxis.set_major_formatter(_COMMAS)
+    _few_ticks(axes.yaxis, chart)
 
 
-def _whole(chart: Chart) -> bool:
-    """Whether all numbers are whole, so that no axis needs parts of one."""
-    return all(pa.types.is_integer(field.type) for field in list(chart.data.schema)[1:])
+def _few_ticks(axis: Axis, chart: Chart) -> None:
+    """Give an axis of numbers some ticks, at whole ones if all numbers are whole."""
+    from matplotlib.ticker import MaxNLocator, StrMethodFormatter  # noqa: PLC0415  # as in `draw`
+
+    whole = all(pa.types.is_integer(field.type) for field in list(chart.data.schema)[1:])
+    axis.set_major_locator(MaxNLocator(4, integer=whole))
+    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
 
 
 _FORMS: dict[Form, Callable[[Axes, Chart], None]] = {
