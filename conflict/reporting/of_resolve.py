@@ -10,11 +10,10 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.reporting.parts import Chart, Form, Part, Table
 from conflict.result import Result
-from conflict.results.conflicts import totals_of
+from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
 from conflict.results.counting import By
 from conflict.rules.decision import Cause
 
@@ -30,8 +29,7 @@ _MOST_ROWS = 20  # of the tables by key and by transaction
 
 def resolve_part(result: Result, source: str) -> Part:
     """Return the part of a report on a result of `resolve`, read from `source`."""
-    run, outcomes = result.run, result.outcomes()
-    conflicts = outcomes.filter(pc.equal(outcomes["verdict"], "REJECTED"))
+    run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
     return Part(
         "What happened",
         source,
@@ -39,8 +37,8 @@ def resolve_part(result: Result, source: str) -> Part:
         tuple(_answer(result, conflicts)),
         tuple(_warnings(run)),
         _matrix(result),
-        tuple(_charts(result, outcomes, conflicts)),
-        tuple(_tables(result, conflicts)),
+        tuple(_charts(result, conflicts)),
+        tuple(_tables(conflicts)),
         {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
     )
 
@@ -78,8 +76,7 @@ def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
         where = ", ".join(f"{count:,} in {table}" for table, count in differing.items())
         yield f"Rows that end different: {where}."
     if totals.conflicts:
-        causes, keys = result.conflicts_by(By.CAUSE).to_pylist(), result.conflicts_by(By.KEY).to_pylist()
-        cause, key = causes[0], keys[0]
+        cause, key = (count_conflicts(conflicts, by).slice(0, 1).to_pylist()[0] for by in (By.CAUSE, By.KEY))
         words = str(cause["cause"]).lower().replace("_", " ")
         yield (
             f"The most frequent cause is {words} ({cause['conflicts']:,} on {cause['applier']}); the row with most "
@@ -112,8 +109,8 @@ def _matrix(result: Result) -> Table:
     return Table("What the appliers did", headings, rows)
 
 
-def _charts(result: Result, outcomes: pa.Table, conflicts: pa.Table) -> Iterator[Chart]:
-    refreshes = outcomes.filter(outcomes["refresh"])
+def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
+    refreshes = read_refresh_times(result.folder, result.clusters)
     moments = {"conflicts": _moments(conflicts), "refreshed rows": _moments(refreshes)}
     if any(map(len, moments.values())):
         step, data = timeline(moments)
@@ -173,13 +170,13 @@ def _words(step: timedelta) -> str:
     return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"
 
 
-def _tables(result: Result, conflicts: pa.Table) -> Iterator[Table]:
+def _tables(conflicts: pa.Table) -> Iterator[Table]:
     if not len(conflicts):
         return
     wanted = ("applier", "table", "conflicts", "keys", "transactions")
-    rows = [[each[name] for name in wanted] for each in result.conflicts_by(By.TABLE).to_pylist()]
+    rows = [[each[name] for name in wanted] for each in count_conflicts(conflicts, By.TABLE).to_pylist()]
     yield Table("Conflicts by table", ("applier", "table", "conflicts", "rows", "transactions"), rows)
-    keys = result.conflicts_by(By.KEY)
+    keys = count_conflicts(conflicts, By.KEY)
     rows = [
         [each["table"], each["key"], each["conflicts"], _time(each["first"]), _time(each["last"])]
         for each in keys.slice(0, _MOST_ROWS).to_pylist()
