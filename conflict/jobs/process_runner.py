@@ -39,7 +39,8 @@ def _run_tasks(
     workers: int, alone: float, function: Callable[[Task], Result], tasks: Sequence[Task], progress: Progress
 ) -> list[Result]:
     """Run `function` on every task and return the results in order; see `conflict.jobs.runner.Runner`."""
-    results, begun = [], time.monotonic()
+    results: list[Result] = []
+    begun = time.monotonic()
     while len(results) < len(tasks) and time.monotonic() - begun < alone:
         results.append(function(tasks[len(results)]))
         progress(len(results), len(tasks))

@@ -100,12 +100,13 @@ def _themed(found: re.Match[str]) -> str:
 
 def _height(chart: Chart, width: float) -> float:
     """Return the height in inches: bars need as much as there are, lines always the same; a legend needs its own."""
-    series = chart.data.num_columns - 1
+    series: int = chart.data.num_columns - 1
     legend = 0.2 * -(-series // _legend_columns(width)) if series > 1 else 0.0
     if chart.form not in (Form.STACKED, Form.GROUPED):
         return 2.8 + legend
-    bars = chart.data.num_rows * (series if chart.form is Form.GROUPED else 1)
-    return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * chart.data.num_rows
+    rows: int = chart.data.num_rows
+    bars = rows * (series if chart.form is Form.GROUPED else 1)
+    return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
 
 
 def _legend_columns(width: float) -> int:
