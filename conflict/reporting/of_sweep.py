@@ -20,7 +20,7 @@ from conflict.results.target import RESULT
 from conflict.sweeping.summary import Grid, grid_of
 from conflict.sweeping.sweep import BORDERS, RESULTS
 
-__all__ = ["sweep_part"]
+__all__ = ["border_sentence", "sweep_part"]
 
 Row = Mapping[str, Any]
 _PERCENT = 100.0
@@ -121,7 +121,7 @@ def _answer(sweep: _Sweep) -> Iterator[str]:
 def _limits(sweep: _Sweep, lost: Grid) -> Iterator[str]:
     """Yield how far along the main axis losses stay small: by the border that was looked for, or within the grid."""
     if sweep.borders:
-        yield _border_sentence(sweep.borders)
+        yield border_sentence(sweep.borders)
     elif lost.over is not None:
         passed = []
         for key, cells in lost.rows.items():
@@ -131,7 +131,7 @@ def _limits(sweep: _Sweep, lost: Grid) -> Iterator[str]:
         yield f"More than {_PERCENT * _LIMIT:g} % of the changes are lost at {lost.over}: {'; '.join(passed)}."
 
 
-def _border_sentence(borders: Sequence[Row]) -> str:
+def border_sentence(borders: Sequence[Row]) -> str:
     """Return up to where a condition holds, for each function."""
     what, over = borders[0]["condition"], borders[0]["over"]
     if all(each["fails"] is None for each in borders):
@@ -150,7 +150,7 @@ def _between(borders: Sequence[Row]) -> str:
     over = borders[0]["over"]
     crossed = [each for each in borders if each["holds"] is not None and each["fails"] is not None]
     if any(each["holds"] is None for each in borders):
-        return f"at no {over} everywhere"
+        return f"at some points at no {over}"
     if not crossed:
         return f"at all {over}"
     below = [each["holds"] for each in crossed if each["holds"] < each["fails"]]
