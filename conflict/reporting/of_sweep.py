@@ -93,6 +93,8 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
 def _answer(sweep: _Sweep) -> Iterator[str]:
     lost = sweep.grid("lost_share")
     means = {key: float(np.mean([cell for cell in cells if cell is not None])) for key, cells in lost.rows.items()}
+    stopping = _stopping(sweep.results, lost)
+    means = {key: mean for key, mean in means.items() if key not in stopping} or means
     best = min(means, key=lambda key: means[key])
     over = (
         ""
@@ -116,6 +118,12 @@ def _answer(sweep: _Sweep) -> Iterator[str]:
             f"Row events of a run take {shown(sizes[small])} bytes with binlog type {small}, which takes least, and "
             f"{shown(sizes[large])} with type {large}."
         )
+
+
+def _stopping(results: pa.Table, grid: Grid) -> set[tuple[Any, ...]]:
+    """Return the rows of a table in which an applier stopped in some run."""
+    rows = results.select([*grid.axes, "stopped_appliers"]).to_pylist()
+    return {tuple(row[name] for name in grid.axes) for row in rows if row["stopped_appliers"]}
 
 
 def _limits(sweep: _Sweep, lost: Grid) -> Iterator[str]:

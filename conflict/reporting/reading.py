@@ -63,7 +63,7 @@ def part_of(path: Path) -> Part:
 def _document(path: Path) -> Any:
     try:
         return json.loads(read_text(path))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         message = f"{path} is no JSON ({error}); give {_KNOWN}"
         raise ConfigurationError(message) from error
 
@@ -72,6 +72,15 @@ def _part_of_document(document: Any, path: Path) -> Part:
     if isinstance(document, Mapping):
         for entries, part in _DOCUMENTS.items():
             if entries <= document.keys():
-                return part(document, str(path))
+                return _read(part, document, path)
     message = f"{path} is no result that a report knows; give {_KNOWN}"
     raise ConfigurationError(message)
+
+
+def _read(part: Callable[[Mapping[str, Any], str], Part], document: Mapping[str, Any], path: Path) -> Part:
+    """Return the part of a document; it may be damaged, or another version may have written it."""
+    try:
+        return part(document, str(path))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        message = f"{path} is not as this version of ndb-conflict writes it ({error!r}); make it again"
+        raise ConfigurationError(message) from error

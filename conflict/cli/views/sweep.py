@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 from rich.console import Console
 from rich.markup import escape
+from rich.table import Table
 
 from conflict.cli.views.tables import counted, table_of
 from conflict.sweeping.border import Border
@@ -36,7 +37,7 @@ def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | N
     title = f"Lost updates, % of all changes{along} (median)"
     console.print(table_of(title, _names(lost), _headings(lost), _percent(lost)))
     if search is not None:
-        console.print(_borders(swept.borders, search))
+        console.print(_borders(sweep, swept.borders, search))
     stopped = sum(map(bool, swept.results["stopped_appliers"].to_pylist()))
     if stopped:
         console.print(f"[red]In {counted(stopped, 'run')} an applier stopped: see stopped_appliers.[/red]")
@@ -59,16 +60,14 @@ def _percent(grid: Grid) -> Iterable[list[object]]:
         yield [*(key or ("",)), *shown]
 
 
-def _borders(borders: Iterable[Border], search: Search) -> object:
-    rows, axes = [], []
-    for border in borders:
-        axes = list(border.point)
-        cells = ["nowhere" if border.holds is None else f"{border.holds:g}"]
-        cells.append("nowhere" if border.fails is None else f"{border.fails:g}")
-        rows.append([*border.point.values(), *cells, "" if border.only else "the first of several"])
-    return table_of(
-        f"{search.condition}, by {search.over}",
-        [*axes, *([] if axes else [""])],
-        ["holds at", "fails at", ""],
-        rows if axes else [["", *row] for row in rows],
-    )
+def _borders(sweep: Sweep, borders: Iterable[Border], search: Search) -> Table:
+    axes = [name for name in sweep.axes if name != search.over]
+    rows = [
+        [
+            *(border.point.values() or ("",)),
+            *("nowhere" if each is None else f"{each:g}" for each in (border.holds, border.fails)),
+            "" if border.only else "the first of several",
+        ]
+        for border in borders
+    ]
+    return table_of(f"{search.condition}, by {search.over}", axes or [""], ["holds at", "fails at", ""], rows)

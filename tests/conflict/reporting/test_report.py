@@ -86,6 +86,24 @@ def test_what_is_there_is_kept(report: Path, results: dict[str, Path]) -> None:
         assert not (report / "other.html").exists()
 
 
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"pairs": [{}], "prefer": [], "changes": 1},
+        {"intervals": {}, "runs": [], "seeds": []},
+        {"formats": [], "totals": {}, "file_bytes": "much"},
+        {"searches": [{"goal": 1}]},
+    ],
+)
+def test_damaged_documents_are_refused(document: dict[str, object], tmp_path: Path) -> None:
+    """By the name of the file."""
+    (tmp_path / "damaged.json").write_text(json.dumps(document))
+    code, output = invoke("report", tmp_path / "damaged.json", "--out", tmp_path / "r.html")
+    assert code == ExitCode.REFUSED
+    assert "damaged.json is not as this version of ndb-conflict writes it" in output
+    assert not (tmp_path / "r.html").exists()
+
+
 def test_names_from_data_are_only_text(results: dict[str, Path]) -> None:
     """In a table, a chart, a warning and the configuration: a name with markup makes no element."""
     chart = Chart("c", EVIL, Form.STACKED, pa.table({"table": [EVIL, "t2"], EVIL: [1, 2], "n": [3, None]}), EVIL)
