@@ -76,6 +76,14 @@ COMMANDS = {
         "conflict.cli.workload:workload",
         "Learn a workload to simulate from binlogs.",
     ),
+    "sweep": (
+        "conflict.cli.sweep:sweep",
+        "Simulate a grid of models, and find borders in it.",
+    ),
+    "report": (
+        "conflict.cli.report:report",
+        "Write results as one HTML page to hand on.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

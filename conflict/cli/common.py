@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    ProgressColumn,
+    TaskID,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
@@ -90,9 +99,16 @@ def load_run(run_file: Path | RunFile, functions: list[str] | None, *, inexact_k
 
 
 @contextmanager
-def progress_bars() -> Iterator[StageProgress]:
-    """Show one progress bar per stage."""
-    columns = (TextColumn("{task.description:>16}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+def progress_bars(*, time_left: bool = False) -> Iterator[StageProgress]:
+    """Show one progress bar per stage; with the time that is left, if the steps of a stage take about the same time."""
+    columns: tuple[ProgressColumn, ...] = (
+        TextColumn("{task.description:>16}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+    )
+    if time_left:
+        columns = (*columns, TimeRemainingColumn())
     stages: dict[str, TaskID] = {}
     with Progress(*columns, console=messages, transient=True) as progress:
 

@@ -12,7 +12,7 @@ import attrs
 if TYPE_CHECKING:
     from conflict.config.configuration import Configuration
 
-__all__ = ["LOCAL_BYTES", "EngineChoice", "choose_engine"]
+__all__ = ["LOCAL_BYTES", "EngineChoice", "choose_engine", "spark_asked_for"]
 
 LOCAL_BYTES = 256 << 20  # of binlogs: what one machine resolves in less time than Spark takes to start twice
 # Both show that the user asked for Spark: spark-submit started this process, or a Spark Connect server is named.
@@ -33,13 +33,18 @@ class EngineChoice:
     reason: str
 
 
+def spark_asked_for() -> str | None:
+    """Return which variable of the environment shows that the user asked for Spark; None if none does."""
+    return next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
+
+
 def choose_engine(configuration: Configuration) -> EngineChoice:
     """Return the engine for a run: the reference engine for what it alone does, else by the size of the binlogs."""
     if any(spec.python is not None for spec in configuration.functions):
         return EngineChoice("reference", "it alone runs rules in Python")
     if not configuration.is_pair:
         return EngineChoice("reference", "it alone resolves other than two clusters that replicate to each other")
-    asked = next((name for name in _SPARK_ASKED_FOR if name in os.environ), None)
+    asked = spark_asked_for()
     if asked is not None:
         return EngineChoice("spark", f"{asked} is set")
     files = [file for cluster in configuration.clusters for file in cluster.files]

@@ -21,7 +21,7 @@ from conflict.rules.functions import Argument
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import parse_binlog_type
 
-__all__ = ["load_model", "parse_model"]
+__all__ = ["load_model", "parse_model", "with_preset"]
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
 MOST = 50_000_000  # transactions or epochs
@@ -51,14 +51,7 @@ def parse_model(document: Mapping[str, Any]) -> Model:
     Raises:
         ConfigurationError: Something in it is missing or wrong.
     """
-    if "preset" in document:
-        name = document["preset"]
-        if name not in PRESETS:
-            message = f"preset {name!r} is not known; give one of {', '.join(PRESETS)}"
-            raise ConfigurationError(message)
-        rest = {key: value for key, value in document.items() if key != "preset"}
-        return parse_model(_over(tomllib.loads(PRESETS[name]), rest))
-    top = Words("", document)
+    top = Words("", with_preset(document))
     clusters = top.table("clusters")
     names = tuple(clusters.given) or ("A", "B")
     if len(names) != 2:
@@ -80,6 +73,23 @@ def parse_model(document: Mapping[str, Any]) -> Model:
     model.setups()
     _refuse_too_much(model)
     return model
+
+
+def with_preset(document: Mapping[str, Any]) -> dict[str, Any]:
+    """
+    Return a document laid over the preset that it names, if it names one.
+
+    Raises:
+        ConfigurationError: There is no such preset.
+    """
+    rest = {key: value for key, value in document.items() if key != "preset"}
+    if "preset" not in document:
+        return rest
+    name = document["preset"]
+    if name not in PRESETS:
+        message = f"preset {name!r} is not known; give one of {', '.join(PRESETS)}"
+        raise ConfigurationError(message)
+    return _over(tomllib.loads(PRESETS[name]), rest)
 
 
 def _refuse_too_much(model: Model) -> None:

@@ -21,7 +21,7 @@ from conflict.results.layout import OUTCOMES
 from conflict.results.transactions import ROOT_COLUMNS, TRANSACTION, root_outcomes
 from conflict.rules.decision import Verdict
 
-__all__ = ["Totals", "count_conflicts", "read_conflicts", "totals_of"]
+__all__ = ["Totals", "count_conflicts", "read_conflicts", "read_refresh_times", "totals_of"]
 
 
 _KEY = ("table", "key")
@@ -75,16 +75,25 @@ def read_conflicts(
         since: Leave out what committed before; None for all. With an offset.
         columns: The columns to read, of `OUTCOMES`, and `applier`.
     """
-    wanted = [name for name in columns if name != "applier"]
     chosen = pads.field("verdict") == Verdict.REJECTED.name
     if since is not None:
         chosen &= pads.field("time") >= pa.scalar(since, OUTCOMES.field("time").type)
+    return _read_outcomes(out, clusters, chosen, [name for name in columns if name != "applier"])
+
+
+def read_refresh_times(out: Folder, clusters: Iterable[str]) -> pa.Table:
+    """Return the commit time of each refresh operation that appliers received; columns `applier` and `time`."""
+    return _read_outcomes(out, clusters, pads.field("refresh"), ["time"])
+
+
+def _read_outcomes(out: Folder, clusters: Iterable[str], chosen: pads.Expression, wanted: Sequence[str]) -> pa.Table:
+    """Return the columns `wanted` of the outcomes that are `chosen`, with `applier` before them."""
     parts = []
     for cluster in clusters:
         path = f"outcomes/applier={cluster}"
         if out.exists(path):
             found = pads.dataset(f"{out.uri}/{path}", schema=OUTCOMES, format="parquet", partitioning=None)
-            part = found.to_table(wanted, filter=chosen)
+            part = found.to_table(list(wanted), filter=chosen)
             parts.append(part.add_column(0, "applier", pa.array([cluster] * len(part), pa.string())))
     if parts:
         return pa.concat_tables(parts)

@@ -18,7 +18,7 @@ from conflict.results.readings import reading_path
 from conflict.results.summary import RunSummary
 from conflict.rules.table_setup import TableSetup
 
-__all__ = ["Run"]
+__all__ = ["Run", "versions"]
 
 # These count as contradictions by themselves.
 _TELLING = {CauseKind.BINLOG_TYPE, CauseKind.TRANSACTION_IDS, CauseKind.APPLY_STATUS, CauseKind.ROLE_CHANGE}
@@ -71,10 +71,7 @@ class Run:
             "readme": outcomes_note(all_outcomes=all_outcomes),
             "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
-            "versions": {
-                "python": platform.python_version(),
-                **{name: version(name) for name in ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")},
-            },
+            "versions": versions(),
             "changes": self.changes,
             "starts_in_the_middle": self.starts,
             "other_readings": [
@@ -98,6 +95,12 @@ class Run:
             "cannot_tell": [attrs.asdict(each) for each in self.settled],
             **self.summary.checks(),
         }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the libraries that decide what a result is."""
+    names = ("ndb-conflict", "pyspark", "pyarrow", "numpy", "numba")
+    return {"python": platform.python_version(), **{name: version(name) for name in names}}
 
 
 def _configuration_json(configuration: Configuration) -> dict[str, Any]:

@@ -1,0 +1,84 @@
+"""
+`ndb-conflict sweep`: a grid of simulations, and where a condition ceases to hold.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conflict.cli.common import console, progress_bars
+from conflict.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from conflict.grid.folder import Folder
+    from conflict.jobs.runner import Runner, StageProgress
+
+__all__ = ["sweep"]
+
+
+class SweepEngine(StrEnum):
+    """Where simulations run: in processes of this machine, or as tasks of Spark."""
+
+    AUTO = "auto"
+    LOCAL = "local"
+    SPARK = "spark"
+
+
+def sweep(
+    sweep_file: Annotated[Path, typer.Argument(help="The grid (TOML).", exists=True, dir_okay=False)],
+    out: Annotated[Path, typer.Option(help="Folder of the sweep; what is finished in it is not simulated again.")],
+    model: Annotated[
+        Path | None, typer.Option(help="The model, in place of that of the file.", exists=True, dir_okay=False)
+    ] = None,
+    find: Annotated[
+        str | None, typer.Option(metavar="CONDITION", help="Find where this holds, as 'lost_updates == 0'.")
+    ] = None,
+    over: Annotated[str | None, typer.Option(metavar="AXIS", help="The axis to look along, as latency_ms.")] = None,
+    within: Annotated[float | None, typer.Option(help="How near to the border the search goes.", min=0)] = None,
+    engine: Annotated[
+        SweepEngine, typer.Option(help="The engine; auto is spark if the environment asks for it.")
+    ] = SweepEngine.AUTO,
+    workers: Annotated[
+        int | None, typer.Option(help="Processes of engine local; one per core by default.", min=1)
+    ] = None,
+) -> None:
+    """
+    Simulate a grid of models: functions, formats, latency, rates, outages, seeds. A stopped sweep goes on.
+
+    Example: ndb-conflict sweep sweep.toml --out build/sweep --find 'lost_updates == 0' --over latency_ms
+    """
+    from conflict.cli.compiling import compilation_is_said
+    from conflict.cli.views.sweep import print_sweep
+    from conflict.grid.folder import Folder
+    from conflict.grid.lock import only_writer
+    from conflict.sweeping.border import check_axis, parse_condition
+    from conflict.sweeping.sweep import Search, check_folder, run_sweep
+    from conflict.sweeping.sweep_file import load_sweep
+
+    if (find is None) != (over is None):
+        message = "--find and --over go together: a condition, and the axis along which its border is looked for"
+        raise ConfigurationError(message)
+    loaded = load_sweep(sweep_file, model)
+    search = None
+    if find is not None and over is not None:
+        check_axis(loaded, over)
+        search = Search(parse_condition(find), over, within)
+    folder = Folder(str(out.absolute()))
+    check_folder(folder)
+    with only_writer(folder), compilation_is_said(), progress_bars(time_left=True) as progress:
+        swept = run_sweep(loaded, folder, _runner(engine, workers, folder, progress), search, progress)
+    print_sweep(console, loaded, swept, search, str(out))
+
+
+def _runner(engine: SweepEngine, workers: int | None, folder: Folder, progress: StageProgress) -> Runner:
+    from conflict.jobs.engine_choice import spark_asked_for
+    from conflict.jobs.process_runner import process_runner
+    from conflict.pipeline import spark_workers
+
+    if engine is SweepEngine.SPARK or (engine is SweepEngine.AUTO and spark_asked_for()):
+        return spark_workers(folder, progress)
+    return process_runner(workers)

@@ -1,0 +1,73 @@
+"""
+A sweep on the terminal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from conflict.cli.views.tables import counted, table_of
+from conflict.sweeping.border import Border
+from conflict.sweeping.summary import Grid, grid_of
+from conflict.sweeping.sweep import Search, Swept
+from conflict.sweeping.sweep_file import Sweep
+
+__all__ = ["print_sweep"]
+
+_PERCENT = 100.0
+
+
+def print_sweep(console: Console, sweep: Sweep, swept: Swept, search: Search | None, where: str) -> None:
+    """
+    Print what a sweep found.
+
+    Args:
+        console: Where to print.
+        sweep: What was asked.
+        swept: What was found.
+        search: The border that was looked for.
+        where: The folder of the results.
+    """
+    lost = grid_of(swept.results, sweep.axes, "lost_share")
+    along = "" if lost.over is None else f", by {lost.over}"
+    title = f"Lost updates, % of all changes{along} (median)"
+    console.print(table_of(title, _names(lost), _headings(lost), _percent(lost)))
+    if search is not None:
+        console.print(_borders(sweep, swept.borders, search))
+    stopped = sum(map(bool, swept.results["stopped_appliers"].to_pylist()))
+    if stopped:
+        console.print(f"[red]In {counted(stopped, 'run')} an applier stopped: see stopped_appliers.[/red]")
+    there = swept.runs - swept.new
+    console.print(f"{counted(swept.runs, 'run')}; {there:,} were there, {swept.new:,} are new.", highlight=False)
+    console.print(f"Results are in {escape(where)}.", highlight=False, soft_wrap=True)
+
+
+def _names(grid: Grid) -> list[str]:
+    return list(grid.axes) or [""]
+
+
+def _headings(grid: Grid) -> list[str]:
+    return ["all" if value is None else f"{value:g}" for value in grid.values]
+
+
+def _percent(grid: Grid) -> Iterable[list[object]]:
+    for key, cells in grid.rows.items():
+        shown = ["-" if cell is None else f"{_PERCENT * cell:.2f}" for cell in cells]
+        yield [*(key or ("",)), *shown]
+
+
+def _borders(sweep: Sweep, borders: Iterable[Border], search: Search) -> Table:
+    axes = [name for name in sweep.axes if name != search.over]
+    rows = [
+        [
+            *(border.point.values() or ("",)),
+            *("nowhere" if each is None else f"{each:g}" for each in (border.holds, border.fails)),
+            "" if border.only else "the first of several",
+        ]
+        for border in borders
+    ]
+    return table_of(f"{search.condition}, by {search.over}", axes or [""], ["holds at", "fails at", ""], rows)

@@ -1,0 +1,189 @@
+"""
+What a report says of a result of `resolve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from conflict.reporting.parts import Chart, Form, Part, Table
+from conflict.result import Result
+from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
+from conflict.results.counting import By
+from conflict.rules.decision import Cause
+
+__all__ = ["resolve_part"]
+
+_BINS = 40  # of a timeline, at most
+_STEPS = [
+    timedelta(seconds=each)
+    for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
+]
+_MOST_ROWS = 20  # of the tables by key and by transaction
+
+
+def resolve_part(result: Result, source: str) -> Part:
+    """Return the part of a report on a result of `resolve`, read from `source`."""
+    run, conflicts = result.run, read_conflicts(result.folder, result.clusters)
+    return Part(
+        "What happened",
+        source,
+        _asked(run),
+        tuple(_answer(result, conflicts)),
+        tuple(_warnings(run)),
+        _matrix(result),
+        tuple(_charts(result, conflicts)),
+        tuple(_tables(conflicts)),
+        {name: run[name] for name in ("configuration", "engine", "versions", "inputs") if name in run},
+    )
+
+
+def _asked(run: Mapping[str, Any]) -> dict[str, str]:
+    configuration = run["configuration"]
+    clusters = configuration["clusters"]
+    roles = {name: "" if each["role"] == "NONE" else f", {each['role']}" for name, each in clusters.items()}
+    found = {
+        "question": "What did each cluster's applier do with the changes of the other one?",
+        "clusters": "; ".join(
+            f"{name} (server {each['server_id']}{roles[name]}, binlog files: {len(each['binlogs'])})"
+            for name, each in clusters.items()
+        ),
+    }
+    functions: dict[str, list[str]] = {}
+    for cluster, tables in configuration["functions"].items():
+        for table, setup in tables.items():
+            if setup["function"]:
+                functions.setdefault(f"{setup['function']} on {cluster}", []).append(table)
+    found["functions"] = "; ".join(f"{name}: {', '.join(tables)}" for name, tables in functions.items()) or "none"
+    return found
+
+
+def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
+    summary, totals = result.summary, totals_of(conflicts)
+    ends = {True: "end equal", False: "do not end equal", None: "may or may not end equal"}[summary.converged]
+    share = f" ({100 * totals.conflicts / summary.changes:.1f} %)" if summary.changes else ""
+    yield (
+        f"Of {summary.changes:,} row changes, {totals.conflicts:,}{share} were in conflict and rejected, "
+        f"of {totals.transactions:,} transactions; the clusters {ends}."
+    )
+    differing = {table: count for table, count in result.run["differing_rows"].items() if count}
+    if differing:
+        where = ", ".join(f"{count:,} in {table}" for table, count in differing.items())
+        yield f"Rows that end different: {where}."
+    if totals.conflicts:
+        cause, key = (count_conflicts(conflicts, by).slice(0, 1).to_pylist()[0] for by in (By.CAUSE, By.KEY))
+        words = str(cause["cause"]).lower().replace("_", " ")
+        yield (
+            f"The most frequent cause is {words} ({cause['conflicts']:,} on {cause['applier']}); the row with most "
+            f"conflicts is {key['table']} {key['key']}, with {key['conflicts']:,} on {totals.keys:,} rows in all."
+        )
+    for name in summary.stops:
+        yield f"The applier of {name} stopped: {result.run['stops'][name].get('message', '')}"
+
+
+def _warnings(run: Mapping[str, Any]) -> Iterator[str]:
+    if run["contradicted_by_binlogs"]:
+        yield (
+            f"The binlogs contradict this result: {run['contradicted_by_binlogs']:,} of "
+            f"{run['compared_with_binlogs']:,} row changes by appliers differ."
+        )
+    elif not run["compared_with_binlogs"]:
+        yield "Nothing is checked: the binlogs show no row change by an applier."
+    for cause in run["likely_causes"]:
+        yield f"{cause['cluster']}: {cause['sentence']}"
+    for name, error in run["binlog_errors"].items():
+        yield f"The binlogs of {name} could not be read to their end: {error}"
+
+
+def _matrix(result: Result) -> Table:
+    headings = ("applier", "table", "received", "applied", "conflicts", "refreshed", "rows that differ")
+    rows = [
+        (each.applier, each.table, each.received, each.applied, each.conflicts, each.refreshed, each.differing)
+        for each in result.summary.tables
+    ]
+    return Table("What the appliers did", headings, rows)
+
+
+def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
+    refreshes = read_refresh_times(result.folder, result.clusters)
+    moments = {"conflicts": _moments(conflicts), "refreshed rows": _moments(refreshes)}
+    if any(map(len, moments.values())):
+        step, data = timeline(moments)
+        note = "Conflicts when the rejected change was committed, refreshes when the refreshed row was."
+        yield Chart(
+            "timeline", "Conflicts and refreshes over time", Form.TIMELINE, data, f"per {_words(step)}", "UTC", note
+        )
+    if len(conflicts):
+        counts = conflicts.group_by(["table", "cause"]).aggregate([([], "count_all")]).to_pylist()
+        tables = sorted({each["table"] for each in counts})
+        found = {(each["table"], each["cause"]): each["count_all"] for each in counts}
+        columns = {
+            cause.name.lower().replace("_", " "): [found.get((table, cause.name), 0) for table in tables]
+            for cause in Cause
+            if cause and any(found.get((table, cause.name)) for table in tables)
+        }
+        data = pa.table({"table": tables, **columns})
+        yield Chart("conflicts-by-table", "Conflicts by table and cause", Form.STACKED, data, "conflicts")
+    differing = {table: count for table, count in result.run["differing_rows"].items() if count}
+    if differing:
+        data = pa.table({"table": list(differing), "rows": list(differing.values())})
+        yield Chart("differing-rows", "Rows that end different", Form.STACKED, data, "rows")
+
+
+def _moments(outcomes: pa.Table) -> np.ndarray:
+    """Return when operations were committed, in microseconds since 1970; those that are not known are left out."""
+    found: np.ndarray = outcomes["time"].drop_null().cast(pa.int64()).to_numpy()
+    return found
+
+
+def timeline(moments: Mapping[str, np.ndarray]) -> tuple[timedelta, pa.Table]:
+    """
+    Count moments in steps of time.
+
+    Args:
+        moments: By name, moments in microseconds since 1970.
+
+    Returns:
+        The step, and a table: the start of each step, and how many moments of each name are in it.
+    """
+    every = np.concatenate(list(moments.values()))
+    first, last = int(every.min()), int(every.max())
+    span = timedelta(microseconds=last - first)
+    step = next((each for each in _STEPS if span / each <= _BINS), max(_STEPS[-1], span / _BINS))
+    width = max(round(step / timedelta(microseconds=1)), 1)
+    begin = first // width
+    count = last // width - begin + 1
+    columns = {name: np.bincount(each // width - begin, minlength=count) for name, each in moments.items()}
+    starts = [datetime.fromtimestamp((begin + number) * width / 1e6, UTC) for number in range(count)]
+    return step, pa.table({"from": starts, **columns})
+
+
+def _words(step: timedelta) -> str:
+    seconds = step.total_seconds()
+    if seconds < 60:
+        return f"{seconds:g} s"
+    return f"{seconds / 60:g} min" if seconds < 3600 else f"{seconds / 3600:g} h"
+
+
+def _tables(conflicts: pa.Table) -> Iterator[Table]:
+    if not len(conflicts):
+        return
+    wanted = ("applier", "table", "conflicts", "keys", "transactions")
+    rows = [[each[name] for name in wanted] for each in count_conflicts(conflicts, By.TABLE).to_pylist()]
+    yield Table("Conflicts by table", ("applier", "table", "conflicts", "rows", "transactions"), rows)
+    keys = count_conflicts(conflicts, By.KEY)
+    rows = [
+        [each["table"], each["key"], each["conflicts"], _time(each["first"]), _time(each["last"])]
+        for each in keys.slice(0, _MOST_ROWS).to_pylist()
+    ]
+    note = f"The first {_MOST_ROWS} of {len(keys):,}." if len(keys) > _MOST_ROWS else ""
+    yield Table("Rows with most conflicts", ("table", "row", "conflicts", "first", "last"), rows, note=note)
+
+
+def _time(moment: datetime | None) -> str | None:
+    return None if moment is None else f"{moment:%Y-%m-%d %H:%M:%S}"

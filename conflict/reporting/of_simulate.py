@@ -1,0 +1,180 @@
+"""
+What a report says of simulated runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from statistics import median
+from typing import Any
+
+import pyarrow as pa
+
+from conflict.reporting.bytes_by_type import bytes_chart
+from conflict.reporting.parts import Chart, Form, Part, Table, shown
+
+__all__ = ["simulate_part"]
+
+Figures = Mapping[str, Any]
+_WINDOW = {"until the epoch ends": "epoch", "on the link": "link", "behind other epochs": "queue", "applying": "apply"}
+_QUANTILES = {"50": "p50", "90": "p90", "99": "p99", "100": "max"}
+_PERCENT = 100.0
+_MATRIX = {
+    "row changes of users": ("changes",),
+    "changes rejected": ("rejected",),
+    "changes overwritten": ("overwritten",),
+    "conflicts of its applier": ("applier", "conflicts"),
+    "rows its applier refreshed": ("applier", "refreshes"),
+    "transactions that failed": ("failed",),
+    "reads of rows that differed": ("stale_reads",),
+    "conflict window of its changes, ms": ("window_ms", "mean"),
+    "of these, 99 % are below, ms": ("window_ms", "p99"),
+}
+
+
+def simulate_part(document: Figures, source: str) -> Part:
+    """Return the part of a report on a document of `simulate`, read from `source`."""
+    found, runs = document["intervals"], document["runs"]
+    return Part(
+        "A simulation",
+        source,
+        _asked(document),
+        tuple(_answer(found, runs)),
+        tuple(_warnings(found)),
+        _matrix(found),
+        tuple(_charts(found, runs)),
+        tuple(_tables(document, found)),
+        {name: each for name, each in document.items() if name not in ("intervals", "runs", "closed_form")},
+    )
+
+
+def _asked(document: Figures) -> dict[str, str]:
+    seeds = document["seeds"]
+    names = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    return {
+        "question": "What becomes of this workload on two clusters?",
+        "clusters": ", ".join(document["intervals"]["clusters"]),
+        "simulated": f"{document['seconds']:g} s of users' work; {names}",
+    }
+
+
+def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
+    sums = [{name: _total(run, name) for name in ("changes", "rejected", "overwritten")} for run in runs]
+    lost = [each["rejected"] + each["overwritten"] for each in sums]
+    share = median(
+        _PERCENT * gone / each["changes"] if each["changes"] else 0 for gone, each in zip(lost, sums, strict=True)
+    )
+    yield (
+        f"Of {shown(median(each['changes'] for each in sums))} row changes of users, {_spread(lost)} were lost "
+        f"({share:.2f} %): {shown(median(each['rejected'] for each in sums))} rejected and "
+        f"{shown(median(each['overwritten'] for each in sums))} overwritten."
+    )
+    windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
+    took = (
+        f"{shown(each['mean']['median'])} ms from {name} to the other cluster "
+        f"(99 % at most {shown(each['p99']['median'])} ms)"
+        for name, each in windows.items()
+    )
+    yield f"A change took {' and '.join(took)}."
+    different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
+    ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
+    average = shown(found["rows_different_on_average"]["median"])
+    yield (
+        f"The clusters differed for {_PERCENT * share_of_time:.1f} % of the time, in {average} rows on average; {ends}."
+    )
+
+
+def _total(run: Figures, name: str) -> int:
+    return int(sum(site[name] for site in run["clusters"].values()))
+
+
+def _spread(values: Sequence[float]) -> str:
+    return _interval({"median": median(values), "low": min(values), "high": max(values)})
+
+
+def _interval(each: Mapping[str, float]) -> str:
+    if each["low"] == each["high"]:
+        return shown(each["median"])
+    return f"{shown(each['median'])} ({shown(each['low'])} to {shown(each['high'])})"
+
+
+def _warnings(found: Figures) -> Iterator[str]:
+    for name, site in found["clusters"].items():
+        stopped = site["applier"].get("stopped_at_ms")
+        if stopped is not None:
+            yield (
+                f"The applier of {name} stopped after {_interval(stopped)} ms: an operation lacks the value that its "
+                "function compares."
+            )
+    if found["quiet_at_the_end"]["low"] < 1:
+        yield "The appliers had not applied everything at the end."
+
+
+def _matrix(found: Figures) -> Table:
+    sites = found["clusters"]
+    rows: list[list[object]] = []
+    for words, path in _MATRIX.items():
+        cells = []
+        for site in sites.values():
+            for name in path:
+                site = site[name]  # noqa: PLW2901  # the walk down to the figure
+            cells.append(_interval(site))
+        rows.append([words, *cells])
+    return Table("Both clusters", ("", *sites), rows, note="The median of all runs, and the extremes.")
+
+
+def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
+    sites = found["clusters"]
+    names = list(sites)
+    losses = {
+        name: [median(run["clusters"][each][name] for run in runs) for each in names]
+        for name in ("rejected", "overwritten")
+    }
+    data = pa.table({"users of": names, **{name: pa.array(each, pa.float64()) for name, each in losses.items()}})
+    yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)")
+    columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
+    data = pa.table({"changes of": names, **columns})
+    title = "Conflict window: how long changes take to the other cluster"
+    yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average")
+    data = pa.table(
+        {
+            "share": [float(share) for share in _QUANTILES],
+            **{
+                f"window of {name}": [site["window_ms"][each]["median"] for each in _QUANTILES.values()]
+                for name, site in sites.items()
+            },
+            "stale rows": [found["stale_ms"][each]["median"] for each in _QUANTILES.values()],
+        }
+    )
+    note = "A row is stale from the moment it differs between the clusters until it does not."
+    yield Chart("stale-time", "Conflict windows and stale times", Form.LINES, data, "ms", "% are below", note)
+    yield from bytes_chart(_bytes(found))
+
+
+def _bytes(found: Figures) -> dict[str, float]:
+    """Return bytes of row events of both clusters by binlog type, where the document has them."""
+    sizes = [site.get("row_event_bytes", {}) for site in found["clusters"].values()]
+    return {name: sum(each[name]["median"] for each in sizes) for name in sizes[0]}
+
+
+def _tables(document: Figures, found: Figures) -> Iterator[Table]:
+    sites = found["clusters"]
+    rows = [
+        [
+            table,
+            *(_interval(site["changes_by_table"][table]) for site in sites.values()),
+            *(_interval(site["applier"]["conflicts_by_table"][table]) for site in sites.values()),
+            _interval(different),
+        ]
+        for table, different in found["different_by_table"].items()
+    ]
+    headings = ("table", *(f"changes of {name}" for name in sites), *(f"conflicts on {name}" for name in sites))
+    yield Table("By table", (*headings, "rows that differ"), rows)
+    predicted = [
+        [each["applier"], each["table"], each["simulated"], each["expected"], each["ratio"]]
+        for each in document.get("closed_form", ())
+    ]
+    if predicted:
+        yield Table(
+            "Conflicts against the closed form", ("applier", "table", "simulated", "closed form", "ratio"), predicted
+        )

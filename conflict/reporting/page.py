@@ -1,0 +1,139 @@
+"""
+A report as one page of HTML that asks for nothing outside itself.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+
+from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
+from conflict.reporting.html import Html, element, escaped, joined
+from conflict.reporting.parts import Chart, Part, Table, shown
+
+__all__ = ["page_of"]
+
+_DARK = {INK: "#e6edf3", FAINT: "#3d444d", PAPER: "#161b22"}
+_DARK_SERIES = ("#58a6ff", "#f0b040", "#56d68f", "#f47fb0", "#b39dff", "#9aa4ae")
+_DARK.update(zip(SERIES, _DARK_SERIES, strict=True))
+_STYLE = """
+:root { color-scheme: light dark; LIGHT --back: #f3f5f7; --mark: #fff3cf; --quiet: #59636e; }
+@media (prefers-color-scheme: dark) { :root { DARK --back: #0d1117; --mark: #3a3216; --quiet: #9aa4ae; } }
+* { box-sizing: border-box; }
+body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
+main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
+section, header { background: var(--paper); border: 1px solid var(--faint); border-radius: 8px;
+  padding: 1rem 1.25rem; margin-bottom: 1rem; }
+h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.3rem; margin: 0 0 .5rem; }
+h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
+h1, h2, h3, p, li, dd { overflow-wrap: anywhere; }
+dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .1rem 1rem; margin: .5rem 0; }
+dt { color: var(--quiet); } dd { margin: 0; }
+.answer { font-size: 1.05rem; } .answer li { margin: .25rem 0; }
+.warning { background: var(--mark); border-radius: 6px; padding: .5rem .75rem; }
+.note, figcaption { color: var(--quiet); font-size: .875rem; margin: .25rem 0; }
+figure { margin: 0; } .narrow { display: none; } svg { display: block; height: auto; }
+.scroll { overflow-x: auto; }
+table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
+th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--faint); text-align: left; vertical-align: top; }
+th { font-weight: 600; } td.number, th.number { text-align: right; white-space: nowrap; }
+td.short { white-space: nowrap; }
+tr.marked td { background: var(--mark); }
+pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; color: var(--quiet); }
+a { color: inherit; }
+@media (max-width: 40rem) {
+  main { padding: .5rem; } section, header { padding: .75rem; }
+  .wide { display: none; } .narrow { display: block; }
+  dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
+  td, th { padding: .3rem .4rem; }
+}
+"""
+_SHORT = 28  # characters that stay on one line of a table
+# No script, and nothing from elsewhere, whatever stands in the page.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'"
+
+
+def page_of(title: str, parts: Sequence[Part]) -> str:
+    """Return the page of a report with these parts."""
+    head = (
+        Html('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        Html(f'<meta http-equiv="Content-Security-Policy" content="{escaped(_POLICY)}">'),
+        element("title", title),
+        element("style", Html(_style())),
+    )
+    top = element("header", element("h1", title), *_summary(parts))
+    sections = (_section(part, number) for number, part in enumerate(parts, 1))
+    body = element("body", element("main", top, *sections))
+    return "<!DOCTYPE html>\n" + element("html", element("head", *head), body, lang="en").text + "\n"
+
+
+def _style() -> str:
+    light = " ".join(f"{name}: {colour};" for colour, name in THEME.items())
+    dark = " ".join(f"{THEME[colour]}: {shade};" for colour, shade in _DARK.items())
+    return _STYLE.replace("LIGHT", light).replace("DARK", dark)
+
+
+def _summary(parts: Sequence[Part]) -> Iterator[Html]:
+    """Yield the answers of all parts; of several, each below its name."""
+    for number, part in enumerate(parts, 1):
+        if len(parts) > 1:
+            yield element("h3", element("a", part.title, href=f"#part-{number}"))
+        for warning in part.warnings:
+            yield element("p", warning, class_="warning")
+        yield element("ul", *(element("li", sentence) for sentence in part.answer), class_="answer")
+
+
+def _section(part: Part, number: int) -> Html:
+    configuration = json.dumps(part.configuration, indent=1, ensure_ascii=False, default=str)
+    return element(
+        "section",
+        element("h2", part.title),
+        element("dl", *(_asked(name, text) for name, text in {**part.asked, "read from": part.source}.items())),
+        _table(part.matrix),
+        *map(_figure, part.charts),
+        *map(_table, part.tables),
+        element("h3", "Configuration"),
+        element("details", element("summary", "All that was given"), element("pre", configuration)),
+        id=f"part-{number}",
+    )
+
+
+def _asked(name: str, text: str) -> Html:
+    return joined((element("dt", name), element("dd", text)))
+
+
+def _figure(chart: Chart) -> Html:
+    wide, narrow = (
+        element("div", inline_svg(chart, width), class_=name) for name, width in (("wide", WIDE), ("narrow", NARROW))
+    )
+    note = element("figcaption", chart.note) if chart.note else ""
+    return element("figure", element("h3", chart.title), wide, narrow, note)
+
+
+def _table(table: Table) -> Html:
+    numeric = [
+        any(_is_number(row[place]) for row in table.rows)
+        and all(row[place] is None or _is_number(row[place]) for row in table.rows)
+        for place in range(len(table.headings))
+    ]
+    classes = [{"class_": "number"} if each else {} for each in numeric]
+    head = element("tr", *(element("th", name, **given) for name, given in zip(table.headings, classes, strict=True)))
+    rows = (
+        element(
+            "tr",
+            *(_cell(shown(cell), given) for cell, given in zip(row, classes, strict=True)),
+            **({"class_": "marked"} if number == table.marked else {}),
+        )
+        for number, row in enumerate(table.rows)
+    )
+    whole = element("table", element("thead", head), element("tbody", *rows))
+    note = element("p", table.note, class_="note") if table.note else ""
+    return joined((element("h3", table.title), element("div", whole, class_="scroll"), note))
+
+
+def _cell(text: str, given: Mapping[str, str]) -> Html:
+    return element("td", text, **(given or {"class_": "short"} if len(text) <= _SHORT else given))
+
+
+def _is_number(cell: object) -> bool:
+    return isinstance(cell, int | float) and not isinstance(cell, bool)

@@ -1,0 +1,106 @@
+"""
+What a report says of a result, before it becomes a page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from enum import Enum
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+__all__ = ["Chart", "Form", "Part", "Table", "shown"]
+
+
+class Form(Enum):
+    """How a chart shows its data."""
+
+    STACKED = "stacked"  # a horizontal bar per row, its columns one after the other
+    GROUPED = "grouped"  # a horizontal bar per row and column
+    LINES = "lines"  # the first column goes to the right, a line per other column
+    TIMELINE = "timeline"  # as GROUPED, upright, over moments
+
+
+@attrs.frozen(eq=False)
+class Chart:
+    """
+    A chart.
+
+    Attributes:
+        name: Its name among the files of figures: letters, digits and hyphens.
+        title: What it shows.
+        form: How.
+        data: The first column has labels, numbers or moments; the others have numbers, NULL where there is none.
+        measure: What the numbers are, with their unit.
+        over: What the first column is, where it is an axis.
+        note: What one must know to read it.
+    """
+
+    name: str
+    title: str
+    form: Form
+    data: pa.Table
+    measure: str
+    over: str = ""
+    note: str = ""
+
+
+@attrs.frozen
+class Table:
+    """
+    A table.
+
+    Attributes:
+        title: What it shows.
+        headings: Of its columns.
+        rows: Its cells: texts, numbers, None where there is nothing.
+        marked: Which row to mark; None for none.
+        note: What one must know to read it.
+    """
+
+    title: str
+    headings: Sequence[str]
+    rows: Sequence[Sequence[object]]
+    marked: int | None = None
+    note: str = ""
+
+
+@attrs.frozen(eq=False)
+class Part:
+    """
+    What a report says of one result.
+
+    Attributes:
+        title: What the result is.
+        source: The file or folder that it was read from.
+        asked: What was asked: names and what they are.
+        answer: The answer, in about three sentences.
+        warnings: Why the answer may not hold.
+        matrix: The answer as a table.
+        charts: The figures.
+        tables: More, by table and key.
+        configuration: All that determined the result, as a document.
+    """
+
+    title: str
+    source: str
+    asked: Mapping[str, str]
+    answer: Sequence[str]
+    warnings: Sequence[str]
+    matrix: Table
+    charts: Sequence[Chart]
+    tables: Sequence[Table]
+    configuration: Any
+
+
+def shown(value: object) -> str:
+    """Return a cell as text: whole numbers with commas, others with three digits, a dash for None."""
+    if value is None:
+        return "-"
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    if isinstance(value, int) or value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}" if isinstance(value, float) else f"{value:,}"
+    return f"{value:.1f}" if abs(value) >= 100 else f"{value:.3g}"

@@ -1,0 +1,86 @@
+"""
+Reads results of every kind, and tells the kind from what is in them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from conflict.config.text_file import read_text
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+from conflict.reporting.of_compare import compare_part
+from conflict.reporting.of_diverge import diverge_part
+from conflict.reporting.of_resolve import resolve_part
+from conflict.reporting.of_simulate import simulate_part
+from conflict.reporting.of_sizes import sizes_part
+from conflict.reporting.of_sweep import sweep_part
+from conflict.reporting.parts import Part
+from conflict.result import read_result
+from conflict.sweeping.sweep import RESULTS
+
+__all__ = ["part_of"]
+
+RUN = "run.json"
+_KNOWN = (
+    "a result folder of resolve, compare or sweep, or a file that compare, simulate, sizes or diverge wrote by --json"
+)
+# By the entries that tell a document from others, what reads it.
+_DOCUMENTS: dict[frozenset[str], Callable[[Mapping[str, Any], str], Part]] = {
+    frozenset({"pairs", "prefer", "changes"}): compare_part,
+    frozenset({"intervals", "runs", "seeds"}): simulate_part,
+    frozenset({"formats", "totals", "file_bytes"}): sizes_part,
+    frozenset({"searches"}): diverge_part,
+}
+
+
+def part_of(path: Path) -> Part:
+    """
+    Return what a report says of a result.
+
+    Args:
+        path: The folder or the file of the result.
+
+    Raises:
+        ConfigurationError: It is no result that a report knows.
+        HistoryError: It is damaged.
+    """
+    if not path.is_dir():
+        return _part_of_document(_document(path), path)
+    if (path / RUN).is_file() and (path / "counters.json").is_file():
+        return resolve_part(read_result(str(path)), str(path))
+    if (path / RESULTS).is_file() and (path / RUN).is_file():
+        return sweep_part(Folder(str(path)))
+    if (path / RUN).is_file():
+        return _part_of_document(Folder(str(path)).read_json(RUN), path)
+    message = f"{path} holds no result; give {_KNOWN}"
+    raise ConfigurationError(message)
+
+
+def _document(path: Path) -> Any:
+    try:
+        return json.loads(read_text(path))
+    except (ValueError, RecursionError) as error:
+        message = f"{path} is no JSON ({error}); give {_KNOWN}"
+        raise ConfigurationError(message) from error
+
+
+def _part_of_document(document: Any, path: Path) -> Part:
+    if isinstance(document, Mapping):
+        for entries, part in _DOCUMENTS.items():
+            if entries <= document.keys():
+                return _read(part, document, path)
+    message = f"{path} is no result that a report knows; give {_KNOWN}"
+    raise ConfigurationError(message)
+
+
+def _read(part: Callable[[Mapping[str, Any], str], Part], document: Mapping[str, Any], path: Path) -> Part:
+    """Return the part of a document; it may be damaged, or another version may have written it."""
+    try:
+        return part(document, str(path))
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        message = f"{path} is not as this version of ndb-conflict writes it ({error!r}); make it again"
+        raise ConfigurationError(message) from error

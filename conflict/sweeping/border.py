@@ -1,0 +1,164 @@
+"""
+The border between the points of a grid at which a condition holds and those at which it does not, by bisection.
+"""
+
+from __future__ import annotations
+
+import itertools
+import operator
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+
+from conflict.errors import ConfigurationError
+from conflict.sweeping.sweep_file import Point, Sweep
+
+__all__ = ["Border", "Condition", "check_axis", "find_borders", "parse_condition"]
+
+_OPERATORS: dict[str, Callable[[float, float], bool]] = {
+    "==": operator.eq,
+    "!=": operator.ne,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+}
+_CONDITION = re.compile(r"\s*(\w+)\s*(==|!=|<=|>=|<|>)\s*([-+.\deE]+)\s*")
+# Whether a condition holds at each of some points.
+Judge = Callable[[Sequence[Point]], Sequence[bool]]
+
+
+@attrs.frozen
+class Condition:
+    """A figure, an operator and a number; it holds at a point if it does for every seed."""
+
+    figure: str
+    comparison: str
+    number: float
+
+    def holds(self, rows: Iterable[Mapping[str, Any]]) -> bool:
+        """
+        Whether the condition holds for all runs; not for one that lacks the figure.
+
+        Raises:
+            ConfigurationError: There is no such figure.
+        """
+        compare = _OPERATORS[self.comparison]
+        for row in rows:
+            if self.figure not in row:
+                message = f"--find: there is no figure {self.figure}; there are {', '.join(row)}"
+                raise ConfigurationError(message)
+            value = row[self.figure]
+            if isinstance(value, str) or value is None or not compare(value, self.number):
+                return False
+        return True
+
+    def __str__(self) -> str:
+        return f"{self.figure} {self.comparison} {self.number:g}"
+
+
+@attrs.frozen
+class Border:
+    """
+    Where a condition begins or ceases to hold along an axis.
+
+    Attributes:
+        point: The values of the other axes.
+        holds: The value nearest to the border at which it holds; None if it holds nowhere.
+        fails: The value nearest to the border at which it does not; None if it holds everywhere.
+        only: Whether the points of the grid cross the border once; else it is the first of several.
+    """
+
+    point: Point
+    holds: float | None
+    fails: float | None
+    only: bool
+
+
+def parse_condition(text: str) -> Condition:
+    """
+    Return the condition of a text such as ``lost_updates == 0``.
+
+    Raises:
+        ConfigurationError: It is none.
+    """
+    found = _CONDITION.fullmatch(text)
+    try:
+        if found is not None:
+            return Condition(found[1], found[2], float(found[3]))
+    except ValueError:
+        pass
+    message = f"--find {text}: give a figure, one of {' '.join(_OPERATORS)} and a number, as in 'lost_updates == 0'"
+    raise ConfigurationError(message)
+
+
+def check_axis(sweep: Sweep, over: str) -> None:
+    """
+    Make sure that a border can be looked for along an axis.
+
+    Raises:
+        ConfigurationError: It is no axis of the grid, or does not have two numbers.
+    """
+    values = sweep.axes.get(over, ())
+    if len(values) < 2 or any(isinstance(each, bool) or not isinstance(each, int | float) for each in values):
+        message = f"--over {over}: name an axis of [grid] with two numbers or more; axes are {', '.join(sweep.axes)}"
+        raise ConfigurationError(message)
+
+
+def find_borders(sweep: Sweep, over: str, judge: Judge, within: float | None = None) -> list[Border]:
+    """
+    Find the border of a condition along an axis, for each point of the other axes.
+
+    The values of the grid are judged first; between the first two neighbours that differ, the distance is halved until
+    it is small enough.
+
+    Args:
+        sweep: The grid.
+        over: The axis; see `check_axis`.
+        judge: Whether the condition holds at points, which need not be of the grid.
+        within: The distance that is small enough; None for 1 if the values of the axis are whole, else for a
+            thousandth of their range.
+    """
+    values = sorted(sweep.axes[over])
+    whole = all(isinstance(each, int) for each in values)
+    small = within if within is not None else 1 if whole else (values[-1] - values[0]) / 1000
+    others = {name: each for name, each in sweep.axes.items() if name != over}
+    points = [dict(zip(others, each, strict=True)) for each in itertools.product(*others.values())]
+    answers = iter(judge([{**point, over: value} for point in points for value in values]))
+    held = [[next(answers) for _ in values] for _ in points]
+    spans = [_first_change(values, each) for each in held]
+    while True:
+        middles = {
+            number: middle
+            for number, (low, high, _) in enumerate(spans)
+            if high - low > small and (middle := _middle(low, high, whole=whole)) not in (low, high)
+        }
+        if not middles:
+            break
+        found = judge([{**points[number], over: middle} for number, middle in middles.items()])
+        for (number, middle), holds in zip(middles.items(), found, strict=True):
+            low, high, at_low = spans[number]
+            spans[number] = (middle, high, at_low) if holds == at_low else (low, middle, at_low)
+    return [_border(*each) for each in zip(points, held, spans, strict=True)]
+
+
+def _first_change(values: Sequence[float], held: Sequence[bool]) -> tuple[float, float, bool]:
+    """Return the first two neighbours that differ, and whether it holds at the lower; twice the first if none do."""
+    for place in range(len(values) - 1):
+        if held[place] != held[place + 1]:
+            return values[place], values[place + 1], held[place]
+    return values[0], values[0], held[0]
+
+
+def _middle(low: float, high: float, *, whole: bool) -> float:
+    return (int(low) + int(high)) // 2 if whole else (low + high) / 2
+
+
+def _border(point: Point, held: Sequence[bool], span: tuple[float, float, bool]) -> Border:
+    low, high, at_low = span
+    changes = sum(first != second for first, second in itertools.pairwise(held))
+    if not changes:
+        return Border(point, None if not held[0] else low, None if held[0] else low, only=True)
+    return Border(point, low if at_low else high, high if at_low else low, changes == 1)

@@ -1,0 +1,75 @@
+"""
+A sweep in a table: a figure by some axes and along another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import attrs
+import numpy as np
+import pyarrow as pa
+
+__all__ = ["Grid", "grid_of", "main_axis"]
+
+_FIRST = ("latency_ms", "clock_skew_ms", "outage_seconds", "transactions_per_second")
+
+
+@attrs.frozen
+class Grid:
+    """
+    Medians of a figure.
+
+    Attributes:
+        axes: The axes that the rows stand for.
+        over: The axis that goes to the right; None if the grid has none with numbers.
+        values: Its values, in order; one, None, without such an axis.
+        rows: By the values of `axes`, the median at each of `values`, over all seeds and other axes; None where there
+            is no run.
+    """
+
+    axes: tuple[str, ...]
+    over: str | None
+    values: tuple[Any, ...]
+    rows: Mapping[tuple[Any, ...], Sequence[float | None]]
+
+
+def main_axis(axes: Mapping[str, Sequence[Any]]) -> str | None:
+    """Return the axis with numbers that a sweep is most likely about; None if there is none with two."""
+    numeric = [name for name, values in axes.items() if len(values) > 1 and all(map(_is_number, values))]
+    numeric = [name for name in numeric if name != "binlog_type"]
+    return next((name for name in _FIRST if name in numeric), numeric[0] if numeric else None)
+
+
+def grid_of(results: pa.Table, axes: Mapping[str, Sequence[Any]], figure: str) -> Grid:
+    """
+    Return medians of a figure, by the axes that are no numbers, along the main one.
+
+    Args:
+        results: The rows of a sweep.
+        axes: Its axes.
+        figure: A column of `results`.
+    """
+    over = main_axis(axes)
+    values = tuple(sorted(axes[over])) if over is not None else (None,)
+    named = tuple(
+        name
+        for name, tried in axes.items()
+        if name != over and (name in ("function", "binlog_type") or not all(map(_is_number, tried)))
+    )
+    found: dict[tuple[Any, ...], dict[Any, list[float]]] = {}
+    wanted = dict.fromkeys((*named, *([] if over is None else [over]), figure))
+    for row in results.select(list(wanted)).to_pylist():
+        if row[figure] is not None:
+            cells = found.setdefault(tuple(row[name] for name in named), {})
+            cells.setdefault(None if over is None else row[over], []).append(row[figure])
+    rows = {
+        key: [float(np.median(cells[value])) if value in cells else None for value in values]
+        for key, cells in found.items()
+    }
+    return Grid(named, over, values, rows)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)

@@ -1,0 +1,190 @@
+"""
+A sweep from its file to its folder.
+
+    runs/<name>.json    each finished run, see `conflict.sweeping.runs`
+    results.parquet     a row per run of the grid: axes, seed, figures, and the whole model as JSON
+    borders.parquet     a row per border that was looked for
+    run.json            what was asked; it is there when all others are
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import attrs
+import pyarrow as pa
+
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+from conflict.jobs.runner import Runner, StageProgress
+from conflict.results.catalogue import catalogue_result
+from conflict.results.run_document import versions
+from conflict.results.target import RESULT
+from conflict.sweeping.axes import document_at
+from conflict.sweeping.border import Border, Condition, find_borders
+from conflict.sweeping.figures import flat_figures
+from conflict.sweeping.runs import RUNS, Run, finish
+from conflict.sweeping.sweep_file import Point, Sweep
+
+__all__ = ["BORDERS", "RESULTS", "Search", "Swept", "check_folder", "run_sweep"]
+
+RESULTS, BORDERS, KIND = "results.parquet", "borders.parquet", "sweep"
+
+
+@attrs.frozen
+class Search:
+    """
+    A border to look for.
+
+    Attributes:
+        condition: What holds on one side of it.
+        over: The axis that it lies on.
+        within: See `conflict.sweeping.border.find_borders`.
+    """
+
+    condition: Condition
+    over: str
+    within: float | None = None
+
+
+@attrs.frozen(eq=False)
+class Swept:
+    """
+    A sweep that is finished.
+
+    Attributes:
+        results: A row per run of the grid.
+        borders: The borders, if any were looked for.
+        runs: Runs that it took, also those of the search.
+        new: How many of these were simulated now.
+    """
+
+    results: pa.Table
+    borders: tuple[Border, ...]
+    runs: int
+    new: int
+
+
+def check_folder(folder: Folder) -> None:
+    """
+    Make sure that a folder is a sweep's or can become one.
+
+    Raises:
+        ConfigurationError: Something else is in it.
+    """
+    if not folder.exists() or folder.exists(RUNS):
+        return
+    message = f"{folder.uri} exists already and is no folder of a sweep; give another one"
+    raise ConfigurationError(message)
+
+
+def run_sweep(sweep: Sweep, folder: Folder, runner: Runner, search: Search | None, progress: StageProgress) -> Swept:
+    """
+    Simulate what is missing of a sweep, and write its results.
+
+    Args:
+        sweep: The grid.
+        folder: Where finished runs are, and the results go.
+        runner: Runs the simulations.
+        search: A border to look for; None for none.
+        progress: Called with the name of the stage, what is done, and what there is to do.
+    """
+    work = _Work(sweep, folder, runner, progress)
+    points = list(sweep.points())
+    rows = [row for at in work.rows(points, "simulating") for row in at]
+    borders: tuple[Border, ...] = ()
+    if search is not None:
+
+        def judge(points: Sequence[Point]) -> list[bool]:
+            return [search.condition.holds(rows) for rows in work.rows(points, "finding the border")]
+
+        borders = tuple(find_borders(sweep, search.over, judge, search.within))
+    results = _table(rows)
+    folder.delete(RESULT)  # until the new one is whole
+    folder.delete(BORDERS)
+    folder.write_table(RESULTS, results)
+    if search is not None:
+        folder.write_table(BORDERS, _borders_table(borders, search))
+    folder.write_json(RESULT, {**_document(sweep, search), **catalogue_result(folder)})
+    return Swept(results, borders, len(work.seen), work.new)
+
+
+@attrs.define
+class _Work:
+    """Simulates points, each once; counts the runs that were needed and those that were not there."""
+
+    sweep: Sweep
+    folder: Folder
+    runner: Runner
+    progress: StageProgress
+    seen: set[str] = attrs.field(factory=set)
+    new: int = 0
+
+    def rows(self, points: Sequence[Point], stage: str) -> list[list[dict[str, Any]]]:
+        """Return the rows of the runs at each point, which are simulated if they are missing."""
+        sweep, first = self.sweep, self.sweep.first_seed
+        runs = [
+            [Run(self.folder, document_at(sweep.model, point), first + seed) for seed in range(sweep.seeds)]
+            for point in points
+        ]
+        every = {run.path: run for at in runs for run in at}
+        there = self.folder.sizes(every)
+        missing = [run for path, run in every.items() if path not in there]
+        done = len(every) - len(missing)
+        self.progress(stage, done, len(every))
+        self.runner(finish, missing, lambda more, _: self.progress(stage, done + more, len(every)))
+        self.seen |= every.keys()
+        self.new += len(missing)
+        return [[_row(point, run) for run in at] for point, at in zip(points, runs, strict=True)]
+
+
+def _row(point: Point, run: Run) -> dict[str, Any]:
+    axes = {name: json.dumps(value) if isinstance(value, dict | list) else value for name, value in point.items()}
+    return {**axes, "seed": run.seed, **flat_figures(run.figures()), "model": json.dumps(run.model)}
+
+
+def _table(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Return rows as a table; values of an axis that are of several types become text."""
+    names = dict.fromkeys(name for row in rows for name in row)
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in names})
+
+
+def _column(values: Iterable[Any]) -> pa.Array:
+    found = list(values)
+    if any(isinstance(each, str) for each in found):
+        return pa.array([None if each is None else str(each) for each in found])
+    if any(isinstance(each, float) for each in found):
+        return pa.array(found, pa.float64())
+    return (
+        pa.array(found, pa.int64()) if any(each is not None for each in found) else pa.nulls(len(found), pa.float64())
+    )
+
+
+def _borders_table(borders: Sequence[Border], search: Search) -> pa.Table:
+    return _table(
+        [
+            {
+                "condition": str(search.condition),
+                "over": search.over,
+                **border.point,
+                "holds": border.holds,
+                "fails": border.fails,
+                "only": int(border.only),
+            }
+            for border in borders
+        ]
+    )
+
+
+def _document(sweep: Sweep, search: Search | None) -> dict[str, Any]:
+    return {
+        "kind": KIND,
+        "axes": {name: list(values) for name, values in sweep.axes.items()},
+        "seeds": list(range(sweep.first_seed, sweep.first_seed + sweep.seeds)),
+        "model": sweep.model,
+        "find": None if search is None else str(search.condition),
+        "over": None if search is None else search.over,
+        "versions": versions(),
+    }

@@ -1,0 +1,188 @@
+"""`ndb-conflict report`: one page for results of every kind, which loads nothing and trusts no name."""
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import attrs
+import pyarrow as pa
+import pytest
+
+from conflict.cli.exit_codes import ExitCode
+from conflict.reporting.of_compare import compare_part
+from conflict.reporting.of_resolve import resolve_part
+from conflict.reporting.page import page_of
+from conflict.reporting.parts import Chart, Form, Part, Table, shown
+from conflict.result import read_result
+from tests.conflict.cli.commands import invoke
+from tests.conflict.reporting.pages import Page
+
+EVIL = "<script>alert('$x$')</script>\x1b[2J"
+
+
+@pytest.fixture(scope="session")
+def report(results: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return the folder of a report of all results, and of the figures of two."""
+    folder = tmp_path_factory.mktemp("report")
+    two = (results["resolve"], results["sizes"])
+    code, output = invoke("report", *two, "--out", folder / "two.html", "--figures", folder / "figures")
+    assert code == 0, output
+    code, output = invoke("report", *results.values(), "--out", folder / "r.html")
+    assert code == 0, output
+    assert "6 results, " in output
+    return folder
+
+
+def test_all_kinds_of_results_are_told(report: Path) -> None:
+    """Each has its part and its answer; the figures of the recording are those that it is known to have."""
+    page = Page((report / "r.html").read_text("utf-8"))
+    assert page.elements.count("section") == 6
+    for text in (
+        "Of 90 row changes, 25 (27.8 %) were in conflict and rejected, of 17 transactions;",
+        "Rows that end different: 1 in cft.plain.",
+        "NDB$EPOCH() @A loses least: 34 of 90 changes",
+        "OVERWRITE, which is no conflict function of NDB, would lose 29 of 90 changes (32.2 %)",
+        "A change took ",
+        "Of the NDB binlog types,",
+        "More than 1 % of the changes are lost at latency_ms: NDB$EPOCH() already at 0;",
+        "NDB$EPOCH(), binlog type 7, difference: the shortest schedule has 1 steps.",
+        "deletes row 1",
+    ):
+        assert text in page.text
+
+
+def test_no_request_leaves_the_page(report: Path) -> None:
+    """Nothing that a browser would load: no script, no image, no style or font from elsewhere."""
+    page = Page((report / "r.html").read_text("utf-8"))
+    assert page.loaded, "the charts refer to parts of themselves"
+    assert page.outside == []
+    assert page.handlers == []
+    assert not {"script", "img", "link", "iframe", "object", "embed", "base", "form"} & set(page.elements)
+
+
+def test_figures_are_files_with_their_data(report: Path) -> None:
+    """The data of the timeline add up to the conflicts and the refreshed rows of the recording."""
+    figures = json.loads((report / "figures" / "run.json").read_text())["figures"]
+    assert "1-timeline" in figures
+    for name in figures:
+        assert (report / "figures" / f"{name}.svg").read_bytes().startswith(b"<?xml")
+        assert (report / "figures" / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    with (report / "figures" / "1-timeline.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert sum(int(row["conflicts"]) for row in rows) == 25
+    assert sum(int(row["refreshed rows"]) for row in rows) == 18
+
+
+def test_what_is_there_is_kept(report: Path, results: dict[str, Path]) -> None:
+    """A page is replaced with --force alone, and what is no result is refused by its name."""
+    code, output = invoke("report", results["resolve"], "--out", report / "r.html")
+    assert code == ExitCode.REFUSED
+    assert "r.html exists already" in output
+    for path, text in ((report, "holds no result"), (report / "figures" / "1-timeline.csv", "is no JSON")):
+        code, output = invoke("report", path, "--out", report / "other.html")
+        assert code == ExitCode.REFUSED
+        assert text in output
+        assert not (report / "other.html").exists()
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        {"pairs": [{}], "prefer": [], "changes": 1},
+        {"intervals": {}, "runs": [], "seeds": []},
+        {"formats": [], "totals": {}, "file_bytes": "much"},
+        {"searches": [{"goal": 1}]},
+    ],
+)
+def test_damaged_documents_are_refused(document: dict[str, object], tmp_path: Path) -> None:
+    """By the name of the file."""
+    (tmp_path / "damaged.json").write_text(json.dumps(document))
+    code, output = invoke("report", tmp_path / "damaged.json", "--out", tmp_path / "r.html")
+    assert code == ExitCode.REFUSED
+    assert "damaged.json is not as this version of ndb-conflict writes it" in output
+    assert not (tmp_path / "r.html").exists()
+
+
+def test_names_from_data_are_only_text(results: dict[str, Path]) -> None:
+    """In a table, a chart, a warning and the configuration: a name with markup makes no element."""
+    chart = Chart("c", EVIL, Form.STACKED, pa.table({"table": [EVIL, "t2"], EVIL: [1, 2], "n": [3, None]}), EVIL)
+    lines = Chart("l", "lines", Form.LINES, pa.table({"x": [1.0, 2.0], EVIL: [1.0, None]}), "y", EVIL, EVIL)
+    table = Table(EVIL, (EVIL, "n"), [(EVIL, 1), (None, 2.5)], 0, EVIL)
+    part = Part(EVIL, EVIL, {EVIL: EVIL}, (EVIL,), (EVIL,), table, (chart, lines), (table,), {EVIL: [EVIL]})
+    page = Page(page_of(EVIL, [part, part]))
+    assert "script" not in page.elements
+    assert page.outside == []
+    assert "\x1b" not in page.text
+    assert "<script>alert('$x$')</script>\\x1b[2J" in page.text
+    run: Any = json.loads(json.dumps(read_result(str(results["resolve"])).run).replace("cft.t1", "cft.<script>"))
+    result = attrs.evolve(read_result(str(results["resolve"])), run=run)
+    page = Page(page_of("names", [resolve_part(result, "a result")]))
+    assert "script" not in page.elements
+    assert "cft.<script>" in page.text
+
+
+def pair(function: str, binlog_type: str, lost: tuple[int, int, int], **others: object) -> dict[str, Any]:
+    """Return a pair as `compare` writes it: lost updates, of these rejected, of these overwritten."""
+    zeros = dict.fromkeys(
+        ("conflicts", "rejected_transactions", "differing_rows", "refreshes", "reflected", "changes_without_row"), 0
+    )
+    names = ("lost_updates", "lost_rejected", "lost_overwritten")
+    sizes = {"least_bytes": 1000, "most_bytes": 1000, "stops": None, "error": None}
+    return {
+        "function": function,
+        "binlog_type": binlog_type,
+        **zeros,
+        **dict(zip(names, lost, strict=True)),
+        **sizes,
+        **others,
+    }
+
+
+def test_the_answer_of_a_comparison() -> None:
+    """The function that loses least, without those that stop; what the run has; the format that is smallest."""
+    document = {
+        "prefer": ["lost-updates"],
+        "changes": 200,
+        "doubts": ["The binlogs contradict the functions."],
+        "new": 1,
+        "pairs": [
+            pair("NDB$EPOCH() @A", "7", (10, 8, 2), used=True, differing_rows=1),
+            pair("NDB$MAX(x)", "7", (4, 4, 0), differing_rows=3),
+            pair("NDB$MAX(x)", "9", (4, 4, 0), differing_rows=3, least_bytes=500, most_bytes=600),
+            pair("NDB$OLD(x)", "7", (0, 0, 0), stops="A: no column x"),
+            {**pair("NDB$MAX(x)", "6", (0, 0, 0), error="it does not follow"), "lost_updates": None},
+        ],
+    }
+    part = compare_part(document, "a file")
+    assert list(part.answer) == [
+        (
+            "NDB$MAX(x) loses least: 4 of 200 changes (2.0 %) (4 rejected, 0 overwritten), "
+            "and 3 rows end different on the two clusters."
+        ),
+        "Fewest rows end different with NDB$EPOCH() @A: 1, at 10 of 200 changes (5.0 %) lost.",
+        "The configured NDB$EPOCH() @A loses 10 of 200 changes (5.0 %), and 1 row ends different.",
+        "Rows events in the binlogs take 500 to 600 bytes with binlog type 9; type 7 1,000 bytes.",
+    ]
+    assert part.warnings == ("The binlogs contradict the functions.",)
+    assert [list(row) for row in part.matrix.rows] == [
+        ["NDB$EPOCH() @A", "10 / 1", None, None],
+        ["NDB$MAX(x)", "4 / 3", "4 / 3", "not tried"],
+        ["NDB$OLD(x)", "stops", None, None],
+    ]
+    assert part.matrix.marked == 0
+
+
+def test_cells() -> None:
+    """Numbers as people read them."""
+    cells = {
+        None: "-",
+        12345: "12,345",
+        0.123456: "0.123",
+        91.40872: "91.4",
+        926.87: "926.9",
+        1102.5: "1,102",
+        2.0: "2",
+    }
+    assert {value: shown(value) for value in cells} == cells
+    assert shown("x") == "x"

@@ -1,0 +1,68 @@
+"""Borders by bisection, judged by functions whose border is known."""
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from conflict.errors import ConfigurationError
+from conflict.sweeping.border import Border, Condition, check_axis, find_borders, parse_condition
+from conflict.sweeping.sweep_file import Point, Sweep
+
+SWEEP = Sweep({}, {"function": ("f", "g"), "latency_ms": (0, 1000)})
+
+
+@given(st.integers(0, 999), st.booleans())
+def test_the_border_is_found_exactly(border: int, below: bool) -> None:
+    """Whole values: the condition holds at one and fails at its neighbour, whichever side it holds on."""
+
+    def judge(points: Sequence[Point]) -> list[bool]:
+        return [(point["latency_ms"] <= border) == below for point in points]
+
+    holds, fails = (border, border + 1) if below else (border + 1, border)
+    found = find_borders(SWEEP, "latency_ms", judge)
+    assert found == [Border({"function": name}, holds, fails, only=True) for name in ("f", "g")]
+
+
+def test_all_points_are_judged_together() -> None:
+    """So that they run side by side; a point whose border is found is not judged again."""
+    asked: list[int] = []
+
+    def judge(points: Sequence[Point]) -> list[bool]:
+        asked.append(len(points))
+        return [point["function"] == "f" or point["latency_ms"] < 300 for point in points]
+
+    found = find_borders(SWEEP, "latency_ms", judge, within=250)
+    assert found == [Border({"function": "f"}, 0, None, only=True), Border({"function": "g"}, 250, 500, only=True)]
+    assert asked == [4, 1, 1]
+
+
+def test_a_border_among_several_is_the_first() -> None:
+    """The values of the grid show that there are more."""
+    sweep = Sweep({}, {"x": (0.0, 1.0, 2.0)})
+    (found,) = find_borders(sweep, "x", lambda points: [not 0.5 < point["x"] < 1.5 for point in points], within=0.1)
+    assert (found.holds, found.fails, found.only) == (0.5, 0.5625, False)
+
+
+def test_conditions() -> None:
+    """A figure, an operator, a number; it holds if it does for every run."""
+    assert parse_condition("lost_updates == 0") == Condition("lost_updates", "==", 0)
+    assert parse_condition(" stale_ms_p99<=1e3 ") == Condition("stale_ms_p99", "<=", 1000)
+    condition = Condition("n", ">=", 3)
+    assert condition.holds([{"n": 3}, {"n": 4.5}])
+    assert not condition.holds([{"n": 3}, {"n": 2}])
+    assert not condition.holds([{"n": None}])
+    for text in ("lost_updates", "lost_updates = 0", "lost_updates == zero", "a b == 0", "x < --1"):
+        with pytest.raises(ConfigurationError, match="give a figure"):
+            parse_condition(text)
+    with pytest.raises(ConfigurationError, match="there is no figure losses; there are n"):
+        Condition("losses", "==", 0).holds([{"n": 1}])
+
+
+def test_axes_to_look_along() -> None:
+    """Numbers, and two of them."""
+    for over in ("function", "skew"):
+        with pytest.raises(ConfigurationError, match="with two numbers"):
+            check_axis(SWEEP, over)
+    check_axis(SWEEP, "latency_ms")

@@ -1,0 +1,119 @@
+"""`ndb-conflict sweep`: a grid that goes on where it was stopped."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+
+from conflict.cli.exit_codes import ExitCode
+from conflict.errors import ConfigurationError
+from conflict.grid.folder import Folder
+from conflict.jobs.runner import Progress, Runner, in_process
+from conflict.sweeping.runs import Run
+from conflict.sweeping.sweep import RESULTS, run_sweep
+from conflict.sweeping.sweep_file import load_sweep
+from tests.conflict.cli.commands import invoke
+
+MODEL = "seconds = 1\nrecordcount = 20\nseed = 5\n[workload]\ntransactions_per_second = 100\n"
+GRID = """
+model = "model.toml"
+seeds = 2
+[grid]
+function = ["NDB$EPOCH()", "NDB$MAX(x)"]
+latency_ms = [0, 200]
+"""
+
+
+@pytest.fixture
+def sweep_file(tmp_path: Path) -> Path:
+    (tmp_path / "model.toml").write_text(MODEL)
+    file = tmp_path / "sweep.toml"
+    file.write_text(GRID)
+    return file
+
+
+def no_progress(stage: str, done: int, total: int) -> None:
+    """Show nothing."""
+
+
+def stopping_after(count: int) -> Runner:
+    """Return a runner that is interrupted after some tasks."""
+
+    def run(function: Callable[[Run], None], tasks: list[Run], progress: Progress) -> list[None]:
+        in_process(function, tasks[:count], progress)
+        raise KeyboardInterrupt
+
+    return run  # type: ignore[return-value]
+
+
+def test_a_sweep_that_was_stopped_goes_on(sweep_file: Path, tmp_path: Path) -> None:
+    """Its results are, byte for byte, those of one that was not; what was finished is not simulated again."""
+    sweep = load_sweep(sweep_file)
+    whole, stopped = Folder(str(tmp_path / "whole")), Folder(str(tmp_path / "stopped"))
+    assert run_sweep(sweep, whole, in_process, None, no_progress).new == 8
+    with pytest.raises(KeyboardInterrupt):
+        run_sweep(sweep, stopped, stopping_after(3), None, no_progress)
+    assert not stopped.exists("run.json")
+    swept = run_sweep(sweep, stopped, in_process, None, no_progress)
+    assert (swept.runs, swept.new) == (8, 5)
+    assert stopped.read_bytes(RESULTS) == whole.read_bytes(RESULTS)
+
+
+def test_the_rows_of_a_sweep(sweep_file: Path, tmp_path: Path) -> None:
+    """One per point and seed, with its figures as `simulate` has them, and the model that `simulate` takes."""
+    code, output = invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)
+    assert code == 0
+    assert "8 runs; 0 were there, 8 are new." in output
+    rows = pq.read_table(tmp_path / "out" / RESULTS).to_pylist()
+    points = [(row["function"], row["latency_ms"], row["seed"]) for row in rows]
+    functions = ("NDB$EPOCH()", "NDB$MAX(x)")
+    assert points == [(name, latency, seed) for name in functions for latency in (0, 200) for seed in (5, 6)]
+    row = rows[3]
+    model = json.loads(row["model"])
+    assert (model["function"], model["recordcount"]) == ("NDB$EPOCH()", 20)
+    assert [model["clusters"][name]["link"] for name in "AB"] == [{"latency_ms": 200}] * 2
+    alone = tmp_path / "alone.toml"
+    alone.write_text(
+        'seconds = 1\nrecordcount = 20\nfunction = "NDB$EPOCH()"\n[workload]\ntransactions_per_second = 100\n'
+        "[clusters.A.link]\nlatency_ms = 200\n[clusters.B.link]\nlatency_ms = 200\n"
+    )
+    assert invoke("simulate", alone, "--seed", 6, "--json", tmp_path / "alone.json")[0] == 0
+    (run,) = json.loads((tmp_path / "alone.json").read_text())["runs"]
+    sites = run["clusters"].values()
+    assert row["conflicts"] == sum(site["applier"]["conflicts"] for site in sites)
+    assert row["lost_updates"] == sum(site["rejected"] + site["overwritten"] for site in sites)
+    assert row["A_window_ms_mean"] == run["clusters"]["A"]["window_ms"]["mean"]
+
+
+def test_a_larger_grid_simulates_only_what_is_new(sweep_file: Path, tmp_path: Path) -> None:
+    """In the same folder; the results are those of a sweep that had all points from the start."""
+    sweep_file.write_text(GRID.replace("[0, 200]", "[0]"))
+    assert invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[0] == 0
+    sweep_file.write_text(GRID)
+    assert "4 were there, 4 are new." in invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[1]
+    assert invoke("sweep", sweep_file, "--out", tmp_path / "other", "--workers", 1)[0] == 0
+    assert (tmp_path / "out" / RESULTS).read_bytes() == (tmp_path / "other" / RESULTS).read_bytes()
+
+
+def test_what_cannot_be_swept_is_refused(sweep_file: Path, tmp_path: Path) -> None:
+    """Before anything is simulated, with the place."""
+    for old, new, text in (
+        ('"NDB$MAX(x)"', '"NDB$MOST(x)"', "at function NDB$MOST(x), latency_ms 0: "),
+        ("latency_ms", "latency", "latency is not known here"),
+        ("[0, 200]", "200", "[grid]: latency_ms is 200; give a list of different values"),
+        ("[0, 200]", "[1, 1]", "give a list of different values"),
+        ("latency_ms", '"seconds.long"', "seconds is no table of the model"),
+        ('model = "model.toml"', "", "there is no model; give the name of its file"),
+    ):
+        sweep_file.write_text(GRID.replace(old, new))
+        with pytest.raises(ConfigurationError) as caught:
+            load_sweep(sweep_file)
+        assert text in str(caught.value)
+        assert "sweep.toml" in str(caught.value)
+    sweep_file.write_text(GRID)
+    (tmp_path / "other").mkdir()
+    code, output = invoke("sweep", sweep_file, "--out", tmp_path / "other")
+    assert code == ExitCode.REFUSED
+    assert "is no folder of a sweep" in output
