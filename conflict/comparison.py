@@ -114,6 +114,10 @@ class Comparison:
         cells = [{"rank": rank, **row.cells()} for rank, row in zip(ranks, self.rows, strict=True)]
         return pa.Table.from_pylist(cells, COMPARISON)
 
+    def to_pandas(self) -> Any:
+        """Return the pairs as a DataFrame of pandas."""
+        return self.to_arrow().to_pandas()
+
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as a document."""
         return {

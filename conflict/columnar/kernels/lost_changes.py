@@ -1,5 +1,5 @@
 """
-Changes of a bucket that were lost.
+Changes of a bucket that were lost. Computes docs/compare.md, "Lost updates".
 
 A committed change is lost if the other cluster rejected it, or if a change of the other cluster overwrote columns that
 it wrote and had not seen it: it was committed before its cluster applied the lost one.
