@@ -23,10 +23,12 @@ from conflict.checking.findings import Severity as CheckSeverity
 from conflict.cli import app as cli
 from conflict.cli.common import console
 from conflict.cli.exit_codes import MEANINGS
+from conflict.comparing.figures import COMPARISON
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
+from conflict.explaining.story import EVENTS
 from conflict.grid import schemas as grid
 from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
@@ -370,6 +372,12 @@ def test_outcome_columns() -> None:
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
     assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
+
+
+def test_columns_of_comparisons_and_stories() -> None:
+    """The tables of `comparison.parquet` and of the events of `explain` are those of the code."""
+    for page, schema in (("compare.md", COMPARISON), ("explain.md", EVENTS)):
+        assert [row[:2] for row in table(page, "column", "type", "meaning")] == arrow_columns(schema)
 
 
 def test_likely_causes() -> None:
