@@ -45,7 +45,7 @@ from conflict.runs.options import no_progress
 from conflict.shown_text import counted, printable
 from ndb_formats.columnar.log_sizes import LogSizer
 from ndb_formats.columnar.size_report import SizeReport, size_report
-from ndb_formats.errors import CutFileError
+from ndb_formats.errors import FormatError
 from ndb_formats.rules.formats import FORMATS
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
 
@@ -85,7 +85,7 @@ class Comparison:
         rows: The pairs.
         prefer: The criteria of the ranking, the most important first.
         run: What the run comes to as it is configured, and what the binlogs object to that.
-        cut: Files that end inside an event, of which the bytes before that are counted.
+        cut: Why files could not be measured to their end; the bytes before that are counted.
     """
 
     rows: tuple[Row, ...]
@@ -113,6 +113,10 @@ class Comparison:
         ranks = [None if row.figures is None else rank for rank, row in enumerate(self.rows, 1)]
         cells = [{"rank": rank, **row.cells()} for rank, row in zip(ranks, self.rows, strict=True)]
         return pa.Table.from_pylist(cells, COMPARISON)
+
+    def to_pandas(self) -> Any:
+        """Return the pairs as a DataFrame of pandas."""
+        return self.to_arrow().to_pandas()
 
     def to_json(self) -> dict[str, Any]:
         """Return the comparison as a document."""
@@ -276,14 +280,14 @@ def _columns(held: Manifest) -> Sequence[str]:
 
 
 def _sizes(configuration: Configuration, progress: StageProgress) -> tuple[SizeReport, tuple[str, ...]]:
-    """Return the sizes of the rows events of both clusters in every format, and which files end inside an event."""
+    """Return the sizes of the rows events of both clusters in every format, and why files were measured in part."""
     sizer, cut = LogSizer(configuration.data_schema), list[str]()
     files = [file for cluster in configuration.clusters for file in cluster.files]
     for done, file in enumerate(files):
         progress("measuring", done, len(files))
         try:
             sizer.add(file)
-        except CutFileError as error:
+        except FormatError as error:  # what comes before it is counted
             cut.append(str(error))
     progress("measuring", len(files), len(files))
     return size_report(sizer, [file.stat().st_size for file in files]), tuple(cut)

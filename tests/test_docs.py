@@ -23,10 +23,12 @@ from conflict.checking.findings import Severity as CheckSeverity
 from conflict.cli import app as cli
 from conflict.cli.common import console
 from conflict.cli.exit_codes import MEANINGS
+from conflict.comparing.figures import COMPARISON
 from conflict.compatibility.deployment import Policy
 from conflict.compatibility.requirements_table import MARKS, requirements_table
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
+from conflict.explaining.story import EVENTS
 from conflict.grid import schemas as grid
 from conflict.grid.epoch_files import EPOCHS
 from conflict.history.epochs import EpochReader
@@ -38,7 +40,7 @@ from conflict.results.likely_causes import CauseKind
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.counters import COUNTERS
 from conflict.rules.decision import Decision, IncomingOperation, RowState
-from conflict.rules.functions import FUNCTIONS, Cell, judge
+from conflict.rules.functions import FUNCTIONS, OF_POLICIES, Cell, judge
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.stop_messages import StopError
 from conflict.rules.table_setup import RefusalKind, set_up
@@ -260,9 +262,9 @@ def test_conflict_functions() -> None:
 def test_cells() -> None:
     """The table of cells names what `judge` decides on present and on missing rows, and nothing else."""
     rows = {row[0]: row[1:] for row in table("functions.md", "cell", "the row is present")}
-    assert list(rows) == [cell.words for cell in Cell]
+    assert list(rows) == [cell.words for cell in Cell if cell not in OF_POLICIES]
     present = [RowState(True, local, epoch=8, value=5) for local in (True, False)]
-    for cell in Cell:
+    for cell in set(Cell) - OF_POLICIES:
         on_present, on_missing = rows[cell.words]
         writes, others = cells_of("write"), cells_of("update") | cells_of("delete")
         kinds = [kind for kind in Operation if cell in (writes if kind is Operation.WRITE_ROW else others)]
@@ -370,6 +372,12 @@ def test_outcome_columns() -> None:
     assert [row[:2] for row in outcomes] == arrow_columns(OUTCOMES)
     assert [row[:2] for row in undecided] == arrow_columns(UNDECIDED)
     assert [row[:2] for row in contradictions] == arrow_columns(CONTRADICTIONS)
+
+
+def test_columns_of_comparisons_and_stories() -> None:
+    """The tables of `comparison.parquet` and of the events of `explain` are those of the code."""
+    for page, schema in (("compare.md", COMPARISON), ("explain.md", EVENTS)):
+        assert [row[:2] for row in table(page, "column", "type", "meaning")] == arrow_columns(schema)
 
 
 def test_likely_causes() -> None:

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from conflict.cli.common import console, progress_bars
-from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json, write_parquet
 from conflict.errors import ConfigurationError
 
 __all__ = ["explain"]
@@ -37,6 +37,7 @@ def explain(
     ] = False,
     top: Annotated[int, typer.Option(min=1, help="Rows to print with --differences.")] = 20,
     json_file: JsonOption = None,
+    parquet: Annotated[Path | None, typer.Option(metavar="FILE", help="Also write the events, as Parquet.")] = None,
     plot: Annotated[Path | None, typer.Option(metavar="FILE", help="Draw the story: FILE.png or FILE.svg.")] = None,
     force: ForceOption = False,
 ) -> None:
@@ -51,9 +52,10 @@ def explain(
     from conflict.cli.views.sizes_chart import check_chart_file
     from conflict.explaining.explain import explain as story_of
     from conflict.explaining.explain import opened
+    from conflict.explaining.story import events_table
 
     inputs = [run / "run.json", run / "counters.json"] if run.is_dir() else [run]
-    for target in (json_file, plot):
+    for target in (json_file, parquet, plot):
         check_output(target, inputs, force=force)
     check_chart_file(plot)
     if differences:
@@ -64,11 +66,13 @@ def explain(
             stories, doubts = explainer.differences(table), explainer.doubts
         print_differences(console, stories, doubts, top, str(run))
         write_json(json_file, differences_json(stories, doubts))
+        write_parquet(parquet, events_table(stories))
         return
     with progress_bars() as progress:
         story = story_of(run, table=table, key=key, transaction=transaction, exception=exception, progress=progress)
     print_story(console, story)
     write_json(json_file, story.to_json())
+    write_parquet(parquet, story.to_arrow())
     if plot is not None:
         from conflict.explaining.picture import draw_story
 

@@ -7,14 +7,17 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from conflict.decoding.staging import check_target, staged_file
 from conflict.errors import ConfigurationError
 
-__all__ = ["ForceOption", "JsonOption", "check_output", "write_json"]
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+__all__ = ["ForceOption", "JsonOption", "check_output", "write_json", "write_parquet"]
 
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace what is there already.")]
 JsonOption = Annotated[Path | None, typer.Option("--json", help="Also write the answers to this file, as JSON.")]
@@ -45,3 +48,12 @@ def write_json(target: Path | None, document: object) -> None:
     if target is not None:
         with staged_file(target) as out:
             out.write((json.dumps(document, indent=1) + "\n").encode())
+
+
+def write_parquet(target: Path | None, table: pa.Table) -> None:
+    """Write a table to the file given with ``--parquet``, if one was given."""
+    if target is not None:
+        import pyarrow.parquet as pq  # only where a table is written
+
+        with staged_file(target) as out:
+            pq.write_table(table, out)

@@ -8,15 +8,16 @@ import attrs
 import numpy as np
 
 from conflict.columnar.applier_stops import StoppingOperation
+from conflict.columnar.bucket import Bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.image_values import ImageReader
 from conflict.columnar.kernels.arrays import Int64, OperationKind
-from conflict.columnar.kernels.lost_changes import lost_changes
+from conflict.columnar.kernels.lost_changes import Written, lost_changes, written_by
 from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
 from conflict.rules.decision import Verdict
 
-__all__ = ["BucketFigures", "bucket_figures"]
+__all__ = ["BucketFigures", "bucket_figures", "written_in"]
 
 _GROUP_BITS, _LOWEST_GROUP = 32, -1
 
@@ -47,12 +48,25 @@ class BucketFigures:
     stopping: dict[str, StoppingOperation]
 
 
-def bucket_figures(result: BucketResult, stopping: dict[str, StoppingOperation]) -> BucketFigures:
-    """Return the figures of a decided bucket."""
+def written_in(bucket: Bucket) -> tuple[Written, Written]:
+    """Return, per cluster, what its changes in a bucket do to their rows."""
+    return written_by(bucket.rows, bucket.column_sets, (bucket.key_table, bucket.numbers.tables))
+
+
+def bucket_figures(
+    result: BucketResult, stopping: dict[str, StoppingOperation], written: tuple[Written, Written]
+) -> BucketFigures:
+    """
+    Return the figures of a decided bucket.
+
+    Args:
+        result: The bucket.
+        stopping: Per cluster, the first operation that stops its applier.
+        written: What `written_in` returned for it.
+    """
     bucket, folded = result.bucket, result.folded
     counters, tables = count_bucket(result)
-    keys = (bucket.key_table, bucket.numbers.tables)
-    lost = lost_changes(result.applies, bucket.rows, bucket.column_sets, keys, folded)
+    lost = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), folded)
     names = [cluster.name for cluster in result.clusters]
     reader, logged = ImageReader(bucket), folded.logged
     return BucketFigures(

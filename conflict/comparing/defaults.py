@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 import attrs
 
 from conflict.comparing.pairs import Policy, function_on, named, parse_policies, role_on
-from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
+from conflict.comparing.policies import BY_COMMIT_TIME, LOWEST, OVERWRITE
 from conflict.config.configuration import Configuration
 from conflict.rules.functions import Argument, ConflictFunction
 from conflict.rules.roles import Role
@@ -72,7 +72,7 @@ def default_policies(configuration: Configuration, kept: Sequence[str]) -> tuple
     texts += [f"NDB$EPOCH()@{name}" for name in names if name != primary]
     for column in kept:
         texts += [f"{spec.name}({column})" for spec in (*specs, LOWEST) if spec.argument is Argument.COLUMN]
-    texts += [LAST_COMMIT.name, OVERWRITE]
+    texts += [*BY_COMMIT_TIME, OVERWRITE]
     return parse_policies(",".join(texts), configuration.functions, names, primary)
 
 

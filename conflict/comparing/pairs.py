@@ -9,9 +9,9 @@ from collections.abc import Iterable, Sequence
 
 import attrs
 
-from conflict.comparing.policies import LAST_COMMIT, LOWEST, OVERWRITE
+from conflict.comparing.policies import BY_COMMIT_TIME, LOWEST, OVERWRITE
 from conflict.errors import ConfigurationError
-from conflict.rules.conflict_fn_text import parse_conflict_function
+from conflict.rules.conflict_fn_text import MAX_GCI_BITS, parse_conflict_function
 from conflict.rules.functions import DEFAULT_GCI_BITS, Argument, ConflictFunction, FunctionSpec
 from conflict.rules.roles import Role
 from ndb_formats.errors import SettingError
@@ -42,7 +42,7 @@ class Policy:
     @property
     def by_commit_time(self) -> bool:
         """Whether the moments of commits are compared."""
-        return self.function is not None and self.function.spec is LAST_COMMIT
+        return self.function is not None and self.function.spec in BY_COMMIT_TIME.values()
 
     @property
     def column(self) -> str | None:
@@ -66,8 +66,8 @@ def parse_policies(
     """
     Return the policies that a text lists, with commas between them.
 
-    Each is a `conflict_fn`, ``OVERWRITE``, ``LAST_COMMIT`` or ``LOWEST(column)``; ``@CLUSTER`` after a function by
-    epoch names the primary.
+    Each is a `conflict_fn`, ``OVERWRITE``, ``LAST_COMMIT``, ``FIRST_COMMIT`` or ``LOWEST(column)``; ``@CLUSTER``
+    after a function by epoch names the primary.
 
     Args:
         text: The text.
@@ -92,12 +92,14 @@ def _policy(text: str, functions: Sequence[FunctionSpec], clusters: Sequence[str
         raise ConfigurationError(message)
     if name in {OVERWRITE, OVERWRITE + "()"}:
         return Policy(OVERWRITE)
-    if name in {LAST_COMMIT.name, LAST_COMMIT.name + "()"}:
-        return Policy(LAST_COMMIT.name, ConflictFunction(LAST_COMMIT))
+    timed = BY_COMMIT_TIME.get(name.removesuffix("()"))
+    if timed is not None:
+        return Policy(timed.name, ConflictFunction(timed, gci_bits=MAX_GCI_BITS))
     try:
         function = parse_conflict_function(name, (*functions, LOWEST))
     except ConfigurationError as error:
-        message = f"{text}: {error}; besides functions there are {OVERWRITE}, {LAST_COMMIT.name} and LOWEST(column)"
+        others = ", ".join((OVERWRITE, *BY_COMMIT_TIME))
+        message = f"{text}: {error}; besides functions there are {others} and LOWEST(column)"
         raise ConfigurationError(message) from error
     if function.spec.python is not None:
         message = f"{text}: rules in Python are not compared; write it as a row [[conflict_function]] of the run file"

@@ -1,8 +1,9 @@
 """
 The changes of a few rows, or of one transaction, in the binlogs of all clusters.
 
-Rows of other tables are passed over without being decoded, and of the changes that are read only those of the wanted
-rows are kept.
+The epochs that hold some are found in columns (see `conflict.explaining.wanted_epochs`) and read row by row. What
+cannot be read in columns is read row by row from end to end: a log whose definitions change or that is read up to a
+moment, and a segment that is damaged.
 """
 
 from __future__ import annotations
@@ -13,17 +14,23 @@ from functools import cache
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
+from conflict.explaining.wanted_epochs import wanted_epochs
+from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import RowChange
+from conflict.history.schedule import Summary, summarize
+from conflict.ingestion.segments import plan_segments
 from conflict.runs.options import no_progress
 from ndb_formats.errors import FormatError
 from ndb_formats.events.extra_row_info import ConflictFlag
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.schema.row_keys import key_text
+from ndb_formats.schema.tables import Schema
 from ndb_formats.types.values import Absent, Value
 
 __all__ = ["Log", "LoggedChange", "Wanted", "WantedRow", "read_logs"]
 
+_NO_END = 2**64  # above every epoch
 # ``database.table``, and the primary key as text.
 WantedRow = tuple[str, str]
 Progress = Callable[[str, int, int], None]
@@ -110,6 +117,12 @@ class Log:
     reported: dict[int, list[tuple[int, int]]] = attrs.field(factory=dict, repr=False)
     error: str | None = None
 
+    def add(self, epoch: Summary) -> None:
+        """Add when an epoch committed, and what it says was applied."""
+        self.times[epoch.number] = epoch.committed or 0
+        if epoch.applied:
+            self.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
+
 
 def read_logs(configuration: Configuration, wanted: Wanted, progress: Progress = no_progress) -> dict[str, Log]:
     """
@@ -133,6 +146,7 @@ def read_logs(configuration: Configuration, wanted: Wanted, progress: Progress =
 
 def _read(configuration: Configuration, cluster: ClusterConfiguration, wanted: Wanted) -> Log:
     definitions, tables = configuration.definitions.get(cluster.name), wanted.tables
+    last, stop = configuration.span.last.get(cluster.name, _NO_END), configuration.span.stop_time
     reader = EpochReader(
         cluster.server_id,
         configuration.data_schema,
@@ -142,18 +156,43 @@ def _read(configuration: Configuration, cluster: ClusterConfiguration, wanted: W
         wanted=lambda table, transaction: table in tables or transaction in wanted.transactions,
     )
     log, texts = Log(cluster.name), _key_texts(configuration, reader)
-    last, stop = configuration.span.last.get(cluster.name), configuration.span.stop_time
+    in_columns = definitions is None and stop is None
     try:
-        for epoch in read_epochs(cluster.files, reader):
-            if (last is not None and epoch.number > last) or (stop is not None and epoch.time >= stop):
+        if in_columns:
+            epochs = _found(configuration, cluster, wanted, reader, log)
+        else:
+            epochs = read_epochs(cluster.files, reader)
+        for epoch in epochs:
+            if epoch.number > last or (stop is not None and epoch.time >= stop):
                 break
-            log.times[epoch.number] = epoch.committed
-            if epoch.applied:
-                log.reported[epoch.number] = [(each.server_id, each.epoch) for each in epoch.applied]
+            log.add(summarize(epoch))
             log.changes += _wanted_changes(epoch, log.cluster, texts, wanted)
     except FormatError as error:
         log.error = str(error)
     return log
+
+
+def _found(
+    configuration: Configuration, cluster: ClusterConfiguration, wanted: Wanted, reader: EpochReader, log: Log
+) -> Iterator[BinlogEpoch]:
+    """Yield the epochs with wanted changes, and those that cannot be read in columns; add all others to the log."""
+    schema, rows = configuration.data_schema, dict[str, list[str]]()
+    for table, key in wanted.rows:
+        rows.setdefault(table, []).append(key)
+    chosen = schema if wanted.transactions else Schema(tuple(each for each in schema.tables if each.full_name in rows))
+    last = configuration.span.last.get(cluster.name, _NO_END)
+    for segment in plan_segments(cluster.files).segments:
+        file = str(segment.file)
+        found = wanted_epochs(segment, cluster.server_id, chosen, rows, wanted.transactions)
+        ranges = ((segment.start, segment.stop),) if found is None else found.ranges
+        for summary in () if found is None else summaries_of(found.epochs):
+            if summary.number <= last:
+                log.add(summary)
+        for start, stop in ranges:
+            yield from read_epochs([segment.file], reader, {file: (start, stop)})
+        if found is not None and found.error is not None:
+            log.error = found.error
+            return
 
 
 def _key_texts(configuration: Configuration, reader: EpochReader) -> Callable[[str, bytes], str]:

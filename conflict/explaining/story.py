@@ -4,7 +4,7 @@ The story of a row or of a transaction: what happened to it on each cluster, in 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any
@@ -16,7 +16,7 @@ from conflict.results.doubts import Doubt
 from ndb_formats.row_records import value_text
 from ndb_formats.types.values import Value
 
-__all__ = ["End", "Kind", "Place", "Story", "StoryEvent", "Tree", "Winner", "plain_value"]
+__all__ = ["EVENTS", "End", "Kind", "Place", "Story", "StoryEvent", "Tree", "Winner", "events_table", "plain_value"]
 
 Row = Mapping[str, Value]
 
@@ -244,8 +244,7 @@ class Story:
 
     def to_arrow(self) -> pa.Table:
         """Return the events as a table of Arrow, one row each; images are maps from column name to text."""
-        rows = [_record(event) for event in self.events]
-        return pa.Table.from_pylist(rows, schema=EVENTS)
+        return events_table([self])
 
     def to_pandas(self) -> Any:
         """Return the events as a DataFrame of pandas."""
@@ -284,6 +283,11 @@ EVENTS = pa.schema(
         ("sentence", pa.string()),
     ]
 )
+
+
+def events_table(stories: Iterable[Story]) -> pa.Table:
+    """Return the events of some stories as `EVENTS`, story by story; docs/explain.md says what each column is."""
+    return pa.Table.from_pylist([_record(event) for story in stories for event in story.events], schema=EVENTS)
 
 
 def _record(event: StoryEvent) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from conflict.history.model import START, EpochApply, Window
 from conflict.history.schedule import Summary
 from conflict.rules.roles import Role
 
-__all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table"]
+__all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table", "summaries_of"]
 
 _GIVEN = Window(START)  # stands for no window: the place is given
 # One row per own epoch; the lists `applied_...` of a row belong together.
@@ -57,7 +57,12 @@ def epochs_table(summaries: Sequence[Summary]) -> pa.Table:
 
 def read_summaries(history: Folder, cluster: str, segments: int) -> list[Summary]:
     """Return the summaries of the first `segments` segments of a cluster, in order."""
-    table = history.read_tables((epochs_part(cluster, segment) for segment in range(segments)), EPOCHS).combine_chunks()
+    return summaries_of(history.read_tables((epochs_part(cluster, each) for each in range(segments)), EPOCHS))
+
+
+def summaries_of(epochs: pa.Table) -> list[Summary]:
+    """Return the summaries of a table `EPOCHS`."""
+    table = epochs.combine_chunks()
     plain = (table.column(name).to_pylist() for name in ("number", "changes", "committed"))
     transactions = _lists(table, "transactions")
     applied = zip(*(_lists(table, f"applied_{name}") for name in ("group", "server_id", "epoch")), strict=True)

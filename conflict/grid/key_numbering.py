@@ -32,7 +32,7 @@ from ndb_formats.columnar.key_texts import key_texts
 from ndb_formats.events.row_image import layout_of_types
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["KeyTask", "SegmentStep", "number_keys"]
+__all__ = ["KeyTask", "SegmentStep", "number_keys", "tables_and_texts"]
 
 
 @attrs.frozen
@@ -155,35 +155,31 @@ def _keys_table(task: KeyTask, identities: pa.BinaryArray, first: int) -> pa.Tab
     new = identities[first:]
     if not len(new):
         return KEYS.empty_table()
-    _, offsets, data = new.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[new.offset : new.offset + len(new) + 1].astype(np.int64)
-    plain = np.frombuffer(data or b"", np.uint8)
-    tables = plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8
-    columns = [
-        pa.array(np.arange(first, first + len(new), dtype=np.int32)),
-        pa.array(tables.astype(np.int16)),
-        new,
-        _key_texts(task, tables, plain, bounds),
-    ]
-    return pa.table(columns, schema=KEYS)
+    tables, texts = tables_and_texts(new, task.numbers, task.types)
+    numbers = pa.array(np.arange(first, first + len(new), dtype=np.int32))
+    return pa.table([numbers, pa.array(tables), new, texts], schema=KEYS)
 
 
-def _key_texts(
-    task: KeyTask, tables: npt.NDArray[np.int16], data: npt.NDArray[np.uint8], bounds: npt.NDArray[np.int64]
-) -> pa.Array:
+def tables_and_texts(
+    identities: pa.BinaryArray, numbers: TableNumbers, types: Mapping[str, tuple[WireType, ...]]
+) -> tuple[npt.NDArray[np.int16], pa.StringArray]:
     """
-    Return keys as text for people.
+    Return the table number of each identity, shape (keys,), and its key as text for people.
 
     Args:
-        task: The task.
-        tables: Table number of each key. Shape (keys,).
-        data: Identities, one after the other. Shape (bytes,).
-        bounds: Where each identity starts in `data`, and where the last one ends. Shape (keys + 1,).
+        identities: As `STAGED_CHANGES` has them.
+        numbers: The tables.
+        types: Wire types of the columns of each table that they are of.
     """
+    _, offsets, data = identities.buffers()
+    first, stop = identities.offset, identities.offset + len(identities)
+    bounds = np.frombuffer(offsets, np.int32)[first : stop + 1].astype(np.int64)
+    plain = np.frombuffer(data or b"", np.uint8)
+    tables = (plain[bounds[:-1]] | plain[bounds[:-1] + 1].astype(np.int16) << 8).astype(np.int16)
     texts, rows = [pa.array([], pa.string())], [np.zeros(0, np.int64)]
     for number in np.unique(tables).tolist():
-        table = task.numbers.tables[number]
+        table = numbers.tables[number]
         rows.append(np.flatnonzero(tables == number))
-        layout = layout_of_types(table, task.types[table.full_name])
-        texts.append(key_texts(table, layout, data, bounds[rows[-1]] + 2, bounds[rows[-1] + 1]))
-    return pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))
+        layout = layout_of_types(table, types[table.full_name])
+        texts.append(key_texts(table, layout, plain, bounds[rows[-1]] + 2, bounds[rows[-1] + 1]))
+    return tables, pa.concat_arrays(texts).take(pa.array(np.argsort(np.concatenate(rows))))

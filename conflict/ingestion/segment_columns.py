@@ -97,6 +97,7 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
         error=error,
         left_out=grouped.pending if error is not None else 0,
         parts=_Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered).tables(),
+        begins=events.position[np.maximum(grouped.epochs.begin - 1, 0)],  # a Gtid event comes before it
     )
 
 

@@ -7,6 +7,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 import attrs
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ndb_formats.errors import FormatError
@@ -28,6 +30,7 @@ class SegmentContent:
         error: Why it could not be read to its end; None if it could.
         left_out: Row operations of the epoch that the error cut off.
         parts: Bucket, staged changes, images and staged consequences of each bucket that has rows; made one by one.
+        begins: Where the transaction of each epoch begins in the file; None if it was read row by row. Shape (epochs,).
     """
 
     epochs: pa.Table
@@ -37,3 +40,4 @@ class SegmentContent:
     error: FormatError | None
     left_out: int
     parts: Iterable[tuple[int, pa.Table, pa.Table, pa.Table]]
+    begins: npt.NDArray[np.int64] | None = None

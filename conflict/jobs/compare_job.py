@@ -24,9 +24,10 @@ from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.kernels.fold import fold
+from conflict.columnar.kernels.lost_changes import Written
 from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
 from conflict.columnar.stop_reports import stop_of
-from conflict.comparing.bucket_figures import BucketFigures, bucket_figures
+from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
 from conflict.comparing.bucket_view import BucketView, CommitTimes
 from conflict.comparing.figures import Figures, add_figures
 from conflict.comparing.pairs import Pair
@@ -191,12 +192,14 @@ def _decide_bucket(task: _Task) -> list[BucketFigures]:
     layouts = run.manifest.layouts(run.numbers)
     bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
     bucket.kept = bucket.rows
-    return [
-        _figures(bucket, clusters, decided) for clusters, decided in zip(task.clusters, task.trials.load(), strict=True)
-    ]
+    written = written_in(bucket)
+    trials = zip(task.clusters, task.trials.load(), strict=True)
+    return [_figures(bucket, clusters, decided, written) for clusters, decided in trials]
 
 
-def _figures(loaded: Bucket, clusters: tuple[ClusterSetup, ...], decided: _Decided) -> BucketFigures:
+def _figures(
+    loaded: Bucket, clusters: tuple[ClusterSetup, ...], decided: _Decided, written: tuple[Written, Written]
+) -> BucketFigures:
     applies, conflicts = decided.applies, decided.conflicts
     bucket, moments = decided.view.of(loaded), applies.moments.of_bucket(loaded.number)
     folded = fold(
@@ -204,7 +207,9 @@ def _figures(loaded: Bucket, clusters: tuple[ClusterSetup, ...], decided: _Decid
     )
     stopping = first_stopping(bucket, clusters, applies) if decided.finds_stops else {}
     tracked = folded.tracking_conflicts_alone(conflicts)
-    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping)
+    if decided.view.relogging:
+        written = written_in(bucket)
+    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping, written)
 
 
 def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:

@@ -13,7 +13,7 @@ from conflict.errors import ConfigurationError
 from conflict.rules.functions import DEFAULT_GCI_BITS, FUNCTIONS, Argument, ConflictFunction, FunctionSpec
 from ndb_formats.types.digits import whole_number
 
-__all__ = ["PARSE_ERROR", "parse_conflict_function"]
+__all__ = ["MAX_GCI_BITS", "PARSE_ERROR", "parse_conflict_function"]
 
 MAX_GCI_BITS = 31
 PARSE_ERROR = "Error in parsing conflict function. Message: "  # of server error 1626

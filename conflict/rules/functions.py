@@ -24,6 +24,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = [
     "DEFAULT_GCI_BITS",
     "FUNCTIONS",
+    "OF_POLICIES",
     "Argument",
     "Cell",
     "ConflictFunction",
@@ -63,6 +64,9 @@ class Cell(IntEnum):
     LESS = 6
     # Rejected if the row was last changed on this cluster, in an epoch later than the max replicated one.
     BY_EPOCH = 7
+    # Rejected if the row was last changed on this cluster, in an epoch later than the max replicated one, and the
+    # operation's value is not less than the stored one.
+    LESS_IF_UNSEEN = 8
 
     @property
     def words(self) -> str:
@@ -70,7 +74,9 @@ class Cell(IntEnum):
         return self.name.lower().replace("_", " ")
 
 
-COMPARING = frozenset({Cell.EQUAL, Cell.GREATER, Cell.AT_LEAST, Cell.LESS})
+COMPARING = frozenset({Cell.EQUAL, Cell.GREATER, Cell.AT_LEAST, Cell.LESS, Cell.LESS_IF_UNSEEN})
+# Cells that no run file can have: only `conflict.comparing.policies` has them, on logs that start with empty tables.
+OF_POLICIES = frozenset({Cell.LESS_IF_UNSEEN})
 
 
 class Argument(Enum):
@@ -207,9 +213,12 @@ def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
         return Decision(Verdict.REJECTED, Cause.ROW_ALREADY_EXISTS)
     if cell is Cell.REJECT_IF_MISSING:
         return APPLIED
+    known = incoming.max_replicated_epoch
+    unseen = row.local and row.epoch > known
     if cell is Cell.BY_EPOCH:
-        known = incoming.max_replicated_epoch
-        return _in_conflict(known, row.epoch) if row.local and row.epoch > known else APPLIED
+        return _in_conflict(known, row.epoch) if unseen else APPLIED
+    if cell is Cell.LESS_IF_UNSEEN and not unseen:
+        return APPLIED
     brought, stored = incoming.before if cell is Cell.EQUAL or deletes else incoming.after, row.value
     assert brought is not None
     assert stored is not None
@@ -218,6 +227,7 @@ def judge(cell: Cell, row: RowState, incoming: IncomingOperation) -> Decision:
         Cell.GREATER: brought > stored,
         Cell.AT_LEAST: brought >= stored,
         Cell.LESS: brought < stored,
+        Cell.LESS_IF_UNSEEN: brought < stored,
     }
     return APPLIED if wins[cell] else _in_conflict(brought, stored)
 

@@ -29,7 +29,7 @@ import attrs
 
 from conflict.errors import ConfigurationError
 from conflict.rules.decision import Cause, Decision, IncomingOperation, RowState, Verdict
-from conflict.rules.functions import COMPARING, FUNCTIONS, Cell, FunctionSpec
+from conflict.rules.functions import COMPARING, FUNCTIONS, OF_POLICIES, Cell, FunctionSpec
 from ndb_formats.events.rows_event import Operation
 
 __all__ = ["ENTRY_POINTS", "add_functions", "load_functions", "policies_of_tables", "python_function"]
@@ -38,7 +38,7 @@ ENTRY_POINTS = "ndb_conflict.functions"
 _NAME = re.compile(r"[A-Za-z_$][\w$]*")
 _LARGEST = 2**64 - 1
 _OPERATIONS = ("write", "update", "delete")
-_CELLS = {cell.words: cell for cell in Cell}
+_CELLS = {cell.words: cell for cell in Cell if cell not in OF_POLICIES}
 _NOT_FOR = {
     "write": {Cell.EQUAL, Cell.REJECT_IF_MISSING},
     "update": {Cell.REJECT_IF_PRESENT},

@@ -1,5 +1,5 @@
 """
-Changes of a bucket that were lost.
+Changes of a bucket that were lost. Computes docs/compare.md, "Lost updates".
 
 A committed change is lost if the other cluster rejected it, or if a change of the other cluster overwrote columns that
 it wrote and had not seen it: it was committed before its cluster applied the lost one.
@@ -33,7 +33,7 @@ from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.schema.tables import Table
 
-__all__ = ["LostChanges", "lost_changes"]
+__all__ = ["LostChanges", "Written", "lost_changes", "written_by"]
 
 WORD = 64
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -117,47 +117,75 @@ class OwnChanges(NamedTuple):
     seen: Int64
 
 
-def lost_changes(
-    applies: EpochApplies,
+@attrs.frozen(eq=False)
+class Written:
+    """
+    What the changes of one cluster do to their rows, a bit each (see `_words`). All arrays: shape (changes, words).
+
+    Attributes:
+        wanted: What the user of each change wanted.
+        hidden: What it leaves nothing of that was written before.
+        overwrites: What it overwrites of the other cluster's changes.
+    """
+
+    wanted: UInt64
+    hidden: UInt64
+    overwrites: UInt64
+
+
+def written_by(
     rows: Sequence[BucketRows],
     images: tuple[ColumnSets, Sequence[ImageArrays]],
     keys: tuple[Int16, Sequence[Table]],
-    folded: Folded,
-) -> tuple[LostChanges, LostChanges]:
+) -> tuple[Written, Written]:
     """
-    Return, per cluster, which of its changes were lost.
+    Return, per cluster, what its changes do to their rows; the same under all functions.
 
     An update writes the columns of its after image but those of the key. An insert writes all columns and makes the
     row; a delete takes it away.
 
     Args:
-        applies: As given to `fold`.
         rows: As given to `fold`.
         images: The column sets, and per cluster the sets of the rows' images.
         keys: Table number of each key, shape (keys,); the tables.
-        folded: What `fold` returned.
     """
     (sets, sides), (key_table, tables) = images, keys
     values = [[place for place in range(len(each.columns)) if place not in each.key_ordinals] for each in tables]
     widest = max([0, *sets.columns.tolist(), *(len(each.columns) for each in tables)]) + 1
     carried, stored = _bitmaps(sets, widest), _bitmaps(_sets_of(values), widest)
-    columns = [stored[key_table[side.key]] for side in rows]
-    updated = [carried[image.after] & each for image, each in zip(sides, columns, strict=True)]
+
+    def written(side: BucketRows, image: ImageArrays) -> Written:
+        columns = stored[key_table[side.key]]
+        plain = side.operation, carried[image.after] & columns, columns, widest
+        kinds = (INSERTED, DELETED), (EVERYTHING, EVERYTHING), (OVER_DELETED, OVER_INSERTED)
+        return Written(*(read_only(_words(*plain, *each)) for each in kinds))
+
+    first, second = map(written, rows, sides)
+    return first, second
+
+
+def lost_changes(
+    applies: EpochApplies, rows: Sequence[BucketRows], written: tuple[Written, Written], keys: int, folded: Folded
+) -> tuple[LostChanges, LostChanges]:
+    """
+    Return, per cluster, which of its changes were lost.
+
+    Args:
+        applies: As given to `fold`.
+        rows: As given to `fold`.
+        written: What `written_by` returned for them.
+        keys: Number of keys.
+        folded: What `fold` returned.
+    """
     decisions = folded.decisions
     made = (decisions.apply, decisions.source, decisions.key, decisions.kind, decisions.verdict)
     judged = Judged(*each_read_only(applies.applier, folded.own_end, *made))
     found = []
     for own in (0, 1):
         seen, rejected = _delivered(1 - own, judged, len(rows[own]))
-        mine, other = rows[own], rows[1 - own]
-        plain, foreign = (
-            (each.operation, updated[side], columns[side], widest) for each, side in ((mine, own), (other, 1 - own))
-        )
-        taken, hidden = _words(*plain, INSERTED, DELETED), _words(*plain, EVERYTHING, EVERYTHING)
-        overwrites = _words(*foreign, OVER_DELETED, OVER_INSERTED)
-        changes = OwnChanges(*each_read_only(mine.key, taken, hidden, seen))
-        lost = _overwritten(own, judged, changes, read_only(overwrites), len(key_table))
-        found.append(LostChanges(rejected, lost))
+        mine, other = written[own], written[1 - own]
+        changes = OwnChanges(*each_read_only(rows[own].key, mine.wanted, mine.hidden, seen))
+        found.append(LostChanges(rejected, _overwritten(own, judged, changes, other.overwrites, keys)))
     return found[0], found[1]
 
 

@@ -24,7 +24,7 @@ EXISTS, IN_CONFLICT = int(Cause.ROW_ALREADY_EXISTS), int(Cause.ROW_IN_CONFLICT)
 TRANSACTION = int(Cause.TRANS_IN_CONFLICT)
 APPLY, REJECT_IF_PRESENT, REJECT_IF_MISSING = int(Cell.APPLY), int(Cell.REJECT_IF_PRESENT), int(Cell.REJECT_IF_MISSING)
 EQUAL, GREATER, AT_LEAST = int(Cell.EQUAL), int(Cell.GREATER), int(Cell.AT_LEAST)
-LESS, BY_EPOCH = int(Cell.LESS), int(Cell.BY_EPOCH)
+LESS, BY_EPOCH, LESS_IF_UNSEEN = int(Cell.LESS), int(Cell.BY_EPOCH), int(Cell.LESS_IF_UNSEEN)
 NOTHING = np.uint64(0)  # for a value that is not compared
 LOW_WORD = np.uint64(0xFFFFFFFF)
 
@@ -68,11 +68,12 @@ def _judge(cell, rule, mine, operation, before, after, complete, max_replicated)
         return REJECTED, EXISTS, NOTHING, NOTHING
     if cell == REJECT_IF_MISSING:
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
-    if cell == BY_EPOCH:
+    if cell in (BY_EPOCH, LESS_IF_UNSEEN):
         epoch = _stored_precision(mine["epoch"], rule["gci_bits"])
-        if mine["local"] and epoch > max_replicated:
+        if not (mine["local"] and epoch > max_replicated):
+            return APPLIED, NO_CAUSE, NOTHING, NOTHING
+        if cell == BY_EPOCH:
             return REJECTED, IN_CONFLICT, max_replicated, epoch
-        return APPLIED, NO_CAUSE, NOTHING, NOTHING
     brought = before if cell == EQUAL or operation == DELETE else after
     if _wins(cell, brought, mine["value"]):
         return APPLIED, NO_CAUSE, NOTHING, NOTHING
@@ -96,7 +97,7 @@ def decide_operation(cell, rule, mine, incoming, max_replicated):
     if rule["secondary"] and reflected:
         fits = not mine["exists"] if operation == WRITE else mine["exists"] and not mine["local"]
         return (APPLIED if fits else DISCARDED), NO_CAUSE, NOTHING, NOTHING
-    if rule["skips"] and EQUAL <= cell <= LESS:
+    if rule["skips"] and (EQUAL <= cell <= LESS or cell == LESS_IF_UNSEEN):
         given = before_given if cell == EQUAL or operation == DELETE else after_given
         if not given:
             return SKIPPED, NO_CAUSE, NOTHING, NOTHING

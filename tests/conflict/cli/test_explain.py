@@ -4,9 +4,11 @@ import json
 import shutil
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from conflict.cli.common import ExitCode
+from conflict.explaining.story import EVENTS
 from tests.conflict.cli.commands import invoke
 from tests.corpora import DEMO
 
@@ -61,6 +63,12 @@ def test_differences(result: Path, tmp_path: Path) -> None:
     code, output = invoke("explain", result, "--differences", "--json", tmp_path / "differences.json")
     assert (code, "cft.plain id=3" in output, "Event 10 parted them: on B" in output) == (0, True, True)
     assert json.loads((tmp_path / "differences.json").read_text())["differences"][0]["parted_by"] == 10
+    events = tmp_path / "events.parquet"
+    code, _ = invoke("explain", result, "--differences", "--parquet", events)
+    table = pq.read_table(events)
+    assert (code, table.schema.names) == (0, EVENTS.names)
+    assert set(table["key"].to_pylist()) == {"id=3"}
+    assert table["number"].to_pylist() == [*range(1, len(table) + 1)]
     none = invoke("explain", result, "--differences", "--table", "cft.t1")
     assert none == (0, "All rows with a primary key end the same.")
 

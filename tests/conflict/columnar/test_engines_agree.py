@@ -13,10 +13,10 @@ from conflict.grid.folder import Folder
 from conflict.history.following import follow_definitions
 from conflict.jobs.runner import Runner, in_process
 from conflict.pipeline import run_local
-from conflict.rules.functions import FUNCTIONS, Cell
+from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec
 from conflict.rules.replication_table import ReplicationRow
 from conflict.rules.roles import Role
-from conflict.rules.user_policies import add_functions, policies_of_tables
+from conflict.rules.user_policies import add_functions
 from tests.conflict.changing_logs import SETTINGS as CHANGING
 from tests.conflict.changing_logs import write_logs
 from tests.conflict.columnar.both_engines import (
@@ -121,7 +121,7 @@ def test_reflected_values_that_are_compared_are_left_to_the_reference_engine() -
 
 POLICIES = st.fixed_dictionaries(
     {
-        "write": st.sampled_from([Cell.APPLY, Cell.REJECT_IF_PRESENT, Cell.GREATER, Cell.AT_LEAST, Cell.LESS]),
+        "write": st.sampled_from(sorted(set(Cell) - {Cell.REJECT_IF_MISSING, Cell.EQUAL, Cell.BY_EPOCH})),
         "update": st.sampled_from(sorted(set(Cell) - {Cell.REJECT_IF_PRESENT, Cell.BY_EPOCH})),
         "delete": st.sampled_from(sorted(set(Cell) - {Cell.REJECT_IF_PRESENT, Cell.BY_EPOCH})),
     }
@@ -133,9 +133,9 @@ POLICIES = st.fixed_dictionaries(
 def test_policies_of_users_give_the_same_in_both_engines(
     seed: int, steps: int, policies: tuple[dict[str, Cell], dict[str, Cell]], skip_missing: bool
 ) -> None:
-    """Rows of a run file decide as the reference engine does, also beside functions of the server."""
-    tables = [
-        {"name": name, **{operation: cell.words for operation, cell in policy.items()}}
+    """Any cells decide as the reference engine does, also beside functions of the server."""
+    specs = [
+        FunctionSpec(name, f"Ndb_conflict_fn_{name.lower()}", **policy)
         for name, policy in zip(("FIRST", "SECOND"), policies, strict=True)
     ]
     rows = (
@@ -143,7 +143,7 @@ def test_policies_of_users_give_the_same_in_both_engines(
         ReplicationRow("db", "other", 1, 7, "SECOND(x)"),
         ReplicationRow("db", "other", 2, 7, "NDB$MAX(x)"),
     )
-    functions = add_functions(FUNCTIONS, policies_of_tables(tables))
+    functions = add_functions(FUNCTIONS, specs)
     run = attrs.evolve(configuration(0), replication=rows, functions=functions, skip_missing=skip_missing)
     history = make_history(seed, steps, complete=True)
     assert by_reference(history, run) == by_kernels(history, run, in_process, buckets=2, epochs_per_segment=3)

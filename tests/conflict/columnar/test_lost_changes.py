@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from conflict.columnar.kernels.lost_changes import lost_changes
+from conflict.columnar.kernels.lost_changes import lost_changes, written_by
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.reference.replay import resolve
 from conflict.rules.decision import Verdict
@@ -25,8 +25,8 @@ def lost(made: History, tables: Setups) -> dict[str, tuple[list[int], list[int]]
     """Return, per cluster, the numbers of its changes that were rejected, and of those that were overwritten."""
     result = bucket_by_kernels(made, tables, resolve(made, tables))
     bucket = result.bucket
-    keys = (bucket.key_table, bucket.numbers.tables)
-    found = lost_changes(result.applies, bucket.rows, bucket.column_sets, keys, result.folded)
+    written = written_by(bucket.rows, bucket.column_sets, (bucket.key_table, bucket.numbers.tables))
+    found = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), result.folded)
     return {
         name: ([*map(int, each.rejected.nonzero()[0])], [*map(int, each.overwritten.nonzero()[0])])
         for name, each in zip("AB", found, strict=True)

@@ -1,5 +1,6 @@
 """What a recording shows of a comparison's figures."""
 
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -9,9 +10,15 @@ from conflict.config.run_file import RunFile
 from conflict.conformance.case import ConflictCase
 
 
-def compared(case: ConflictCase, functions: str = "", formats: tuple[int, ...] = ()) -> Comparison:
-    """Compare the run of a recording."""
-    run = RunFile(case.path / "run.toml", case.configuration(), {}, ())
+def compared(
+    case: ConflictCase, functions: str = "", formats: tuple[int, ...] = (), steps: Path | None = None
+) -> Comparison:
+    """Compare the run of a recording; `steps` is a file for its steps, which tell when appliers were stopped."""
+    schedule = {}
+    if steps is not None:
+        steps.write_text(json.dumps({"steps": case.scenario["steps"]}))
+        schedule = {"steps": str(steps.absolute())}
+    run = RunFile(case.path / "run.toml", case.configuration(), schedule, ())
     return compare_run(run, Wanted(functions, formats), engine="local")
 
 

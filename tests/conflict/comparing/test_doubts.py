@@ -65,6 +65,17 @@ def test_a_binlog_that_is_cut_short(cut: Path) -> None:
     assert "Left out at the end: 7 epochs of A, built on epochs of the other cluster" in output
 
 
+def test_a_binlog_that_is_damaged(tmp_path: Path) -> None:
+    """As one that is cut short: what comes before the damage is compared."""
+    shutil.copytree(DEMO, tmp_path / "bad")
+    file = tmp_path / "bad" / "B.binlog.000001"
+    damaged = bytearray(file.read_bytes())
+    damaged[6000] ^= 0x10
+    file.write_bytes(damaged)
+    code, output = invoke("compare", tmp_path / "bad" / "run.toml", "--functions", "OVERWRITE")
+    assert (code, "CRC32" in output, "best first by" in output) == (ExitCode.CUT_SHORT, True, True)
+
+
 def test_a_run_without_objections() -> None:
     """The demo agrees with its binlogs, and nothing is said."""
     found = conflict.compare(DEMO / "run.toml", functions=["OVERWRITE"])

@@ -107,6 +107,17 @@ def test_cells_that_only_policies_use(cell: Cell):
     assert_decided([judge(cell, ABSENT, IncomingOperation(kind, 5, 6)) for kind in (WRITE, UPDATE, DELETE)], missing)
 
 
+def test_the_first_of_two_changes_that_have_not_seen_each_other():
+    """A lower value wins over a change of this cluster that had not come back; over any other row, every value does."""
+    incoming = [IncomingOperation(*operation, max_replicated_epoch=KNOWN) for operation in OPERATIONS]
+    for row, expected in (
+        (RowState(True, local=True, epoch=KNOWN + 1, value=STORED), BY_CELL[Cell.LESS]),
+        (RowState(True, local=True, epoch=KNOWN, value=STORED), BY_CELL[Cell.APPLY]),
+        (RowState(True, value=STORED), BY_CELL[Cell.APPLY]),
+    ):
+        assert_decided([judge(Cell.LESS_IF_UNSEEN, row, each) for each in incoming], expected)
+
+
 @pytest.mark.parametrize("name", BY_VALUE)
 def test_author_and_epoch_do_not_matter_to_functions_that_compare_a_column(name: str):
     """A local row of a late epoch is judged like any other."""
