@@ -150,9 +150,10 @@ class Folder:
         try:
             yield
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            if getattr(error, "errno", None) is not None:  # of the operating system, not of the content
+            missing = isinstance(error, FileNotFoundError)
+            if getattr(error, "errno", None) is not None and not missing:  # of the system, not of the content
                 raise
-            cause = " ".join(str(error).split())
+            cause = "it is missing" if missing else " ".join(str(error).split())
             message = f"{posixpath.join(self.uri, path)} is damaged ({cause}); make the folder again"
             raise HistoryError(message) from error
 

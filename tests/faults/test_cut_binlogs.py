@@ -22,11 +22,13 @@ EVERY, ANYWHERE = 4096, 1000
 
 
 def log_of(folder: Path) -> tuple[Path, int, Schema]:
-    """Return the first binlog of a recording's cluster A, its server id, and the definitions."""
+    """Return the first binlog of the cluster that changed most, its server id, and the definitions."""
     run = (
-        load_run_file(folder / "run.toml").configuration if folder == DEMO else ConflictCase.load(folder).configuration
+        load_run_file(folder / "run.toml").configuration
+        if folder == DEMO
+        else ConflictCase.load(folder).configuration()
     )
-    cluster = run.clusters[0]
+    cluster = max(run.clusters, key=lambda each: Path(each.files[0]).stat().st_size)
     return Path(cluster.files[0]), cluster.server_id, run.schema
 
 
