@@ -55,21 +55,33 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
     if not force:
-        message = f"{target} exists already; --force replaces it"
-        raise ConfigurationError(message)
+        raise ConfigurationError(_there_already(target))
     if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
         message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
         raise ConfigurationError(message)
 
 
+def _there_already(target: Path) -> str:
+    return f"{target} exists already; --force replaces it"
+
+
 @contextmanager
-def staged_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `target` when all is written, and disappears on an error."""
+def staged_file(target: Path, *, force: bool = True) -> Iterator[BinaryIO]:
+    """
+    Open a file that takes the place of `target` when all is written, and disappears on an error.
+
+    Args:
+        target: The file to be, a pipe or a device.
+        force: Whether a file may be replaced that is there by now.
+
+    Raises:
+        ConfigurationError: Another process writes it, or it may not be replaced.
+    """
     if target.exists() and not target.is_file():
         with target.open("wb") as out:
             yield out
         return
-    with _only_writer(target):
+    with _only_writer(target, force=force):
         beside = new_name(target, PART)
         try:
             with stopped_politely(), new_file(beside) as out:
@@ -80,15 +92,19 @@ def staged_file(target: Path) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
+def staged_folder(target: Path, contents: dict[str, object], *, force: bool = True) -> Iterator[Path]:
     """
     Give a folder that takes the place of `target` when all is written, and disappears on an error.
 
     Args:
         target: The folder to be.
         contents: What to write into its `CONTENTS`, filled in until then.
+        force: Whether a folder may be replaced that is there by now.
+
+    Raises:
+        ConfigurationError: Another process writes it, or it may not be replaced.
     """
-    with _only_writer(target):
+    with _only_writer(target, force=force):
         beside, old = new_folder(target, PART), new_name(target, OLD)
         try:
             with stopped_politely():
@@ -104,9 +120,11 @@ def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
 
 
 @contextmanager
-def _only_writer(target: Path) -> Iterator[None]:
-    """Keep other writers out, and remove what killed ones left unfinished."""
+def _only_writer(target: Path, *, force: bool) -> Iterator[None]:
+    """Keep other writers out, make sure that none has just been here, and remove what killed ones left unfinished."""
     with only_writer(Folder(str(target.absolute()))):
+        if target.exists() and not force:
+            raise ConfigurationError(_there_already(target))
         remove_left_over(target, PART)
         yield
 

@@ -17,6 +17,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import attrs
 
@@ -28,7 +29,7 @@ __all__ = ["Forks", "forks"]
 _ROOT = Path(__file__).parents[2]
 _WARM = (str(DEMO / "A.binlog.000001"), str(DEMO / "run.toml"))
 _MAIN = """
-import json, os, sys, tempfile
+import json, os, resource, sys, tempfile
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 import conflict.pipeline, conflict.columnar.bucket, conflict.reference.replay
@@ -49,12 +50,15 @@ def warm(log, run):
             with suppress(SystemExit):
                 app.main()
 
-def fork(words, said):
+def fork(words, file_bytes):
+    said, out = os.pipe()
     pid = os.fork()
     if pid:
-        return pid
-    out = os.open(said, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.close(out)
+        return pid, said
     os.dup2(out, 1), os.dup2(out, 2)
+    if file_bytes is not None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
     sys.argv = ["ndb-conflict", *words]
     code = 70
     try:
@@ -66,65 +70,71 @@ def fork(words, said):
         sys.stdout.flush(), sys.stderr.flush()
         os._exit(code)
 
+def ended(pid, said):
+    with open(said, errors="replace") as text:
+        told = text.read()
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), told
+
 warm(*sys.argv[1:])
 for line in sys.stdin:
-    pids = [fork(*each) for each in json.loads(line)]
-    print(json.dumps(pids), flush=True)
+    forked = [fork(*each) for each in json.loads(line)]
+    print(json.dumps([pid for pid, _ in forked]), flush=True)
     sys.stdin.readline()  # until then they keep their process ids, also when they have ended
-    print(json.dumps([os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]) for pid in pids]), flush=True)
+    print(json.dumps([ended(*each) for each in forked]), flush=True)
 """
 
 
 @attrs.frozen
 class Forks:
-    """The process that forks, and a folder for what its forks say."""
+    """The process that forks."""
 
     process: subprocess.Popen[str]
-    scratch: Path
 
-    def run(self, *commands: Sequence[object]) -> list[Ended]:
-        """Run commands that begin at the same time; return how they ended, in order."""
-        self._begin(commands)
-        return self._ended(len(commands))
+    def run(self, *commands: Sequence[object], file_bytes: int | None = None) -> list[Ended]:
+        """
+        Run commands that begin at the same time; return how they ended, in order.
+
+        Args:
+            commands: Their words.
+            file_bytes: A file cannot become longer, as on a disk that is full at that moment; None for any length.
+        """
+        self._begin(commands, file_bytes)
+        return self._ended()
 
     def stopped(self, words: Sequence[object], how: signal.Signals, after: float) -> Ended:
         """Run a command and send it a signal after some seconds, if it has not ended; return how it ended."""
         (pid,) = self._begin([words])
         time.sleep(after)
         os.kill(pid, how)
-        return self._ended(1)[0]
+        return self._ended()[0]
 
-    def _begin(self, commands: Sequence[Sequence[object]]) -> list[int]:
+    def _begin(self, commands: Sequence[Sequence[object]], file_bytes: int | None = None) -> list[int]:
         assert self.process.stdin is not None
-        said = [str(self.scratch / f"{number}") for number in range(len(commands))]
-        request = [([str(word) for word in words], file) for words, file in zip(commands, said, strict=True)]
+        request = [([str(word) for word in words], file_bytes) for words in commands]
         self.process.stdin.write(json.dumps(request) + "\n")
         self.process.stdin.flush()
         pids: list[int] = self._answer()
         return pids
 
-    def _ended(self, count: int) -> list[Ended]:
+    def _ended(self) -> list[Ended]:
         assert self.process.stdin is not None
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        codes: list[int] = self._answer()
-        said = ((self.scratch / f"{number}").read_text(errors="replace") for number in range(count))
-        return [Ended(code, text) for code, text in zip(codes, said, strict=True)]
+        return [Ended(code, said) for code, said in self._answer()]
 
-    def _answer(self) -> list[int]:
+    def _answer(self) -> Any:
         assert self.process.stdout is not None
-        answer: list[int] = json.loads(self.process.stdout.readline())
-        return answer
+        return json.loads(self.process.stdout.readline())
 
 
 @contextmanager
-def forks(scratch: Path) -> Iterator[Forks]:
+def forks() -> Iterator[Forks]:
     """Start the process that forks; it ends with the block."""
     environment = {**os.environ, "COLUMNS": "500", "PYTHONPATH": str(_ROOT)}
     with subprocess.Popen(
         [sys.executable, "-c", _MAIN, *_WARM], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment
     ) as process:
-        started = Forks(process, scratch)
+        started = Forks(process)
         try:
             yield started
         finally:

@@ -16,9 +16,9 @@ REFUSED = 2
 
 
 @pytest.fixture(scope="module")
-def forked(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Forks]:
+def forked() -> Iterator[Forks]:
     """Start the process that forks."""
-    with forks(tmp_path_factory.mktemp("said")) as started:
+    with forks() as started:
         yield started
 
 
