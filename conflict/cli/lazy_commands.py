@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from conflict.cli.refusals import refusing_bad_input
+from conflict.cli.refusals import interrupted, refusing_bad_input
 
 __all__ = ["group_of"]
 
@@ -25,7 +25,10 @@ class _LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the real command, which then parses the arguments and runs."""
-        return self._real().make_context(info_name, args, parent, **extra)
+        try:
+            return self._real().make_context(info_name, args, parent, **extra)
+        except KeyboardInterrupt as error:  # while the command was imported
+            raise interrupted() from error
 
     def _real(self) -> Any:
         module, name = self._place.split(":")

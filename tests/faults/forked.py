@@ -66,6 +66,8 @@ def fork(words, file_bytes):
         code = 0
     except SystemExit as end:
         code = end.code or 0
+    except KeyboardInterrupt:  # before the command begins, or after it has ended
+        code = 130
     finally:
         sys.stdout.flush(), sys.stderr.flush()
         os._exit(code)
