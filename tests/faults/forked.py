@@ -29,7 +29,7 @@ __all__ = ["Forks", "forks"]
 _ROOT = Path(__file__).parents[2]
 _WARM = (str(DEMO / "A.binlog.000001"), str(DEMO / "run.toml"))
 _MAIN = """
-import json, os, resource, sys, tempfile
+import json, os, resource, signal, sys, tempfile
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 import conflict.pipeline, conflict.columnar.bucket, conflict.reference.replay
@@ -77,6 +77,7 @@ def ended(pid, said):
         told = text.read()
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), told
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell lets what it runs beside itself ignore it
 warm(*sys.argv[1:])
 for line in sys.stdin:
     forked = [fork(*each) for each in json.loads(line)]
