@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -15,7 +15,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest, refuse_damage
 from tests.corpora import DEMO
 from tests.faults.commands import Ended, left_in, run
-from tests.faults.forked import forks
+from tests.faults.forked import Forks
 
 LOG = DEMO / "A.binlog.000001"
 REFUSED = 2
@@ -60,22 +60,15 @@ def test_no_space(name: str, file_bytes: int, tmp_path: Path) -> None:
     assert check(name, file_bytes, tmp_path)
 
 
-@pytest.fixture(scope="module")
-def forked_run() -> Iterator[Run]:
-    """Run commands as forks."""
-    with forks() as started:
-
-        def run_fork(*words: object, file_bytes: int | None = None) -> Ended:
-            (ended,) = started.run(words, file_bytes=file_bytes)
-            return ended
-
-        yield run_fork
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_space_at_any_moment(name: str, forked_run: Run, times: int, tmp_path: Path) -> None:
+def test_no_space_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Path) -> None:
     """At random moments."""
+
+    def run_fork(*words: object, file_bytes: int | None = None) -> Ended:
+        (ended,) = forked.run(words, file_bytes=file_bytes)
+        return ended
+
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201  # shown if it fails
     chance = random.Random(seed)
@@ -83,7 +76,7 @@ def test_no_space_at_any_moment(name: str, forked_run: Run, times: int, tmp_path
     for number in range(times):
         folder = tmp_path / f"{number}"
         folder.mkdir()
-        stopped += check(name, int(2 ** chance.uniform(4, 14)), folder, forked_run)
+        stopped += check(name, int(2 ** chance.uniform(4, 14)), folder, run_fork)
     assert stopped
     print(f"{name}: {stopped} of {times} stopped")  # noqa: T201
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import perf_counter
 
@@ -17,7 +17,7 @@ from conflict.grid.manifest import read_manifest, refuse_damage
 from tests.conflict.growing import rows_of
 from tests.corpora import DEMO
 from tests.faults.commands import left_in
-from tests.faults.forked import Forks, forks
+from tests.faults.forked import Forks
 
 LOG, RUN = DEMO / "A.binlog.000001", DEMO / "run.toml"
 INTERRUPTED = 130
@@ -58,13 +58,6 @@ COMMANDS: dict[str, tuple[Sequence[object], Callable[[Path], object]]] = {
     "local": (("resolve", RUN, "--engine", "local", "--out"), whole_result),
     "reference": (("resolve", RUN, "--engine", "reference", "--out"), whole_result),
 }
-
-
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Forks]:
-    """Start the process that forks."""
-    with forks() as started:
-        yield started
 
 
 @pytest.mark.slow

@@ -3,23 +3,15 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.faults.commands import left_in
-from tests.faults.forked import Forks, forks
+from tests.faults.forked import Forks
 from tests.faults.test_kills import COMMANDS
 
 REFUSED = 2
-
-
-@pytest.fixture(scope="module")
-def forked() -> Iterator[Forks]:
-    """Start the process that forks."""
-    with forks() as started:
-        yield started
 
 
 @pytest.mark.slow
