@@ -25,10 +25,7 @@ class _LazyCommand(TyperCommand):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
         """Return the context of the real command, which then parses the arguments and runs."""
-        try:
-            return self._real().make_context(info_name, args, parent, **extra)
-        except KeyboardInterrupt as error:  # while the command was imported
-            raise interrupted() from error
+        return self._real().make_context(info_name, args, parent, **extra)
 
     def _real(self) -> Any:
         module, name = self._place.split(":")
@@ -51,5 +48,12 @@ def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             super().__init__(**options)
             for name, (place, summary) in commands.items():
                 self.add_command(_LazyCommand(name, place, summary))
+
+        def invoke(self, ctx: Any) -> Any:
+            """Import and run the command; an interruption at any moment of that ends as it does in the command."""
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as error:
+                raise interrupted() from error
 
     return LazyGroup

@@ -79,7 +79,7 @@ def test_killed_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Pa
         assert "Traceback" not in ended.said
         stopped += ended.code != 0
         if how != signal.SIGKILL and name != "ingest":
-            assert left_in(folder) <= {"out"}
+            assert left_in(folder) <= {"out", ".out.lock"}  # a lock that nobody holds is none
         if name != "ingest" and out.exists():
             assert whole(out) == expected
             shutil.rmtree(out) if out.is_dir() else out.unlink()
