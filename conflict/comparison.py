@@ -22,9 +22,10 @@ from conflict.comparing.trials import binlog_types_of
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
 from conflict.errors import ConfigurationError, NotBuiltError
+from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
-from conflict.grid.manifest import Manifest
+from conflict.grid.manifest import AGAIN, Manifest
 from conflict.grid.memory_folder import MemoryFolder
 from conflict.history.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
@@ -199,7 +200,8 @@ def compare_run(
     refuse_inexact_keys(followed.data_schema.tables)
     with _work_folder(out, replace=replace) as work:
         runner = in_threads if chosen == "local" else spark_workers(work, progress)
-        comparison = _compared(runner, run_file, followed, wanted, history, work, progress)
+        with refusing_contradictions(history, AGAIN):
+            comparison = _compared(runner, run_file, followed, wanted, history, work, progress)
         if out is not None:
             work.write_table(TABLE, comparison.to_arrow())
             work.write_json(RESULT, comparison.to_json())

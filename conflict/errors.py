@@ -1,10 +1,10 @@
 """
-Errors of `conflict`: bad input only. A conflict between two changes is a result, never an error.
+Errors of `conflict`: bad input, and workers that died. A conflict between two changes is a result, never an error.
 """
 
 from __future__ import annotations
 
-__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError"]
+__all__ = ["ConfigurationError", "ConflictError", "HistoryError", "NotBuiltError", "WorkerError"]
 
 
 class ConflictError(Exception):
@@ -21,3 +21,7 @@ class HistoryError(ConflictError, ValueError):
 
 class NotBuiltError(ConflictError, LookupError):
     """Something that NDB Cluster has and this version does not; the message names it."""
+
+
+class WorkerError(ConflictError, RuntimeError):
+    """Spark gave up a job: its workers died, or it was stopped. The message says what Spark says."""

@@ -5,6 +5,7 @@ A result on disk, read again: what `conflict.read_result` returns.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -15,8 +16,9 @@ import pyarrow.compute as pc
 import pyarrow.dataset as pads
 
 from conflict.errors import HistoryError
+from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
-from conflict.results.catalogue import refuse_damaged_result
+from conflict.results.catalogue import RESOLVE_AGAIN, refuse_damaged_result
 from conflict.results.conflicts import count_conflicts, read_conflicts
 from conflict.results.counting import By
 from conflict.results.glance import ResultSummary, summary_of
@@ -54,12 +56,20 @@ class Result:
     @property
     def clusters(self) -> tuple[str, ...]:
         """Names of the clusters."""
-        return tuple(self.run["configuration"]["clusters"])
+        with self._reading():
+            return tuple(self.run["configuration"]["clusters"])
+
+    @property
+    def tables(self) -> tuple[str, ...]:
+        """Names of the tables, ``database.table``."""
+        with self._reading():
+            return tuple(self.run["configuration"]["tables"])
 
     @property
     def summary(self) -> ResultSummary:
         """The result in a few figures."""
-        return summary_of(self.run)
+        with self._reading():
+            return summary_of(self.run)
 
     @property
     def conflicts(self) -> pa.Table:
@@ -76,7 +86,8 @@ class Result:
             since: Leave out what committed before, in UTC unless it says else; None for all.
         """
         moment = since.replace(tzinfo=UTC) if since is not None and since.tzinfo is None else since
-        return count_conflicts(read_conflicts(self.folder, self.clusters, moment), By(by))
+        with self._reading():
+            return count_conflicts(read_conflicts(self.folder, self.clusters, moment), By(by))
 
     def applied_epochs(self, applier: str) -> pa.Table:
         """Return which epochs of the other cluster an applier applied; columns as `APPLIED_EPOCHS`."""
@@ -100,17 +111,22 @@ class Result:
         found = self._outcomes_of(applier)
         if table is None:
             return found
-        columns, key = self._columns_of(table), self.run["configuration"]["primary_keys"][table]
+        columns = self._columns_of(table)
         found = found.filter(pc.equal(found["table"], table))
-        return found.append_column("key_values", key_values(found["key"], key_schema(columns, key))) if key else found
+        with self._reading():
+            key = self.run["configuration"]["primary_keys"][table]
+            if not key:
+                return found
+            return found.append_column("key_values", key_values(found["key"], key_schema(columns, key)))
 
     def _columns_of(self, table: str) -> dict[str, str]:
         """Return the SQL types of a table's columns."""
-        tables: dict[str, dict[str, str]] = self.run["configuration"]["tables"]
-        if table not in tables:
-            message = f"the result has no table {table}; it has {', '.join(tables)}"
+        with self._reading():
+            columns: dict[str, str] | None = self.run["configuration"]["tables"].get(table)
+        if columns is None:
+            message = f"the result has no table {table}; it has {', '.join(self.tables)}"
             raise HistoryError(message)
-        return tables[table]
+        return columns
 
     def _outcomes_of(self, applier: str | None) -> pa.Table:
         if applier is not None:
@@ -150,11 +166,16 @@ class Result:
         if cluster not in self.clusters:
             message = f"the result has no cluster {cluster}; it has {' and '.join(self.clusters)}"
             raise HistoryError(message)
-        if not self.run["final_rows"]:
+        with self._reading():
+            wanted = self.run["final_rows"]
+        if not wanted:
             message = "the result was made without final rows; resolve with final rows to have them"
             raise HistoryError(message)
         path = rows_folder(cluster, table)
-        return self._all_parts(path) if self.folder.exists(path) else key_schema(columns, list(columns)).empty_table()
+        if self.folder.exists(path):
+            return self._all_parts(path)
+        with self._reading():
+            return key_schema(columns, list(columns)).empty_table()
 
     def spark(self, part: str) -> Any:
         """
@@ -179,12 +200,19 @@ class Result:
             for name in self.clusters
             if (table := part_of(name)).num_columns
         ]
-        return pa.concat_tables(parts) if parts else (schema or pa.schema([])).empty_table()
+        with self._reading():
+            return pa.concat_tables(parts) if parts else (schema or pa.schema([])).empty_table()
 
     def _all_parts(self, path: str, schema: pa.Schema | None = None) -> pa.Table:
         if not self.folder.exists(path):
             return (schema or pa.schema([])).empty_table()
-        return pads.dataset(f"{self.folder.uri}/{path}", schema=schema, format="parquet", partitioning=None).to_table()
+        with self._reading():
+            place = f"{self.folder.uri}/{path}"
+            return pads.dataset(place, schema=schema, format="parquet", partitioning=None).to_table()
+
+    def _reading(self) -> AbstractContextManager[None]:
+        """Say of files that do not fit together that they do not."""
+        return refusing_contradictions(self.folder, RESOLVE_AGAIN)
 
 
 def read_result(folder: str) -> Result:
@@ -202,8 +230,9 @@ def read_result(folder: str) -> Result:
         message = f"there is no result in {found.uri}; make one with ndb-conflict resolve"
         raise HistoryError(message)
     run = found.read_json("run.json")
-    if run.get("format") != RESULT_FORMAT:
+    if not isinstance(run, dict) or run.get("format") != RESULT_FORMAT:
         message = f"the result in {found.uri} is of another version of ndb-conflict; resolve the binlogs again"
         raise HistoryError(message)
-    refuse_damaged_result(found, run)
+    with refusing_contradictions(found, RESOLVE_AGAIN):
+        refuse_damaged_result(found, run)
     return Result(found, run, found.read_json("counters.json"))

@@ -16,6 +16,17 @@ settings.register_profile("ndb", deadline=None, print_blob=True)
 settings.load_profile("ndb")
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let slow tests that repeat something random be run for as long as one likes."""
+    parser.addoption("--times", type=int, default=20, help="how often tests of races, kills and full disks try")
+
+
+@pytest.fixture(scope="session")
+def times(pytestconfig: pytest.Config) -> int:
+    """Return how often something random is tried."""
+    return int(pytestconfig.getoption("--times"))
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Give the tests that use Spark to one process, where several run the tests: it starts one session."""

@@ -4,6 +4,7 @@ What the commands have in common: options, progress bars, and how refused input 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -41,6 +42,8 @@ __all__ = [
     "InexactKeysOption",
     "PolicyOption",
     "RunFileArgument",
+    "UnpackedOption",
+    "allow_unpacked",
     "console",
     "load_definitions",
     "load_run",
@@ -73,6 +76,26 @@ InexactKeysOption = Annotated[
     bool,
     typer.Option("--inexact-keys", help="Allow keys under collations whose equality is not known exactly."),
 ]
+
+UnpackedOption = Annotated[
+    int | None,
+    typer.Option(
+        "--unpacked-mib",
+        min=1,
+        max=1 << 20,
+        help="What a compressed transaction may unpack to, in MiB; 256 by default.",
+        show_default=False,
+    ),
+]
+
+
+def allow_unpacked(mib: int | None) -> None:
+    """Allow what `UnpackedOption` says, to this process and to those that it starts."""
+    from ndb_formats.events import unpacked_size
+
+    if mib is not None:
+        os.environ[unpacked_size.OPTION] = str(mib)
+        unpacked_size.allow_unpacked(str(mib))
 
 
 def load_definitions(schema: Path | None, *, inexact_keys: bool) -> Schema:

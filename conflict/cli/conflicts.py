@@ -41,17 +41,20 @@ def conflicts(
     Example: ndb-conflict conflicts build/result --by key
     """
     from conflict.cli.views.conflicts import conflicts_json, print_conflicts
+    from conflict.grid.contradictions import refusing_contradictions
     from conflict.result import read_result
+    from conflict.results.catalogue import RESOLVE_AGAIN
     from conflict.results.conflicts import count_conflicts, read_conflicts, totals_of
     from conflict.results.doubts import doubts_of
 
     check_output(json_file, [result / "run.json", result / "counters.json"], force=force)
     moment = None if since is None else _moment(since)
     found = read_result(str(result))
-    table = read_conflicts(found.folder, found.clusters, moment)
     shown = (By.TABLE, By.CAUSE, By.HOUR, By.KEY, By.TRANSACTION) if by is None else (by,)
-    counts = {each: count_conflicts(table, each) for each in shown}
-    totals, doubts = totals_of(table), doubts_of(found.run)
+    with refusing_contradictions(found.folder, RESOLVE_AGAIN):
+        table = read_conflicts(found.folder, found.clusters, moment)
+        counts = {each: count_conflicts(table, each) for each in shown}
+        totals, doubts = totals_of(table), doubts_of(found.run)
     print_conflicts(console, totals, counts, top or (_AT_A_GLANCE if by is None else _IN_DETAIL), moment, doubts)
     if json_file is not None:  # all transactions can be many
         write_json(json_file, conflicts_json(totals, counts, moment, doubts))

@@ -16,7 +16,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import load_definitions, messages, progress_bars
+from conflict.cli.common import UnpackedOption, allow_unpacked, load_definitions, messages, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.decoding.formats import Format
 from conflict.errors import ConfigurationError
@@ -95,6 +95,7 @@ def decode(
     stop_epoch: Annotated[int | None, typer.Option(help="Last NDB epoch.", rich_help_panel=_FILTERS)] = None,
     print_table_metadata: Annotated[bool, typer.Option(help="Text: columns and keys of tables.")] = False,
     verify_binlog_checksum: Annotated[bool, typer.Option("-c", help="Stop at a wrong checksum.")] = False,
+    unpacked_mib: UnpackedOption = None,
 ) -> None:
     """
     Show what binlog files hold: text with mysqlbinlog's ### lines, JSON lines, CSV or Parquet.
@@ -107,6 +108,7 @@ def decode(
     from ndb_formats.columnar_text.log_text import TextOptions
     from ndb_formats.selection import Selection
 
+    allow_unpacked(unpacked_mib)
     output = Output(form, result_file, force, wide, temporals is Temporals.TYPED)
     output.check([*files, *([] if schema is None else [schema])])
     selection = Selection(

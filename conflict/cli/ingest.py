@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.markup import escape
 
-from conflict.cli.common import InexactKeysOption, console, progress_bars
+from conflict.cli.common import InexactKeysOption, UnpackedOption, allow_unpacked, console, progress_bars
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.refusals import messages
 from conflict.cli.sources import (
@@ -37,6 +37,7 @@ def ingest(
     ndb_replication: ReplicationOption = None,
     conflict_fn: ConflictFnOption = None,
     primary: PrimaryOption = None,
+    unpacked_mib: UnpackedOption = None,
 ) -> None:
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
@@ -47,6 +48,7 @@ def ingest(
     """
     import conflict.pipeline
 
+    allow_unpacked(unpacked_mib)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, inexact_keys=inexact_keys)
     with progress_bars() as progress:

@@ -11,7 +11,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from conflict.cli.refusals import refusing_bad_input
+from conflict.cli.refusals import interrupted, refusing_bad_input
 
 __all__ = ["group_of"]
 
@@ -48,5 +48,12 @@ def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
             super().__init__(**options)
             for name, (place, summary) in commands.items():
                 self.add_command(_LazyCommand(name, place, summary))
+
+        def invoke(self, ctx: Any) -> Any:
+            """Import and run the command; an interruption at any moment of that ends as it does in the command."""
+            try:
+                return super().invoke(ctx)
+            except KeyboardInterrupt as error:
+                raise interrupted() from error
 
     return LazyGroup

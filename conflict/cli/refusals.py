@@ -21,7 +21,7 @@ from conflict.decoding.staging import stopped_politely
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 
-__all__ = ["messages", "refusing_bad_input"]
+__all__ = ["interrupted", "messages", "refusing_bad_input"]
 
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 messages = PlainConsole(stderr=True)
@@ -46,10 +46,15 @@ def refusing_bad_input(command: Callable[Parameters, None]) -> Callable[Paramete
             _report(_told(error))
             raise typer.Exit(ExitCode.REFUSED) from error
         except KeyboardInterrupt as error:
-            _report("interrupted")
-            raise typer.Exit(ExitCode.INTERRUPTED) from error
+            raise interrupted() from error
 
     return run
+
+
+def interrupted() -> typer.Exit:
+    """Say that the command was interrupted, and return how it ends."""
+    _report("interrupted")
+    return typer.Exit(ExitCode.INTERRUPTED)
 
 
 def _told(error: OSError) -> str:

@@ -18,6 +18,8 @@ from conflict.cli.common import (
     FunctionOption,
     InexactKeysOption,
     PolicyOption,
+    UnpackedOption,
+    allow_unpacked,
     console,
     progress_bars,
 )
@@ -109,6 +111,7 @@ def resolve(
     conflict_fn: ConflictFnOption = None,
     primary: PrimaryOption = None,
     force: ForceOption = False,
+    unpacked_mib: UnpackedOption = None,
 ) -> None:
     """
     Resolve the binlogs of two clusters: find what was applied, what was rejected and why, and the final rows.
@@ -124,6 +127,7 @@ def resolve(
     from conflict.results.files import rejected_examples
     from conflict.runs.options import ResolveOptions
 
+    allow_unpacked(unpacked_mib)
     additions = additions_of(schema, ndb_replication, conflict_fn, primary)
     loaded = load_sources(sources, additions, function, inexact_keys=inexact_keys)
     span = attrs.evolve(

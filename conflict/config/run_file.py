@@ -381,7 +381,7 @@ def _binlogs(
         root = Path(base.anchor) if base.is_absolute() else folder
         try:
             found = sorted(root.glob(str(base.relative_to(base.anchor))))
-        except (ValueError, NotImplementedError, OSError) as error:  # ** inside a name, a name too long for a file
+        except (ValueError, NotImplementedError, OSError, RecursionError) as error:  # ** inside a name; a name too long
             message = (
                 f"{pattern[:200]}, {what} of cluster {cluster}, is no pattern: {getattr(error, 'strerror', error)}"
             )

@@ -90,7 +90,7 @@ class Output:
         if self.is_folder:
             self._write_tables(decoding)
             return
-        with nullcontext(standard_output) if self.target is None else staged_file(self.target) as out:
+        with nullcontext(standard_output) if self.target is None else staged_file(self.target, force=self.force) as out:
             if self.form in _TABLES:
                 _write_wide(out, decoding.blocks(moments=False), _TABLES[self.form])
                 return
@@ -104,7 +104,7 @@ class Output:
             "format": self.form.value,
             "files": [str(file) for file in decoding.inputs.given],
         }
-        with staged_folder(self.target, contents) as folder:
+        with staged_folder(self.target, contents, force=self.force) as folder:
             files = TableFiles(folder, _TABLES[self.form], moments=self.moments)
             for block in decoding.blocks(moments=self.moments):
                 for batch in block.batches:

@@ -1,5 +1,5 @@
 """
-Outputs that appear whole or not at all: written beside their place, and renamed.
+Outputs that appear whole or not at all: written beside their place, and renamed; one writer at a time.
 """
 
 from __future__ import annotations
@@ -14,12 +14,15 @@ from pathlib import Path
 from typing import BinaryIO
 
 from conflict.errors import ConfigurationError
-from conflict.grid.beside import new_file, new_folder, new_name
+from conflict.grid.beside import new_file, new_folder, new_name, remove_left_over
+from conflict.grid.folder import Folder
+from conflict.grid.lock import only_writer
 
 __all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder", "stopped_politely"]
 
 # The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
 CONTENTS = "tables.json"
+PART, OLD = "part", "old"  # how the names end of what is unfinished, and of what is being replaced
 
 
 def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: bool) -> None:
@@ -52,50 +55,78 @@ def check_target(target: Path, inputs: Iterable[Path], *, force: bool, folder: b
     if not target.is_file() and not target.is_dir():
         return  # a pipe or a device
     if not force:
-        message = f"{target} exists already; --force replaces it"
-        raise ConfigurationError(message)
+        raise ConfigurationError(_there_already(target))
     if folder and any(target.iterdir()) and not (target / CONTENTS).is_file():
         message = f"{target} holds no {CONTENTS}, so decode did not write it; --force does not replace it"
         raise ConfigurationError(message)
 
 
+def _there_already(target: Path) -> str:
+    return f"{target} exists already; --force replaces it"
+
+
 @contextmanager
-def staged_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a file that takes the place of `target` when all is written, and disappears on an error."""
+def staged_file(target: Path, *, force: bool = True) -> Iterator[BinaryIO]:
+    """
+    Open a file that takes the place of `target` when all is written, and disappears on an error.
+
+    Args:
+        target: The file to be, a pipe or a device.
+        force: Whether a file may be replaced that is there by now.
+
+    Raises:
+        ConfigurationError: Another process writes it, or it may not be replaced.
+    """
     if target.exists() and not target.is_file():
         with target.open("wb") as out:
             yield out
         return
-    beside = new_name(target, "part")
-    try:
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with stopped_politely(), new_file(beside) as out:
-            yield out
-        beside.replace(target)
-    finally:
-        beside.unlink(missing_ok=True)
+    with _only_writer(target, force=force):
+        beside = new_name(target, PART)
+        try:
+            with stopped_politely(), new_file(beside) as out:
+                yield out
+            beside.replace(target)
+        finally:
+            beside.unlink(missing_ok=True)
 
 
 @contextmanager
-def staged_folder(target: Path, contents: dict[str, object]) -> Iterator[Path]:
+def staged_folder(target: Path, contents: dict[str, object], *, force: bool = True) -> Iterator[Path]:
     """
     Give a folder that takes the place of `target` when all is written, and disappears on an error.
 
     Args:
         target: The folder to be.
         contents: What to write into its `CONTENTS`, filled in until then.
+        force: Whether a folder may be replaced that is there by now.
+
+    Raises:
+        ConfigurationError: Another process writes it, or it may not be replaced.
     """
-    beside, old = new_folder(target, "part"), new_name(target, "old")
-    try:
-        with stopped_politely():
-            yield beside
-        (beside / CONTENTS).write_text(json.dumps(contents, indent=1, ensure_ascii=False) + "\n", "utf-8", "replace")
-        if target.exists():
-            target.rename(old)
-        beside.rename(target)
-    finally:
-        shutil.rmtree(beside, ignore_errors=True)
-        shutil.rmtree(old, ignore_errors=True)
+    with _only_writer(target, force=force):
+        beside, old = new_folder(target, PART), new_name(target, OLD)
+        try:
+            with stopped_politely():
+                yield beside
+            text = json.dumps(contents, indent=1, ensure_ascii=False) + "\n"
+            (beside / CONTENTS).write_text(text, "utf-8", "replace")
+            if target.exists():
+                target.rename(old)
+            beside.rename(target)
+            remove_left_over(target, OLD)
+        finally:
+            shutil.rmtree(beside, ignore_errors=True)
+
+
+@contextmanager
+def _only_writer(target: Path, *, force: bool) -> Iterator[None]:
+    """Keep other writers out, make sure that none has just been here, and remove what killed ones left unfinished."""
+    with only_writer(Folder(str(target.absolute()))):
+        if target.exists() and not force:
+            raise ConfigurationError(_there_already(target))
+        remove_left_over(target, PART)
+        yield
 
 
 @contextmanager

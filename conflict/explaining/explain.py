@@ -13,10 +13,12 @@ from conflict.config.run_file import RunFile, load_run_file
 from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
+from conflict.grid.contradictions import refusing_contradictions
 from conflict.history.following import follow_definitions
 from conflict.jobs.runner import StageProgress
 from conflict.library import resolve
 from conflict.result import Result, read_result
+from conflict.results.catalogue import RESOLVE_AGAIN
 from conflict.runs.options import no_progress
 
 __all__ = ["explain", "explain_differences", "opened"]
@@ -86,10 +88,10 @@ def opened(run: Source, progress: StageProgress = no_progress) -> Iterator[Expla
     Raises:
         HistoryError: A binlog has changed since the result was made.
     """
-    if isinstance(run, Result):
-        yield Explainer.of_result(run, progress)
-    elif not isinstance(run, RunFile) and Path(run).is_dir():
-        yield Explainer.of_result(read_result(str(run)), progress)
+    if isinstance(run, Result) or (not isinstance(run, RunFile) and Path(run).is_dir()):
+        result = run if isinstance(run, Result) else read_result(str(run))
+        with refusing_contradictions(result.folder, RESOLVE_AGAIN):
+            yield Explainer.of_result(result, progress)
     else:
         loaded = run if isinstance(run, RunFile) else load_run_file(run)
         with tempfile.TemporaryDirectory(prefix="ndb-conflict-") as scratch:

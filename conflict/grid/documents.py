@@ -8,18 +8,18 @@ import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import attrs
 
 from conflict.errors import HistoryError
+from conflict.grid.document_types import MisfitError, object_of
 from conflict.grid.folder import Folder
-from ndb_formats.constants import ColumnCode
-from ndb_formats.types.column_types import WireType
 
-__all__ = ["FORMAT", "read_document", "to_json", "types_from_json", "write_document"]
+__all__ = ["FORMAT", "read_document", "read_object", "to_json", "write_document"]
 
 FORMAT = 10
+T = TypeVar("T")
 
 
 def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:
@@ -27,14 +27,6 @@ def to_json(value: attrs.AttrsInstance) -> dict[str, Any]:
     return attrs.asdict(
         value, value_serializer=lambda instance, field, inner: str(inner) if isinstance(inner, Path) else inner
     )
-
-
-def types_from_json(document: Mapping[str, Any]) -> dict[str, tuple[WireType, ...]]:
-    """Read the wire types of the columns of each table."""
-    return {
-        name: tuple(WireType(ColumnCode(wire["code"]), wire["length"], wire["scale"]) for wire in wires)
-        for name, wires in document.items()
-    }
 
 
 def write_document(history: Folder, name: str, value: attrs.AttrsInstance) -> None:
@@ -47,9 +39,9 @@ def _digest(document: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
 
 
-def read_document(history: Folder, name: str) -> dict[str, Any] | None:
+def read_document(history: Folder, name: str, kind: type[T]) -> T | None:
     """
-    Read `history.json` or `ingest.json`; None if it does not exist.
+    Read `history.json` or `ingest.json` as an object of a class; None if it does not exist.
 
     Raises:
         HistoryError: It has another format, or is damaged.
@@ -69,4 +61,22 @@ def read_document(history: Folder, name: str) -> dict[str, Any] | None:
             f"{history.uri}: {name} has changed since it was written; ingest the binlogs again into another folder"
         )
         raise HistoryError(message)
-    return dict(document)
+    return _object(history, name, kind, document)
+
+
+def read_object(history: Folder, name: str, kind: type[T]) -> T:
+    """
+    Read a document without a format number as an object of a class.
+
+    Raises:
+        HistoryError: It is damaged.
+    """
+    return _object(history, name, kind, history.read_json(name))
+
+
+def _object(history: Folder, name: str, kind: type[T], document: object) -> T:
+    try:
+        return object_of(kind, document)
+    except MisfitError as error:
+        message = f"{history.uri}: {name} is damaged: {error}; ingest the binlogs again into another folder"
+        raise HistoryError(message) from error

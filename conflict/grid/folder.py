@@ -4,8 +4,10 @@ A folder of Parquet and JSON files on any filesystem that pyarrow knows.
 
 from __future__ import annotations
 
+import errno
 import json
 import posixpath
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any
@@ -24,6 +26,7 @@ __all__ = ["Folder", "incomplete"]
 _COMPARED = ("before_value", "after_value")
 _DIGEST = "after_digest"
 ARROW = ".arrow"
+_DELETIONS, _PAUSE = 40, 0.05  # seconds
 _DICTIONARY_BYTES, _COMPARED_DICTIONARY_BYTES = 1 << 27, 1 << 14
 
 
@@ -150,9 +153,10 @@ class Folder:
         try:
             yield
         except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-            if getattr(error, "errno", None) is not None:  # of the operating system, not of the content
+            missing = isinstance(error, FileNotFoundError)
+            if getattr(error, "errno", None) is not None and not missing:  # of the system, not of the content
                 raise
-            cause = " ".join(str(error).split())
+            cause = "it is missing" if missing else " ".join(str(error).split())
             message = f"{posixpath.join(self.uri, path)} is damaged ({cause}); make the folder again"
             raise HistoryError(message) from error
 
@@ -252,13 +256,20 @@ class Folder:
         return {name: column.values.to_numpy() for name, column in zip(batch.schema.names, batch.columns, strict=True)}
 
     def delete(self, path: str = "") -> None:
-        """Delete a file or folder, if it exists."""
+        """Delete a file or folder, if it exists; a thread of an interrupted run may still write its last file there."""
         filesystem, full = self._resolve(path)
         kind = filesystem.get_file_info(full).type
-        if kind == pafs.FileType.Directory:
-            filesystem.delete_dir(full)
-        elif kind == pafs.FileType.File:
+        if kind == pafs.FileType.File:
             filesystem.delete_file(full)
+        for attempt in range(_DELETIONS if kind == pafs.FileType.Directory else 0):
+            try:
+                filesystem.delete_dir(full)
+            except OSError as error:
+                if error.errno != errno.ENOTEMPTY or attempt == _DELETIONS - 1:
+                    raise
+                time.sleep(_PAUSE)
+            else:
+                break
 
     def move_to(self, target: Folder) -> None:
         """Rename the folder; the target must not exist."""

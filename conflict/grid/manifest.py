@@ -4,8 +4,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Self
+from collections.abc import Iterable, Iterator, Mapping
 
 import attrs
 
@@ -20,7 +19,7 @@ from conflict.grid.catalogue import (
     refuse_damages,
     write_catalogue,
 )
-from conflict.grid.documents import read_document, types_from_json, write_document
+from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE_PART
 from conflict.grid.tables import TableNumbers, table_definitions, table_numbers
@@ -28,7 +27,9 @@ from ndb_formats.events.row_image import RowLayout, layout_of_types
 from ndb_formats.types.column_types import WireType
 
 __all__ = [
+    "AGAIN",
     "MANIFEST",
+    "MAX_BUCKETS",
     "Manifest",
     "SegmentFacts",
     "Subject",
@@ -41,6 +42,8 @@ __all__ = [
 ]
 
 MANIFEST = "history.json"
+MAX_BUCKETS = 256
+AGAIN = "Ingest the binlogs again into another folder"
 
 
 @attrs.frozen
@@ -158,29 +161,36 @@ class Manifest(Subject):
             for table in numbers.tables
         ]
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
-        """Read the document, without its format number."""
-        facts = dict(document)
-        for name in ("files", "tables"):
-            facts[name] = {key: tuple(values) for key, values in facts[name].items()}
-        facts["segments"] = {
-            name: tuple(SegmentFacts(**segment) for segment in segments) for name, segments in facts["segments"].items()
-        }
-        facts["types"] = types_from_json(facts["types"])
-        facts["listed"] = tuple(FileFacts(**each) for each in facts["listed"])
-        return cls(**facts)
-
 
 def load_manifest(history: Folder) -> Manifest | None:
     """
     Read `history.json`; None if it does not exist.
 
     Raises:
-        HistoryError: It has another format.
+        HistoryError: It has another format, or contradicts itself.
     """
-    document = read_document(history, MANIFEST)
-    return None if document is None else Manifest.from_json(document)
+    manifest = read_document(history, MANIFEST, Manifest)
+    if manifest is not None and history.lasts:
+        _refuse_contradictions(history, manifest)
+    return manifest
+
+
+def _refuse_contradictions(history: Folder, manifest: Manifest) -> None:
+    """Make sure that its parts speak of the same clusters, files and batches."""
+    names = manifest.clusters.keys()
+    parts = (manifest.files, manifest.segments, manifest.last_epochs)
+    segments = ((name, segment) for name in names for segment in manifest.segments.get(name, ()))
+    catalogues = [catalogue_part(batch) for batch in range(min(manifest.batches, len(manifest.listed)))]
+    whole = (
+        all(part.keys() == names for part in parts)
+        and 0 < manifest.buckets <= MAX_BUCKETS
+        and all(segment.file in manifest.files.get(name, ()) for name, segment in segments)
+        and sorted(each.path for each in manifest.listed) == sorted([*catalogues, SCHEDULE_PART])
+        and len(catalogues) == manifest.batches
+    )
+    if not whole:
+        message = f"{history.uri}: {MANIFEST} contradicts itself; ingest the binlogs again into another folder"
+        raise HistoryError(message)
 
 
 def read_manifest(history: Folder) -> Manifest:
@@ -225,15 +235,26 @@ def refuse_damage(history: Folder, manifest: Manifest, *, growing: bool = False)
         HistoryError: It does not.
     """
     there = history.sizes()
-    what, remedy = f"the History in {history.uri}", "Ingest the binlogs again into another folder"
+    what, remedy = f"the History in {history.uri}", AGAIN
     listed = [each for each in manifest.listed if not (growing and each.path == SCHEDULE_PART)]
     refuse_damages(what, damages(history, listed, there), remedy)
     parts = (each.path for each in manifest.listed if each.path != SCHEDULE_PART)
     facts = [each for path in parts for each in read_catalogue(history, path)]
     refuse_damages(what, damages(history, facts, there), remedy)
+    refuse_damages(what, _unequal(facts), remedy)
     known = {MANIFEST, *(each.path for each in (*facts, *manifest.listed))}
     others = () if growing else sorted(there.keys() - known)
     refuse_damages(what, (f"{path} does not belong to it" for path in others), remedy)
+
+
+def _unequal(facts: Iterable[FileFacts]) -> Iterator[str]:
+    """Yield in words which files of images have not a row for each row of `changes`."""
+    rows = {each.path: each.rows for each in facts}
+    for path, count in rows.items():
+        kind, _, rest = path.partition("/")
+        images = f"images/{rest}"
+        if kind == "changes" and rows.get(images, 0) != count:
+            yield f"{path} has {count:,} rows, but {images} has {rows.get(images, 0):,}"
 
 
 def write_manifest(history: Folder, manifest: Manifest) -> None:

@@ -11,7 +11,6 @@ import hashlib
 import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, Self
 
 import attrs
 
@@ -19,7 +18,7 @@ from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.documents import read_document, write_document
 from conflict.grid.folder import Folder, incomplete
-from conflict.grid.manifest import MANIFEST, Manifest, SegmentFacts, Subject
+from conflict.grid.manifest import MANIFEST, MAX_BUCKETS, Manifest, SegmentFacts, Subject
 from conflict.grid.tables import table_definitions, table_numbers
 from conflict.ingestion.segments import Segment, plan_segments
 from ndb_formats.schema.exact_keys import refuse_inexact_keys
@@ -38,7 +37,7 @@ __all__ = [
 
 PLAN = "ingest.json"
 BUCKET_BYTES = 128 * 1024 * 1024
-MIN_BUCKETS, MAX_BUCKETS = 4, 256
+MIN_BUCKETS = 4
 _DIGEST_BYTES = 4096
 # Of the first event's flags, the byte that says whether the server still writes the file.
 _IN_USE_AT = 4 + 17
@@ -59,18 +58,6 @@ class Plan(Subject):
     files: dict[str, tuple[str, ...]]
     segments: dict[str, tuple[Segment, ...]]
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
-        """Read the document, without its format number."""
-        facts = dict(document)
-        for name in ("files", "tables"):
-            facts[name] = {key: tuple(values) for key, values in facts[name].items()}
-        facts["segments"] = {
-            name: tuple(Segment(**{**segment, "file": Path(segment["file"])}) for segment in segments)
-            for name, segments in facts["segments"].items()
-        }
-        return cls(**facts)
-
 
 def write_plan(history: Folder, plan: Plan) -> None:
     """Write `ingest.json`."""
@@ -84,8 +71,7 @@ def load_plan(history: Folder) -> Plan | None:
     Raises:
         HistoryError: It has another format.
     """
-    document = read_document(history, PLAN)
-    return None if document is None else Plan.from_json(document)
+    return read_document(history, PLAN, Plan)
 
 
 def refuse_differences(subject: Subject, configuration: Configuration, history: Folder, *, writing: bool) -> None:

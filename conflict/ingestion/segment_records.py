@@ -4,11 +4,9 @@ The records of segments that were read: each says that its segment is done, and 
 
 from __future__ import annotations
 
-from typing import Any, Self
-
 import attrs
 
-from conflict.grid.documents import to_json, types_from_json
+from conflict.grid.documents import read_object, to_json
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import SegmentFacts
 from ndb_formats.types.column_types import WireType
@@ -35,12 +33,6 @@ class SegmentRecord:
     error: str | None
     left_out: int
 
-    @classmethod
-    def from_json(cls, document: dict[str, Any]) -> Self:
-        """Read the document."""
-        facts, types = SegmentFacts(**document["facts"]), types_from_json(document["types"])
-        return cls(facts, types, document["error"], document["left_out"])
-
 
 def record_path(cluster: str, segment: int) -> str:
     """Return the path of the record of one segment below the History."""
@@ -54,4 +46,4 @@ def write_record(history: Folder, cluster: str, segment: int, record: SegmentRec
 
 def load_record(history: Folder, cluster: str, segment: int) -> SegmentRecord:
     """Return the record of a segment that is done."""
-    return SegmentRecord.from_json(history.read_json(record_path(cluster, segment)))
+    return read_object(history, record_path(cluster, segment), SegmentRecord)

@@ -20,10 +20,12 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.errors import ConflictError
 from conflict.grid.catalogue import FileFacts, catalogue_part, facts_of
+from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.epoch_files import epochs_part, read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys
 from conflict.grid.manifest import (
+    AGAIN,
     Manifest,
     load_manifest,
     refuse_damage,
@@ -143,7 +145,8 @@ class _Job:
         """Do what is planned and not yet done, and return what the History holds then."""
         if held is None or plan.batch >= held.batches:  # else only the cleaning up is left
             try:
-                held = self._carry_out(plan, held)
+                with refusing_contradictions(None if held is None else self.history, AGAIN):
+                    held = self._carry_out(plan, held)
             except (ConflictError, FormatError):
                 self._abandon(plan, held)
                 raise

@@ -21,6 +21,7 @@ from conflict.jobs.spark_runner import context_of, spark_runner
 __all__ = ["check_shared", "spark_session"]
 
 _NAME = "ndb-conflict"
+_ATTEMPTS = 4  # of a task whose worker dies, as Spark has it on a cluster
 _QUESTION, _ANSWER = "question.json", "answer.json"
 # With any of these, users choose where Spark runs; PYSPARK_GATEWAY_PORT shows that spark-submit started this process.
 _CHOSEN_BY = ("PYSPARK_GATEWAY_PORT", "SPARK_REMOTE", "PYSPARK_SUBMIT_ARGS", "SPARK_CONF_DIR", "SPARK_HOME")
@@ -58,7 +59,7 @@ def _start_where_chosen() -> SparkSession:
 def _start_here(cores: str) -> SparkSession:
     return (
         SparkSession.builder.appName(_NAME)
-        .master(f"local[{cores}]")
+        .master(f"local[{cores},{_ATTEMPTS}]")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "1")

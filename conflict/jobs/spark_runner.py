@@ -13,9 +13,12 @@ from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
+from py4j.protocol import Py4JError
 from pyspark import SparkContext, StatusTracker, cloudpickle
+from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
+from conflict.errors import WorkerError
 from conflict.jobs.runner import Progress, Runner
 
 __all__ = ["context_of", "spark_runner"]
@@ -55,6 +58,7 @@ def _run_tasks(
 
     Raises:
         Exception: Whatever `function` raised, with its fields.
+        WorkerError: Spark gave the job up.
     """
     if not tasks:
         return []
@@ -67,11 +71,23 @@ def _run_tasks(
 
     parts = _parts(spark, len(tasks))
     with _watch(spark, parts, lambda done, _: progress(len(tasks) * done // parts, len(tasks))):
-        results = [pickle.loads(outcome) for outcome in _spread(spark, run, len(tasks), parts)]
+        try:
+            outcomes = _spread(spark, run, len(tasks), parts)
+        except (Py4JError, PySparkException) as failure:  # errors of `function` come as outcomes
+            raise WorkerError(_told(failure)) from failure
+    results = [pickle.loads(outcome) for outcome in outcomes]
     for error, _ in results:
         if error is not None:
             raise error
     return [result for _, result in results]
+
+
+def _told(error: Exception) -> str:
+    """Return what Spark says of a job that it gave up, without the stacks of both languages."""
+    lines = [line.strip(" :") for line in str(error).splitlines()]
+    said = next((line for line in lines if "Exception: " in line or "Error: " in line), lines[0] if lines else "")
+    cause = said.split("Exception: ", 1)[-1][:400].rstrip(". ")
+    return f"Spark gave up this job: {cause}. Run the command again"
 
 
 def _spread(spark: SparkSession, run: Callable[[int], bytes], count: int, parts: int) -> list[bytes]:

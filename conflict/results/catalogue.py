@@ -13,10 +13,11 @@ from conflict.errors import HistoryError
 from conflict.grid.catalogue import FileFacts, damages, facts_of, read_catalogue, refuse_damages, write_catalogue
 from conflict.grid.folder import Folder
 
-__all__ = ["catalogue_result", "refuse_damaged_result"]
+__all__ = ["RESOLVE_AGAIN", "catalogue_result", "refuse_damaged_result"]
 
 FILES = "files.parquet"
 ENTRY = "files"  # of `run.json`
+RESOLVE_AGAIN = "Resolve again, with --force to replace it"
 
 
 def catalogue_result(out: Folder) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def refuse_damaged_result(out: Folder, run: Mapping[str, Any]) -> None:
         message = f"the result in {out.uri} was written by another version of ndb-conflict; resolve again"
         raise HistoryError(message)
     there = out.sizes()
-    what, remedy = f"the result in {out.uri}", "Resolve again, with --force to replace it"
+    what, remedy = f"the result in {out.uri}", RESOLVE_AGAIN
     refuse_damages(what, damages(out, [FileFacts(**run[ENTRY])], there), remedy)
     facts = read_catalogue(out, FILES)
     refuse_damages(what, damages(out, facts, there), remedy)

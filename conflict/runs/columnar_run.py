@@ -15,8 +15,9 @@ from conflict.columnar.older_rows import changes_older_rows
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
+from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
-from conflict.grid.manifest import Manifest, load_manifest, refuse_damage
+from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
 from conflict.history.following import follow_definitions
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
@@ -63,8 +64,9 @@ def run_columnar(
     if why is None:
         runner, scratch = workplace()
         try:
-            history, held = _history(runner, configuration, scratch, hints_of, progress, options)
-            return _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
+            with refusing_contradictions(options.history, AGAIN):
+                history, held = _history(runner, configuration, scratch, hints_of, progress, options)
+                return _resolved(runner, configuration, (history, held), out, hints_of, progress, options)
         except (LeftToReferenceError, NotBuiltError) as error:  # NotBuiltError: no primary key; a foreign key acts
             clear_result(out)
             why = str(error)

@@ -15,18 +15,27 @@ from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema
 from tests.corpora import DEMO, RECORDINGS
 
-# One per function and binlog type.
-BY_KIND = {(path.parent.name, path.name[-1]): path for path in sorted(RECORDINGS.glob("conflict/*/*_type?"))}
-CASES = list(BY_KIND.values())[:29]
+
+def size_of(folder: Path) -> int:
+    """Return the size of the longest binlog of a recording."""
+    return max(path.stat().st_size for path in folder.glob("*.binlog.*"))
+
+
+# One per function and binlog type, of those that log anything.
+SMALLEST = 1000  # bytes
+LOGGED = [path for path in sorted(RECORDINGS.glob("conflict/*/*_type?")) if size_of(path) > SMALLEST]
+CASES = list({(path.parent.name, path.name[-1]): path for path in LOGGED}.values())[:29]
 EVERY, ANYWHERE = 4096, 1000
 
 
 def log_of(folder: Path) -> tuple[Path, int, Schema]:
-    """Return the first binlog of a recording's cluster A, its server id, and the definitions."""
+    """Return the first binlog of the cluster that changed most, its server id, and the definitions."""
     run = (
-        load_run_file(folder / "run.toml").configuration if folder == DEMO else ConflictCase.load(folder).configuration
+        load_run_file(folder / "run.toml").configuration
+        if folder == DEMO
+        else ConflictCase.load(folder).configuration()
     )
-    cluster = run.clusters[0]
+    cluster = max(run.clusters, key=lambda each: Path(each.files[0]).stat().st_size)
     return Path(cluster.files[0]), cluster.server_id, run.schema
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import shutil
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,8 @@ import conflict
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest, refuse_damage
 from tests.corpora import DEMO
-from tests.faults.commands import left_in, run
+from tests.faults.commands import Ended, left_in, run
+from tests.faults.forked import Forks
 
 LOG = DEMO / "A.binlog.000001"
 REFUSED = 2
@@ -27,10 +28,14 @@ COMMANDS: dict[str, Sequence[object]] = {
     "local": ("resolve", DEMO / "run.toml", "--engine", "local", "--out"),
     "reference": ("resolve", DEMO / "run.toml", "--engine", "reference", "--out"),
 }
+OTHERS = [name for name in COMMANDS if name != "ingest"]
 QUICK = [("text", 700), ("ingest", 16)]
 
 
-def check(name: str, file_bytes: int, folder: Path) -> bool:
+Run = Callable[..., Ended]
+
+
+def check(name: str, file_bytes: int, folder: Path, run: Run = run) -> bool:
     """Run a command that cannot write longer files, then again as usual; return whether the limit stopped it."""
     out = folder / "out"
     ended = run(*COMMANDS[name], out, file_bytes=file_bytes)
@@ -57,20 +62,26 @@ def test_no_space(name: str, file_bytes: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", COMMANDS)
-def test_no_space_at_any_moment(name: str, tmp_path: Path) -> None:
-    """At 20 random moments."""
+def test_no_space_at_any_moment(name: str, forked: Forks, times: int, tmp_path: Path) -> None:
+    """At random moments."""
+
+    def run_fork(*words: object, file_bytes: int | None = None) -> Ended:
+        (ended,) = forked.run(words, file_bytes=file_bytes)
+        return ended
+
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201  # shown if it fails
     chance = random.Random(seed)
     stopped = 0
-    for number in range(20):
+    for number in range(times):
         folder = tmp_path / f"{number}"
         folder.mkdir()
-        stopped += check(name, int(2 ** chance.uniform(4, 14)), folder)
+        stopped += check(name, int(2 ** chance.uniform(4, 14)), folder, run_fork)
     assert stopped
+    print(f"{name}: {stopped} of {times} stopped")  # noqa: T201
 
 
-@pytest.mark.parametrize("name", ["ingest"])
+@pytest.mark.parametrize("name", ["ingest", *(pytest.param(name, marks=pytest.mark.slow) for name in OTHERS)])
 def test_a_folder_that_nobody_may_write_to(name: str, tmp_path: Path) -> None:
     """It is refused before any work."""
     closed = tmp_path / "closed"

@@ -11,15 +11,19 @@ from __future__ import annotations
 import argparse
 import faulthandler
 import json
+import os
 import random
+import resource
 import tempfile
 from contextlib import nullcontext
 from pathlib import Path
 
 from tests.fuzz.guarded import guard_pages
 from tests.fuzz.readers import READERS
-from tests.fuzz.session import FINDINGS, Tally, fuzz
+from tests.fuzz.session import FINDINGS, Span, Tally, fuzz
 
+_MEMORY = "/dev/shm"  # a filesystem in memory, and the names in it are random
+_ADDRESSES = 8 << 30  # bytes that the process may hold, so that an input's hunger is found and not the machine's end
 _HANGS = 120  # seconds after which an input is given up, with the process
 
 
@@ -27,18 +31,22 @@ def main() -> None:
     """Run the readers in turns and print the figures."""
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz")
     parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--inputs", type=int, help="end a reader's turn after so many")
     parser.add_argument("--seed", type=int, default=random.SystemRandom().randrange(1 << 40))
     parser.add_argument("--readers", nargs="*", choices=[*READERS, []], default=[])
     parser.add_argument("--guard", action="store_true", help="memory that cannot be read after the data")
     parser.add_argument("--figures", type=Path, help="add the figures to this file, as JSON lines")
     options = parser.parse_args()
     faulthandler.enable()
+    resource.setrlimit(resource.RLIMIT_AS, (_ADDRESSES, _ADDRESSES))
     names = options.readers or list(READERS)
     print(f"seed {options.seed}", flush=True)  # noqa: T201
     found = 0
+    tempfile.tempdir = _MEMORY if os.access(_MEMORY, os.W_OK) else None  # opening a file on a disk may take 1 ms
     with guard_pages() if options.guard else nullcontext(), tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
         for name in names:
-            tally = fuzz(READERS[name], options.seed, options.seconds / len(names), Path(folder), FINDINGS, _HANGS)
+            span = Span(options.seconds / len(names), options.inputs, _HANGS)
+            tally = fuzz(READERS[name], options.seed, span, Path(folder), FINDINGS)
             found += len(tally.findings)
             _show(tally, options.figures)
     raise SystemExit(bool(found))

@@ -82,13 +82,13 @@ class RawLog:
 
 
 def read_raw(data: bytes, most: int) -> RawLog:
-    """Return the first events of a sound file, as long as they take no more than `most` bytes."""
+    """Return the first events of a file, up to one that cannot be, as long as they take no more than `most` bytes."""
     events, position = [], len(MAGIC)
     log = RawLog(events, checksum=False, own_checksum=False)
     while position + HEADER_SIZE <= len(data):
         time, code, server, size, _, flags = HEADER.unpack_from(data, position)
         whole = data[position : position + size]
-        if position + size > max(most, 256) or len(whole) < size:
+        if not HEADER_SIZE <= size <= max(most, 256) - position or len(whole) < size:
             break
         if code == DESCRIPTION:
             log.own_checksum = zlib.crc32(whole[:-4]) == int.from_bytes(whole[-4:], "little")

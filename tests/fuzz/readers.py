@@ -35,13 +35,14 @@ from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 from tests.corpora import DEMO, RECORDINGS
 from tests.fuzz.binlog_mutator import mutated_log
+from tests.fuzz.folders import a_recipe, read_changed_history, read_changed_result
 from tests.fuzz.raw_log import RawLog, read_raw
 from tests.fuzz.text_mutator import mutated_text
 from tests.ndb_formats.columnar.answers import Groups, columnar_answer, scalar_answer
 
 __all__ = ["READERS", "Reader", "outcome_of"]
 
-_WINDOW = 1500
+_WINDOWS = (200, 600, 1500)
 _STARTS = (2, 19, 33, 40, 162)  # events that a transaction can start with, or a Table_map event
 _BINLOGS = ("binlogs/*", "demo/*.binlog.*", "ndb_formats/*/binlog.*", "formats/*/*binlog*", "everyday/*/*/A.binlog.*")
 
@@ -86,14 +87,14 @@ def sound_logs() -> tuple[RawLog, ...]:
 
 
 def a_window(chance: random.Random) -> RawLog:
-    """Return a part of a recording: its first event, and events of a few kilobytes from somewhere."""
+    """Return a part of a recording: its first event, and events of a kilobyte or so from somewhere."""
     log = chance.choice(sound_logs())
     starts = [place for place, event in enumerate(log.events) if place and event.code in _STARTS] or [1]
     start = chance.choice(starts)
-    chosen, size = log.events[:1], 0
+    chosen, size, window = log.events[:1], 0, chance.choice(_WINDOWS)
     for event in log.events[start:]:
         size += len(event.body)
-        if size > _WINDOW and len(chosen) > 2:
+        if size > window and len(chosen) > 2:
             break
         chosen.append(event)
     return attrs.evolve(log, events=chosen)
@@ -219,5 +220,7 @@ _READERS = [
     Reader("rows-tsv", ".tsv", partial(a_text, (), (_ROWS_TEXT.replace(",", "\t"),)), read_rows_file),
     Reader("run-file", ".toml", partial(a_text, ("**/run.toml",), ()), read_run_file),
     Reader("steps", ".json", some_steps, read_steps),
+    Reader("history", ".json", partial(a_recipe, "history"), read_changed_history),
+    Reader("result", ".json", partial(a_recipe, "result"), read_changed_result),
 ]
 READERS = {reader.name: reader for reader in _READERS}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import faulthandler
 import hashlib
 import random
-import resource
 import sys
 import traceback
 from collections import Counter
@@ -18,7 +17,7 @@ import attrs
 
 from tests.fuzz.readers import Reader, outcome_of
 
-__all__ = ["FINDINGS", "Tally", "fuzz"]
+__all__ = ["FINDINGS", "Span", "Tally", "fuzz"]
 
 FINDINGS = Path(__file__).parent / "findings"
 _SLOW = 10.0
@@ -37,7 +36,7 @@ class Tally:
         inputs: How many inputs it read.
         outcomes: How they ended.
         slowest: Seconds of the slowest input, and its seed.
-        largest: By how many bytes an input raised the memory of the process at most, and its seed.
+        largest: By how many bytes an input raised the memory of the process while it was read, and its seed.
         findings: What was found, by kind: the seed of the smallest input.
     """
 
@@ -59,50 +58,75 @@ class Tally:
         found = "".join(f"\n  found: {kind} (seed {seed})" for kind, (_, seed) in self.findings.items())
         return (
             f"{self.reader}: {self.inputs} inputs; {ends}; slowest {self.slowest[0] * 1e3:.0f} ms (seed "
-            f"{self.slowest[1]}), most memory {self.largest[0] >> 20} MiB (seed {self.largest[1]}){found}"
+            f"{self.slowest[1]}), most memory {self.largest[0] / 2**20:.1f} MiB (seed {self.largest[1]}){found}"
         )
 
 
-def fuzz(reader: Reader, seed: int, seconds: float, folder: Path, findings: Path, hangs: float) -> Tally:
+@attrs.frozen
+class Span:
     """
-    Give a reader inputs for some seconds.
+    How long a reader is given inputs.
+
+    Attributes:
+        seconds: At most so many seconds.
+        inputs: At most so many inputs; None for any number.
+        hangs: Seconds after which an input is given up, with the process.
+    """
+
+    seconds: float
+    inputs: int | None
+    hangs: float
+
+
+def fuzz(reader: Reader, seed: int, span: Span, folder: Path, findings: Path) -> Tally:
+    """
+    Give a reader inputs for some time.
 
     Args:
         reader: The reader.
         seed: Seed of the first input; the others follow it.
-        seconds: How long.
+        span: How long.
         folder: Where inputs are written; the last one stays there if the process dies.
         findings: Where inputs are kept that should not end as they did.
-        hangs: Seconds after which an input is given up, with the process.
     """
     tally = Tally(reader.name, seed)
     path = folder / f"input{reader.suffix}"
-    end = perf_counter() + seconds
-    while perf_counter() < end:
+    end = perf_counter() + span.seconds
+    while perf_counter() < end and tally.inputs != span.inputs:
         number = seed + tally.inputs
+        faulthandler.dump_traceback_later(span.hangs, exit=True)
         data = reader.make(random.Random(number))
         path.write_bytes(data)
-        memory = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        faulthandler.dump_traceback_later(hangs, exit=True)
+        before = _peak_from_here()
         start = perf_counter()
         try:
             outcome = outcome_of(reader, path)
         except Exception as error:  # noqa: BLE001 - this is what is looked for
             outcome = "found"
             _keep(tally, reader, _kind(error), number, data, findings)
-        taken = perf_counter() - start
-        faulthandler.cancel_dump_traceback_later()
+        taken, grown = perf_counter() - start, _peak() - before
         if tally.inputs >= 100:  # the first ones compile kernels
             if taken > max(tally.slowest[0], _CONFIRMED):  # it may have compiled one, or have had to wait
                 taken = min(taken, _time_again(reader, path))
             if taken > _SLOW:
                 _keep(tally, reader, "slow", number, data, findings)
-            grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory << 10
             tally.slowest = max(tally.slowest, (taken, number))
             tally.largest = max(tally.largest, (grown, number))
         tally.outcomes[outcome] += 1
         tally.inputs += 1
+    faulthandler.cancel_dump_traceback_later()
     return tally
+
+
+def _peak_from_here() -> int:
+    """Forget the peak of this process's memory; return what it holds, in bytes."""
+    Path("/proc/self/clear_refs").write_bytes(b"5")
+    return _peak()
+
+
+def _peak() -> int:
+    """Return the most memory that this process held since, in bytes."""
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) << 10
 
 
 def _time_again(reader: Reader, path: Path) -> float:

@@ -15,7 +15,7 @@ from tests.fuzz.session import FINDINGS
 QUICK = settings(
     derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
-COUNTS = {"decoders": 150, "decode-text": 40, "decode-parquet": 25}
+COUNTS = {"decoders": 150, "decode-text": 40, "decode-parquet": 25, "history": 10, "result": 15}
 
 
 @pytest.mark.parametrize("name", READERS)

@@ -96,3 +96,15 @@ def test_a_closed_pipe_leaves_no_traceback():
     assert done.stdout.splitlines()[-1] in ("0", str(int(ExitCode.CUT_SHORT)))
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+
+
+def test_an_interruption_while_a_command_is_imported(monkeypatch: pytest.MonkeyPatch):
+    """Its modules take a while."""
+
+    def interrupt(_: str) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("conflict.cli.lazy_commands.import_module", interrupt)
+    done = CliRunner().invoke(cli.app, ["decode", "binlog.000001"])
+    assert done.exit_code == ExitCode.INTERRUPTED
+    assert done.output.strip() == "interrupted"

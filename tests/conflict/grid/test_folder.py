@@ -1,6 +1,10 @@
 """Folders of Parquet and JSON."""
 
+import threading
+import time
+from contextlib import suppress
 from decimal import Decimal
+from itertools import count
 from pathlib import Path
 
 import numpy as np
@@ -181,3 +185,23 @@ def test_arrays_are_replaced_whole(tmp_path: Path) -> None:
     }
     assert folder.read_arrays("rows.arrow")["epoch"].tolist() == [0]
     assert [path.name for path in tmp_path.iterdir()] == ["rows.arrow"]
+
+
+def test_a_folder_is_deleted_while_a_thread_ends(tmp_path: Path):
+    """The last files of an interrupted run go with it."""
+    folder = tmp_path / "work"
+    folder.mkdir()
+    ended = time.monotonic() + 0.2
+
+    def write() -> None:
+        with suppress(OSError):
+            for number in count():
+                if time.monotonic() > ended:
+                    break
+                (folder / f"{number}").write_text("")
+
+    thread = threading.Thread(target=write)
+    thread.start()
+    Folder(str(folder)).delete()
+    thread.join()
+    assert not folder.exists()

@@ -1,14 +1,17 @@
 """`history.json`."""
 
 from pathlib import Path
+from typing import Any
 
 import attrs
 import pytest
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.errors import HistoryError
+from conflict.grid.catalogue import FileFacts, catalogue_part
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, SegmentFacts, load_manifest, read_manifest, write_manifest
+from conflict.grid.schemas import SCHEDULE_PART
 from conflict.grid.tables import TableNumbers, resolve_columns, table_numbers
 from conflict.ingestion.plan import load_plan
 from conflict.rules.replication_table import ReplicationRow
@@ -41,6 +44,7 @@ MANIFEST = Manifest(
     last_epochs={"A": 2**64 - 1, "B": 0},
     epochs_left_out={"A": 2, "B": 0},
     changes=8,
+    listed=tuple(FileFacts(path, 1, 900, "00") for path in (*map(catalogue_part, range(3)), SCHEDULE_PART)),
 )
 
 
@@ -50,6 +54,28 @@ def test_a_manifest_comes_back_from_disk(tmp_path: Path):
     assert load_manifest(folder) is None
     write_manifest(folder, MANIFEST)
     assert read_manifest(folder) == MANIFEST
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"batches": 4},
+        {"batches": 2**62},
+        {"buckets": 0},
+        {"buckets": 2**62},
+        {"last_epochs": {"A": 1}},
+        {"files": {"A": ("a/binlog.000001",), "B": ()}},
+        {"segments": {**MANIFEST.segments, "C": ()}},
+        {"listed": MANIFEST.listed[1:]},
+    ],
+    ids=str,
+)
+def test_a_manifest_that_contradicts_itself(change: dict[str, Any], tmp_path: Path):
+    """It is refused before anything is read."""
+    folder = Folder(str(tmp_path))
+    write_manifest(folder, attrs.evolve(MANIFEST, **change))
+    with pytest.raises(HistoryError, match=r"history\.json contradicts itself; ingest the binlogs again"):
+        read_manifest(folder)
 
 
 @pytest.mark.parametrize("name", ["history.json", "ingest.json"])

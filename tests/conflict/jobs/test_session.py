@@ -52,7 +52,7 @@ def no_choice(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_by_default_spark_runs_here() -> None:
     """A local master, with settings that only suit one."""
     given = session.spark_session("3")
-    assert (given["master"], given["spark.driver.host"]) == ("local[3]", "127.0.0.1")
+    assert (given["master"], given["spark.driver.host"]) == ("local[3,4]", "127.0.0.1")
 
 
 @pytest.mark.usefixtures("no_choice")

@@ -1,8 +1,12 @@
 """Tasks spread over Spark."""
 
+import os
+import signal
+from pathlib import Path
+
 import pytest
 
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, WorkerError
 from conflict.jobs import spark_runner
 from conflict.jobs.runner import Runner
 
@@ -24,3 +28,32 @@ def test_an_error_of_a_task_is_raised_here(spark_run: Runner) -> None:
 
     with pytest.raises(ConfigurationError, match="this one"):
         spark_run(fail, ["this one"], lambda done, total: None)
+
+
+def test_a_killed_worker_is_replaced(spark_run: Runner, tmp_path: Path) -> None:
+    """The task runs again in another one."""
+    marker = tmp_path / "attempt"
+
+    def die_once(task: int) -> int:
+        if not marker.exists():
+            marker.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return task + 1
+
+    assert spark_run(die_once, [1, 2, 3], lambda done, total: None) == [2, 3, 4]
+    assert marker.exists()
+
+
+def test_workers_that_die_again_and_again(spark_run: Runner) -> None:
+    """A sentence says so."""
+
+    def die(_: int) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    with pytest.raises(WorkerError) as caught:
+        spark_run(die, [1], lambda done, total: None)
+    said = str(caught.value)
+    assert said.startswith("Spark gave up this job: ")
+    assert said.endswith(". Run the command again")
+    assert "failed 4 times" in said
+    assert "\n" not in said
