@@ -6,7 +6,7 @@ The reference engine carries every step out: `ReplayedCluster.commit` for a tran
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from itertools import product
 
 import attrs
@@ -27,7 +27,6 @@ from ndb_formats.rules.update_format import ndb_columns
 __all__ = ["Apply", "Commit", "Event", "Load", "SetBack", "Step", "Wish", "possible", "taken"]
 
 _ALL = -1
-REFRESHES = (Effect.REFRESHED, Effect.REFRESHED_ABSENT)
 LOAD = 0  # number of the transaction that loads the table
 
 
@@ -66,7 +65,7 @@ class Apply:
 
 @attrs.frozen
 class SetBack:
-    """The applier of a cluster is set back to the start of the other cluster's binlog."""
+    """The applier of a cluster is stopped, set back to the start of the other cluster's binlog, and started."""
 
     side: int
 
@@ -83,15 +82,20 @@ class Event:
         side: The cluster.
         item: The transaction or the epoch apply.
         outcomes: Of an epoch apply, what became of its operations.
-        refreshed: Of an epoch apply, keys of the rows that it refreshed.
+        effects: Of an epoch apply, what it did to rows, by their keys.
         stop: Of an epoch apply, why the applier stopped; None if it did not.
     """
 
     side: int
     item: Transaction | EpochApply
     outcomes: tuple[Outcome, ...] = ()
-    refreshed: tuple[bytes, ...] = ()
+    effects: Mapping[bytes, Effect] = attrs.field(factory=dict)
     stop: Stop | None = None
+
+    @property
+    def changes(self) -> bool:
+        """Whether it changed anything, so that its epoch is logged."""
+        return isinstance(self.item, Transaction) or bool(self.effects)
 
 
 def possible(state: State, scope: Scope) -> Iterator[Step]:
@@ -265,6 +269,6 @@ def _apply_one(state: State, number: int, epoch: Logged, scope: Scope) -> tuple[
     left = attrs.evolve(other, taken=other.taken + 1)
     if state.outages == scope.outages:  # nothing can be set back to what was taken
         left = attrs.evolve(left, log=left.log[left.taken :], taken=0)
-    refreshed = tuple(key for (_, key), effect in effects.items() if effect in REFRESHES)
-    event = Event(number, apply, tuple(applying.outcomes), refreshed, result.stop)
+    by_key = {key: effect for (_, key), effect in effects.items()}
+    event = Event(number, apply, tuple(applying.outcomes), by_key, result.stop)
     return state.with_side(number, after).with_side(1 - number, left), event
