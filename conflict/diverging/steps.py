@@ -65,7 +65,11 @@ class Apply:
 
 @attrs.frozen
 class SetBack:
-    """The applier of a cluster is stopped, set back to the start of the other cluster's binlog, and started."""
+    """
+    The applier of a cluster is stopped, set back to the start of the other cluster's binlog, and started.
+
+    That takes longer than an epoch, so what was open is closed.
+    """
 
     side: int
 
@@ -137,6 +141,7 @@ def taken(state: State, step: Step, scope: Scope) -> tuple[State, list[Event]]:
         return _apply(state, step, scope)
     if isinstance(step, SetBack):
         source = attrs.evolve(state.sides[1 - step.side], taken=0)
+        state = state.with_side(step.side, _opened(state.sides[step.side], joins=False))
         return attrs.evolve(state.with_side(1 - step.side, source), outages=state.outages + 1), []
     return _load(state, step, scope)
 
@@ -155,7 +160,7 @@ def _load(state: State, step: Load, scope: Scope) -> tuple[State, list[Event]]:
 
 
 def _commit(state: State, step: Commit, scope: Scope) -> tuple[State, list[Event]]:
-    side = _opened(state.sides[step.side], step.joins)
+    side = _opened(state.sides[step.side], joins=step.joins)
     state = state.with_side(step.side, side)
     cluster, now, number = replayed(state, step.side, scope), side.now, len(state.made)
     changes = tuple(_change(cluster, wish, number, step.side, scope) for wish in step.wishes)
@@ -171,7 +176,7 @@ def _commit(state: State, step: Commit, scope: Scope) -> tuple[State, list[Event
     return attrs.evolve(state.with_side(step.side, after), made=made), [Event(step.side, transaction)]
 
 
-def _opened(side: Side, joins: bool) -> Side:
+def _opened(side: Side, *, joins: bool) -> Side:
     """Return a cluster that goes on in its open epoch, or in a new one if that is not empty."""
     return side if joins or not side.now.groups else _closed(side)
 
@@ -236,7 +241,7 @@ def _apply(state: State, step: Apply, scope: Scope) -> tuple[State, list[Event]]
 
     Epochs before it that hold nothing but what came back, which does not matter to this cluster, are taken with it.
     """
-    state = state.with_side(step.side, _opened(state.sides[step.side], step.joins))
+    state = state.with_side(step.side, _opened(state.sides[step.side], joins=step.joins))
     events: list[Event] = []
     while True:
         source = state.sides[1 - step.side]
