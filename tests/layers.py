@@ -51,6 +51,7 @@ LAYERS = {
             "library",
             "explaining",
             "conformance",
+            "diverging",
             "cli",
             "__init__",
             "__main__",

@@ -76,6 +76,10 @@ COMMANDS = {
         "conflict.cli.workload:workload",
         "Learn a workload to simulate from binlogs.",
     ),
+    "diverge": (
+        "conflict.cli.diverge:diverge",
+        "Search for the shortest way in which clusters differ.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

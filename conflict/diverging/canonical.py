@@ -16,7 +16,8 @@ from itertools import permutations
 
 import attrs
 
-from conflict.diverging.scope import Scope, Values
+from conflict.diverging.goals import Values
+from conflict.diverging.scope import Scope
 from conflict.diverging.state import NAME, Logged, Side, State, cells
 from conflict.rules.decision import stored_precision
 
@@ -104,7 +105,7 @@ def _cluster(state: State, number: int, scope: Scope) -> _Cluster:
 
 def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
     bits = 0 if scope.parsed is None else scope.parsed.gci_bits
-    with_author = scope.learns[number] or scope.setups[number][NAME].function is not None and scope.by_epoch
+    with_author = scope.learns[number] or (scope.setups[number][NAME].function is not None and scope.by_epoch)
     for key in scope.keys:
         row = side.rows.get((NAME, key))
         if row is None:
@@ -152,7 +153,8 @@ def _named(
         (
             tuple((*cluster.rows[row][:2], named(cluster.rows[row][2])) for row in _inverse(rows)),
             tuple(
-                (_ranked([change(each) for each in epoch.changes]), epoch.relayed, epoch.number) for epoch in cluster.log
+                (_ranked([change(each) for each in epoch.changes]), epoch.relayed, epoch.number)
+                for epoch in cluster.log
             ),
             cluster.rest,
         )
@@ -174,7 +176,5 @@ def _ranked(changes: Sequence[tuple[object, ...]]) -> tuple[tuple[object, ...], 
 def _compared_values(clusters: Sequence[_Cluster]) -> set[int]:
     """Return all values of the resolve column."""
     images = [image for cluster in clusters for _, _, image in cluster.rows]
-    images += [
-        image for cluster in clusters for epoch in cluster.log for each in epoch.changes for image in each[4:]
-    ]
+    images += [image for cluster in clusters for epoch in cluster.log for each in epoch.changes for image in each[4:]]
     return {image[0] for image in images if image}

@@ -95,4 +95,3 @@ def _changes(scope: Scope, group: _Group, source_id: int) -> Iterator[RowChange]
         logged = LoggedImages(change.operation, change.before, change.after)
         extra = ExtraRowInfo(group.transaction_id, change.flags or None)
         yield RowChange(scope.table, None, None, extra=extra, server_id=entry.server_id, logged=logged)
-

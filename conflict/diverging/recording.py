@@ -7,25 +7,43 @@ It has the files of a recording of real clusters; the expected rows, counters an
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from conflict.diverging.logs import VERSION, write_binlogs
-from conflict.diverging.retelling import Told, history_of
+from conflict.diverging.retelling import Told, history_of, retell
 from conflict.diverging.scope import DATABASE, NAMES, TABLE, Scope
+from conflict.diverging.search import Found
 from conflict.diverging.state import NAME, cells
 from conflict.diverging.steps import Apply, Commit, Load, SetBack
+from conflict.grid.beside import new_folder
 from conflict.history.model import RowChange, Transaction
 from conflict.reference.replay import resolve
 from conflict.results.model import ClusterResult
 from conflict.rules.roles import Role
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["write_recording"]
+__all__ = ["write_recording", "write_recordings"]
 
 _BINLOG = "{}.binlog.000001"
 _RUNNING = {"action": "quiesce"}
+
+
+def write_recordings(found: Iterable[Found], target: Path) -> None:
+    """Write the schedule of each search that found one into a new folder, below it one folder for each goal."""
+    beside = new_folder(target, "part")
+    try:
+        for each in found:
+            if each.steps is not None:
+                folder = beside / each.goal.value
+                folder.mkdir()
+                description = f"The shortest schedule that the search for {each.goal.value} found."
+                write_recording(each.scope, retell(each.scope, each.steps), description, folder)
+        beside.rename(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def write_recording(scope: Scope, told: Sequence[Told], description: str, folder: Path) -> None:

@@ -7,13 +7,13 @@ is on both.
 
 from __future__ import annotations
 
-from enum import StrEnum
 from functools import cached_property
 
 import attrs
 
 from conflict.compatibility.deployment import Deployment, Policy, TableLogging
 from conflict.compatibility.requirements import Answer, Status, requirements
+from conflict.diverging.goals import Values
 from conflict.errors import ConfigurationError
 from conflict.history.model import Cluster
 from conflict.rules.conflict_fn_text import parse_conflict_function
@@ -28,7 +28,7 @@ from ndb_formats.schema.row_keys import key_of
 from ndb_formats.schema.tables import Schema, Table
 from ndb_formats.types.column_types import WireType
 
-__all__ = ["DATABASE", "LARGEST", "NAMES", "TABLE", "Scope", "Values"]
+__all__ = ["DATABASE", "NAMES", "TABLE", "Scope"]
 
 DATABASE, TABLE = "d", "t"
 NAMES = ("A", "B")
@@ -36,20 +36,6 @@ LARGEST = 3  # number of data columns, and of rows
 _KEY_NAMES, _DATA_NAMES = ("k", "id"), ("v", "w", "y", "z")
 _INT, _BIGINT = WireType(ColumnCode.LONG), WireType(ColumnCode.LONGLONG)
 KEY_BYTES, VALUE_BYTES, DATA_BYTES = 4, 8, 4
-
-
-class Values(StrEnum):
-    """
-    What the application sets the resolve column to.
-
-    VERSION: one more than the value that it finds, and 1 in a new row, so both clusters can come to one value.
-    CLOCK: a value greater than all before it, on either cluster.
-    UNSET: 1 in a new row; updates do not set it.
-    """
-
-    VERSION = "version"
-    CLOCK = "clock"
-    UNSET = "unset"
 
 
 @attrs.frozen(slots=False)
@@ -76,6 +62,10 @@ class Scope:
     epochs: int | None = None
     outages: int = 0
     values: Values = Values.VERSION
+
+    def __reduce__(self) -> tuple[type[Scope], tuple[object, ...]]:
+        """Pickle what was given, without what follows from it."""
+        return Scope, attrs.astuple(self)
 
     @cached_property
     def parsed(self) -> ConflictFunction | None:

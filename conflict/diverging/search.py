@@ -6,50 +6,26 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from enum import StrEnum
 from functools import partial
-from typing import TypeVar
+from typing import Protocol
 
 import attrs
 
 from conflict.diverging.canonical import state_key
+from conflict.diverging.goals import Goal
 from conflict.diverging.losses import loses
 from conflict.diverging.scope import Scope
 from conflict.diverging.state import Side, State
 from conflict.diverging.steps import Event, Load, Step, possible, taken
 
-__all__ = ["Found", "Goal", "Mapper", "in_turn", "search"]
+__all__ = ["Found", "Mapper", "in_turn", "search"]
 
-Task = TypeVar("Task")
-Result = TypeVar("Result")
-# Runs a function on every task and returns the results in order.
-Mapper = Callable[[Callable[[Task], Result], Sequence[Task]], list[Result]]
-# Called with the depth, the states seen, and the states whose next steps are still to be tried at this depth.
+# Called with the depth, and how many of the states of that depth are expanded.
 Progress = Callable[[int, int, int], None]
 
-_TOGETHER = 2000  # states that one task expands
-
-
-class Goal(StrEnum):
-    """
-    What a schedule is searched for.
-
-    DIFFERENCE: Rows end different on the two clusters once everything has been applied.
-    LOST: A change of a user is rejected, or overwritten by one that had not seen it.
-    STOP: An applier stops with an error.
-    """
-
-    DIFFERENCE = "difference"
-    LOST = "lost"
-    STOP = "stop"
-
-    def is_reached(self, before: State, events: Sequence[Event], after: State, scope: Scope) -> bool:
-        """Whether a step reached the goal."""
-        if self is Goal.STOP:
-            return after.stopped()
-        if self is Goal.LOST:
-            return any(loses(before, event, after, scope) for event in events)
-        return not after.stopped() and after.is_quiet(scope) and after.differs(scope)
+_TOGETHER = 250  # states that one task expands
+_PARTS = 64  # tasks that a mapper gets at once
+_WIDE = 2000  # states of a level from which on the mapper expands it
 
 
 @attrs.frozen
@@ -87,7 +63,17 @@ class _Next:
     hit: bool
 
 
-def in_turn(function: Callable[[Task], Result], tasks: Sequence[Task]) -> list[Result]:
+class Mapper(Protocol):
+    """Runs a function on every task, and returns the results in order."""
+
+    def __call__(
+        self, function: Callable[[list[State]], list[_Next]], tasks: Sequence[list[State]]
+    ) -> list[list[_Next]]:
+        """Run `function` on all of `tasks`; it may run twice on a task without harm."""
+        ...
+
+
+def in_turn(function: Callable[[list[State]], list[_Next]], tasks: Sequence[list[State]]) -> list[list[_Next]]:
     """Run a function on every task, one after the other."""
     return [function(task) for task in tasks]
 
@@ -121,7 +107,7 @@ class _Seen:
 def search(
     scope: Scope,
     goal: Goal,
-    mapper: Mapper[list[State], list[_Next]] = in_turn,
+    mapper: Mapper = in_turn,
     progress: Progress = lambda depth, states, left: None,
     limit: int | None = None,
 ) -> Found:
@@ -131,7 +117,7 @@ def search(
     Args:
         scope: The scope.
         goal: What a schedule must come to.
-        mapper: Expands the states of a level, a list of them at a time.
+        mapper: Expands the states of wide levels, some lists of them at a time.
         progress: Called now and then.
         limit: After how many states to give up.
     """
@@ -165,29 +151,43 @@ def _expanded(
     scope: Scope,
     goal: Goal,
     level: Sequence[tuple[int, State]],
-    mapper: Mapper[list[State], list[_Next]],
+    mapper: Mapper,
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[int, _Next]]:
     """Yield what follows the states of a level, each with the number of the state before it."""
     expand = partial(_expand, scope, goal)
-    for begin in range(0, len(level), _TOGETHER):
-        parts = [level[begin : begin + _TOGETHER]]
-        for part, found in zip(parts, mapper(expand, [[state for _, state in part] for part in parts]), strict=True):
+    wide = len(level) >= _WIDE
+    at_once = _PARTS * _TOGETHER if wide else _TOGETHER
+    for begin in range(0, len(level), at_once):
+        progress(begin, len(level))
+        rest = level[begin : begin + at_once]
+        parts = [rest[first : first + _TOGETHER] for first in range(0, len(rest), _TOGETHER)]
+        tasks = [[state for _, state in part] for part in parts]
+        for part, found in zip(parts, (mapper if wide else in_turn)(expand, tasks), strict=True):
             for each in found:
                 yield part[each.parent][0], each
 
 
 def _expand(scope: Scope, goal: Goal, states: list[State]) -> list[_Next]:
-    """Return all states that follow, each once."""
+    """Return all states that follow, each once, up to the first one at the goal."""
     found: dict[bytes, _Next] = {}
     for parent, state in enumerate(states):
         for step in possible(state, scope):
             after, events = taken(state, step, scope)
-            hit = goal.is_reached(state, events, after, scope)
+            hit = _is_reached(goal, state, events, after, scope)
             key = _key(after, scope, goal)
             if hit or key not in found:
-                # An applier that stopped stays so, and nothing that happens then ends all applied.
+                # An applier that stopped stays so: nothing that happens then ends with everything applied.
                 found[key] = _Next(key, parent, step, None if after.stopped() else after, hit)
             if hit:
                 return list(found.values())
     return list(found.values())
+
+
+def _is_reached(goal: Goal, before: State, events: Sequence[Event], after: State, scope: Scope) -> bool:
+    """Whether a step reached the goal."""
+    if goal is Goal.STOP:
+        return after.stopped()
+    if goal is Goal.LOST:
+        return any(loses(before, event, after, scope) for event in events)
+    return not after.stopped() and after.is_quiet(scope) and after.differs(scope)

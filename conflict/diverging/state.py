@@ -11,7 +11,7 @@ from collections.abc import Mapping
 
 import attrs
 
-from conflict.diverging.scope import DATABASE, DATA_BYTES, TABLE, Scope
+from conflict.diverging.scope import DATA_BYTES, DATABASE, TABLE, Scope
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
@@ -61,7 +61,11 @@ def cells(image: RowImage | Row | None, scope: Scope) -> tuple[int, ...] | None:
     else:
         payloads = dict(zip(image.present, image.payloads, strict=True))
     return tuple(
-        ABSENT if column not in payloads else NULL if (each := payloads[column]) is None else int.from_bytes(each, "little")
+        ABSENT
+        if column not in payloads
+        else NULL
+        if (each := payloads[column]) is None
+        else int.from_bytes(each, "little")
         for column in range(1, scope.first_data_column + scope.columns)
     )
 
@@ -169,7 +173,10 @@ class State:
     def differs(self, scope: Scope) -> bool:
         """Whether a row is different on the two clusters; a column that was never written is NULL."""
         mine, theirs = (
-            {key: tuple(NULL if each == ABSENT else each for each in cells(row, scope) or ()) for key, row in rows.items()}
+            {
+                key: tuple(NULL if each == ABSENT else each for each in cells(row, scope) or ())
+                for key, row in rows.items()
+            }
             for rows in (side.rows for side in self.sides)
         )
         return mine != theirs

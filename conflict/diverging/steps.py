@@ -11,7 +11,8 @@ from itertools import product
 
 import attrs
 
-from conflict.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope, Values
+from conflict.diverging.goals import Values
+from conflict.diverging.scope import KEY_BYTES, VALUE_BYTES, Scope
 from conflict.diverging.state import EPOCH, NAME, Entry, Logged, Made, Side, State, data, replayed
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply, RowChange, Transaction
