@@ -1,7 +1,7 @@
 """
 One key for all states that are the same but for names: of rows, of data columns, of values, of epochs, of clusters.
 
-Two states with one key have the same future, up to these names. What no rule looks at any more is left out: before which
+Two states with one key have the same future, up to these names. What no rule looks at any more is left out: in which
 epoch a row was changed once that epoch came back, epochs that both clusters have done with, who changed a row if the
 function compares values.
 """
@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import permutations
+from typing import Any
 
 import attrs
 
@@ -127,9 +128,7 @@ def _class(epoch: int, known: int, thresholds: Sequence[int]) -> int:
     return 0 if epoch <= known else 1 + sum(each < epoch for each in thresholds)
 
 
-def _named(
-    clusters: Sequence[_Cluster], rows: Sequence[int], columns: Sequence[int], scope: Scope
-) -> tuple[object, ...]:
+def _named(clusters: Sequence[_Cluster], rows: Sequence[int], columns: Sequence[int], scope: Scope) -> Any:
     """Return the state with rows and columns renamed, and values by the order in which they come."""
     first = scope.first_data_column - 1
     tags: dict[int, int] = {}

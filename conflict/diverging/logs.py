@@ -20,7 +20,7 @@ from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_log import LoggedChange
 from ndb_formats.events.extra_row_info import ExtraRowInfo
-from ndb_formats.rules.images import LoggedImages, Logging
+from ndb_formats.rules.images import LoggedImages, Logging, Row
 from ndb_formats.writing.binlog_writer import APPLY_STATUS_TABLE, BinlogSettings, BinlogWriter, RowChange
 
 __all__ = ["write_binlogs"]
@@ -88,7 +88,7 @@ def _write(scope: Scope, number: int, groups: Sequence[_Group], out: BinaryIO) -
 def _changes(scope: Scope, group: _Group, source_id: int) -> Iterator[RowChange]:
     """Yield the row events of a group: first that of `ndb_apply_status`, which names the epoch that it applied."""
     if group.foreign_epoch is not None:
-        row = dict(enumerate((source_id, group.foreign_epoch, "binlog.000001", 0, 0)))
+        row: Row = dict(enumerate((source_id, group.foreign_epoch, "binlog.000001", 0, 0)))
         yield RowChange(APPLY_STATUS_TABLE, None, row, extra=ExtraRowInfo(group.transaction_id))
     for entry in group.changes:
         change = entry.change

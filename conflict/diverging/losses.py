@@ -1,6 +1,7 @@
 """
-Lost updates: changes of users that the other cluster's applier rejected, or that a change overwrote which had not seen
-them. The same two that `simulate` counts, see docs/model.md.
+Lost updates: changes of users that were rejected, or overwritten by a change that had not seen them.
+
+They are the two kinds that `simulate` counts, see docs/model.md.
 """
 
 from __future__ import annotations

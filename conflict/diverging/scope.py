@@ -72,23 +72,23 @@ class Scope:
         """The conflict function."""
         return None if self.function is None else parse_conflict_function(self.function)
 
-    @property
+    @cached_property
     def by_epoch(self) -> bool:
         """Whether the function goes by epoch."""
         return self.parsed is not None and self.parsed.spec.refreshes
 
-    @property
+    @cached_property
     def roles(self) -> tuple[Role, Role]:
         """The role of each cluster."""
         has_roles = self.parsed is not None and self.parsed.spec.uses_role
         return (Role.PRIMARY, Role.SECONDARY) if has_roles else (Role.NONE, Role.NONE)
 
-    @property
+    @cached_property
     def resolve_column(self) -> str | None:
         """Name of the column that the function compares."""
         return None if self.parsed is None or self.parsed.spec.argument is not Argument.COLUMN else self.parsed.column
 
-    @property
+    @cached_property
     def first_data_column(self) -> int:
         """Ordinal of the first data column."""
         return 1 if self.resolve_column is None else 2
@@ -108,7 +108,7 @@ class Scope:
         """The table."""
         return parse_schema(f"{self.definition};", database=DATABASE)
 
-    @property
+    @cached_property
     def table(self) -> Table:
         """The table."""
         return self.schema.tables[0]
@@ -148,7 +148,7 @@ class Scope:
         """Whether it matters to each cluster which of its epochs came back."""
         return self.by_epoch, False
 
-    @property
+    @cached_property
     def symmetric(self) -> bool:
         """Whether the clusters can be exchanged."""
         return not self.by_epoch

@@ -61,13 +61,13 @@ def cells(image: RowImage | Row | None, scope: Scope) -> tuple[int, ...] | None:
     else:
         payloads = dict(zip(image.present, image.payloads, strict=True))
     return tuple(
-        ABSENT
-        if column not in payloads
-        else NULL
-        if (each := payloads[column]) is None
-        else int.from_bytes(each, "little")
+        _number(payloads[column]) if column in payloads else ABSENT
         for column in range(1, scope.first_data_column + scope.columns)
     )
+
+
+def _number(payload: bytes | None) -> int:
+    return NULL if payload is None else int.from_bytes(payload, "little")
 
 
 @attrs.frozen(eq=False)
@@ -173,11 +173,8 @@ class State:
     def differs(self, scope: Scope) -> bool:
         """Whether a row is different on the two clusters; a column that was never written is NULL."""
         mine, theirs = (
-            {
-                key: tuple(NULL if each == ABSENT else each for each in cells(row, scope) or ())
-                for key, row in rows.items()
-            }
-            for rows in (side.rows for side in self.sides)
+            {key: [max(each, NULL) for each in cells(row, scope) or ()] for key, row in side.rows.items()}
+            for side in self.sides
         )
         return mine != theirs
 

@@ -1,7 +1,7 @@
 """
 The steps that two clusters can take, and what becomes of the clusters.
 
-The reference engine carries every step out: `ReplayedCluster.commit` for a transaction of users, `Applier` for an epoch.
+The reference engine carries out every step: `ReplayedCluster.commit` a transaction of users, `Applier` an epoch.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ def timeline(scope: Scope, told: Sequence[Told]) -> list[Line]:
         elif isinstance(each.step, Commit):
             text = "; ".join(_commit(event, scope) for event in each.events)
         else:
-            text = "; then ".join(_apply(event, scope) for event in each.events)
+            text = "; ".join(_apply(event, scope) for event in _telling(each.events))
         lines.append(Line(number, NAMES[each.step.side], text))
     return lines
 
@@ -70,7 +70,7 @@ def _rows(side: Side, scope: Scope) -> str:
 
 
 def _values(values: Sequence[int], scope: Scope) -> str:
-    """Return the values of columns after the key; a column that was never written, or that an image lacks, is left out."""
+    """Return the values of columns after the key, without those that were never written or that an image lacks."""
     names = [column.name for column in scope.table.columns[1:]]
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True) if value >= 0)
 
@@ -89,13 +89,17 @@ def _change(change: RowChange, scope: Scope) -> str:
 
 def _apply(event: Event, scope: Scope) -> str:
     assert not isinstance(event.item, Transaction)
-    text = (
-        f"epoch {event.item.epoch // EPOCH}: applies epoch {event.item.foreign_epoch // EPOCH} of {event.item.source}"
-    )
+    own, foreign = event.item.epoch // EPOCH, event.item.foreign_epoch // EPOCH
+    text = f"epoch {own}: applies epoch {foreign} of {event.item.source}"
     if event.stop is not None:
         return f"{text}, and stops: {event.stop.message}"
     parts = [*(_outcome(each, scope) for each in event.outcomes), *_refreshes(event, scope)]
     return f"{text}: {'; '.join(parts)}" if parts else f"{text}, which tells what arrived there"
+
+
+def _telling(events: Sequence[Event]) -> Sequence[Event]:
+    """Return the epoch applies without those that did nothing, unless none did."""
+    return [event for event in events if event.outcomes or event.stop is not None] or events
 
 
 def _outcome(outcome: Outcome, scope: Scope) -> str:
