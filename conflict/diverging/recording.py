@@ -115,14 +115,15 @@ def _steps(scope: Scope, told: Sequence[Told]) -> Iterator[dict[str, Any]]:
         if isinstance(step, Load):
             for event in each.events:
                 if isinstance(event.item, Transaction):
-                    yield _transaction(scope, event.side, event.item)
+                    inserts = [Operation.WRITE_ROW] * len(event.item.changes)
+                    yield _transaction(scope, event.side, event.item, inserts)
             yield _RUNNING
             for number in running:
                 yield from _switched(running, number, on=False)
         elif isinstance(step, Commit):
             for event in each.events:
                 assert isinstance(event.item, Transaction)
-                yield _transaction(scope, step.side, event.item)
+                yield _transaction(scope, step.side, event.item, [wish.operation for wish in step.wishes])
         elif isinstance(step, SetBack):
             yield {"applier": NAMES[step.side], "action": "rewind"}
             running[step.side] = False
@@ -140,20 +141,22 @@ def _switched(running: dict[int, bool], number: int, *, on: bool) -> Iterator[di
         yield {"applier": NAMES[number], "action": "start" if on else "stop"}
 
 
-def _transaction(scope: Scope, number: int, transaction: Transaction) -> dict[str, Any]:
-    sql = [_sql(scope, change) for change in transaction.changes]
+def _transaction(
+    scope: Scope, number: int, transaction: Transaction, operations: Sequence[Operation]
+) -> dict[str, Any]:
+    sql = [_sql(scope, change, each) for change, each in zip(transaction.changes, operations, strict=True)]
     result = [{"affected": 1} for _ in sql]
     return {"on": NAMES[number], "sql": sql, "result": result, "epoch": transaction.epoch}
 
 
-def _sql(scope: Scope, change: RowChange) -> str:
+def _sql(scope: Scope, change: RowChange, operation: Operation) -> str:
     """Return a statement that makes a change; it names all columns that the event carries."""
     names = [column.name for column in scope.table.columns]
     row = scope.keys.index(change.key) + 1
-    if change.operation is Operation.DELETE_ROW:
+    if operation is Operation.DELETE_ROW:
         return f"DELETE FROM {TABLE} WHERE {names[0]}={row}"  # noqa: S608  # shown, not run
     values = dict(zip(names[1:], cells(change.after, scope) or (), strict=True))
-    if change.operation is Operation.WRITE_ROW:
+    if operation is Operation.WRITE_ROW:
         inserted = ",".join(map(str, (row, *values.values())))
         return f"INSERT INTO {TABLE} ({','.join(names)}) VALUES ({inserted})"  # noqa: S608  # shown, not run
     changed = ",".join(f"{name}={value}" for name, value in values.items() if value >= 0)

@@ -54,7 +54,7 @@ class Found:
 
 @attrs.frozen(eq=False)
 class _Next:
-    """A state that was reached: its key, the number in its task of the state before it, the step, whether it is a hit."""
+    """A state that was reached: its key, the number in its task of the state before it, the step, if it is a hit."""
 
     key: bytes
     parent: int

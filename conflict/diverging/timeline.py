@@ -49,7 +49,7 @@ def timeline(scope: Scope, told: Sequence[Told]) -> list[Line]:
         if isinstance(each.step, SetBack):
             text = f"stops its applier, and sets it back to the start of {NAMES[1 - each.step.side]}'s binlog"
         elif isinstance(each.step, Commit):
-            text = "; ".join(_commit(event, scope) for event in each.events)
+            text = "; ".join(_commit(event, each.step, scope) for event in each.events)
         else:
             text = "; ".join(_apply(event, scope) for event in _telling(each.events))
         lines.append(Line(number, NAMES[each.step.side], text))
@@ -75,14 +75,16 @@ def _values(values: Sequence[int], scope: Scope) -> str:
     return ", ".join(f"{name} = {value}" for name, value in zip(names, values, strict=True) if value >= 0)
 
 
-def _commit(event: Event, scope: Scope) -> str:
+def _commit(event: Event, step: Commit, scope: Scope) -> str:
     assert isinstance(event.item, Transaction)
-    changes = ", ".join(_change(change, scope) for change in event.item.changes)
+    wished = zip(step.wishes, event.item.changes, strict=True)
+    changes = ", ".join(_change(wish.operation, change, scope) for wish, change in wished)
     return f"epoch {event.item.epoch // EPOCH}: {changes}"
 
 
-def _change(change: RowChange, scope: Scope) -> str:
-    text = f"{_VERBS[change.operation]} row {scope.keys.index(change.key) + 1}"
+def _change(operation: Operation, change: RowChange, scope: Scope) -> str:
+    """Return what users did, which a format may log as another operation."""
+    text = f"{_VERBS[operation]} row {scope.keys.index(change.key) + 1}"
     after = cells(change.after, scope)
     return text if after is None else f"{text} ({_values(after, scope)})"
 
