@@ -13,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from functools import cache
 from hashlib import blake2b
 from itertools import permutations
+from operator import itemgetter
 from typing import Any
 
 import attrs
@@ -78,30 +79,33 @@ def _renamings(rows: int, columns: int, with_history: bool) -> list[tuple[tuple[
 
 def _cluster(state: State, number: int, scope: Scope) -> _Cluster:
     side, other = state.sides[number], state.sides[1 - number]
-    pending = other.log if state.outages < scope.outages else other.log[other.taken :]
-    thresholds = _thresholds(side, [*pending, other.now]) if scope.learns[number] else []
-    theirs = _thresholds(other, [*side.log, side.now]) if scope.learns[1 - number] else []
-    own = side.log if state.outages < scope.outages else side.log[side.taken :]
+    own, theirs = _lasting(state, number, scope), _lasting(state, 1 - number, scope)
+    thresholds = _thresholds(side, own, [*theirs, other.now]) if scope.learns[number] else []
+    others = _thresholds(other, theirs, [*own, side.now]) if scope.learns[1 - number] else []
     log = [
         _Epoch(
             [entry.change for entry in epoch.entries],
-            _class(epoch.relayed, other.known, theirs),
-            _class(epoch.number, side.known, thresholds),
+            _class(epoch.relayed, other.known, others) if scope.learns[1 - number] else 0,
+            _class(epoch.number, side.known, thresholds) if scope.learns[number] else 0,
         )
         for epoch in (*own, side.now)
-        if epoch.entries or epoch is side.now or scope.learns[1 - number]
     ]
-    open_groups = bool(side.now.groups) if any(scope.learns) else bool(side.now.entries)
-    epochs = side.epochs if scope.epochs is not None else 0
     rest = (
-        sum(bool(each.entries) or scope.learns[1 - number] for each in own[: side.taken]) if own is side.log else 0,
-        open_groups,
-        side.now.content if scope.learns[1 - number] else 0,
+        sum(each in own for each in side.log[: side.taken]),
+        bool(side.now.groups) if any(scope.learns) else bool(side.now.entries),
+        side.now.content and scope.learns[1 - number],
         side.stopped,
-        epochs,
-        side.now.own if scope.epochs is not None else 0,
+        side.epochs if scope.epochs is not None else 0,
+        side.now.own and scope.epochs is not None,
     )
     return _Cluster(list(_rows(side, number, scope, thresholds)), log, tuple(map(int, rest)))
+
+
+def _lasting(state: State, number: int, scope: Scope) -> list[Logged]:
+    """Return the closed epochs that the other cluster can still take, and that can make a difference to it."""
+    side = state.sides[number]
+    left = side.log if state.outages < scope.outages else side.log[side.taken :]
+    return [epoch for epoch in left if epoch.entries or scope.learns[1 - number]]
 
 
 def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> Iterator[tuple[int, int, Cells]]:
@@ -117,9 +121,9 @@ def _rows(side: Side, number: int, scope: Scope, thresholds: Sequence[int]) -> I
         yield int(with_author and row.local), epoch, cells(row, scope)
 
 
-def _thresholds(side: Side, arriving: Sequence[Logged]) -> list[int]:
-    """Return the epochs up to which a cluster can still learn that its own came back, that are news."""
-    news = {each.relayed for each in arriving} | {each.number for each in (*side.log[side.taken :], side.now)}
+def _thresholds(side: Side, own: Sequence[Logged], arriving: Sequence[Logged]) -> list[int]:
+    """Return the epochs of which a cluster can still learn that they came back."""
+    news = {side.now.number, *(each.number for each in own), *(each.relayed for each in arriving)}
     return sorted(each for each in news if each > side.known)
 
 
@@ -166,10 +170,15 @@ def _inverse(names: Sequence[int]) -> list[int]:
     return sorted(range(len(names)), key=names.__getitem__)
 
 
-def _ranked(changes: Sequence[tuple[object, ...]]) -> tuple[tuple[object, ...], ...]:
-    """Return the changes of an epoch with their groups numbered from 0."""
+def _ranked(changes: Sequence[Any]) -> tuple[tuple[object, ...], ...]:
+    """
+    Return the changes of an epoch row by row, with their groups numbered from 0.
+
+    Only the order of the changes of one row matters, and which groups changed it one after the other.
+    """
     groups: dict[object, int] = {}
-    return tuple((groups.setdefault(each[0], len(groups)), *each[1:]) for each in changes)
+    by_row = sorted(changes, key=itemgetter(1))
+    return tuple((groups.setdefault(each[0], len(groups)), *each[1:]) for each in by_row)
 
 
 def _compared_values(clusters: Sequence[_Cluster]) -> set[int]:
