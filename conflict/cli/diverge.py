@@ -49,7 +49,7 @@ def diverge(
     from conflict.cli.views.divergence import found_json, print_found
     from conflict.diverging.recording import write_recordings
     from conflict.diverging.scope import Scope
-    from conflict.diverging.search import in_turn, search
+    from conflict.diverging.search import search
     from ndb_formats.rules.update_format import parse_binlog_type
 
     check_output(json_file, [], force=force)
@@ -59,7 +59,7 @@ def diverge(
     number = parse_binlog_type(binlog_type)
     scope = Scope(function, number, transactions, rows, columns, epochs, outages, values)
     scope.check(policy)
-    mapper: Mapper = _spark() if spark else in_turn
+    mapper = _spark() if spark else None
     found: list[Found] = []
     for goal in find or list(Goal):
         with progress_bars() as progress:

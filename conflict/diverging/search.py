@@ -14,17 +14,18 @@ import attrs
 from conflict.diverging.canonical import state_key
 from conflict.diverging.goals import Goal
 from conflict.diverging.losses import loses
+from conflict.diverging.packing import packed, unpacked
 from conflict.diverging.scope import Scope
 from conflict.diverging.state import Side, State
 from conflict.diverging.steps import Event, Load, Step, possible, taken
 
-__all__ = ["Found", "Mapper", "in_turn", "search"]
+__all__ = ["Found", "Mapper", "search"]
 
 # Called with the depth, and how many of the states of that depth are expanded.
 Progress = Callable[[int, int, int], None]
 
 _TOGETHER = 250  # states that one task expands
-_PARTS = 64  # tasks that a mapper gets at once
+_TASKS = 64  # that a mapper gets at once
 _WIDE = 2000  # states of a level from which on the mapper expands it
 
 
@@ -64,18 +65,11 @@ class _Next:
 
 
 class Mapper(Protocol):
-    """Runs a function on every task, and returns the results in order."""
+    """Runs a function on every task, possibly in other processes, and returns the results in order."""
 
-    def __call__(
-        self, function: Callable[[list[State]], list[_Next]], tasks: Sequence[list[State]]
-    ) -> list[list[_Next]]:
+    def __call__(self, function: Callable[[bytes], bytes], tasks: Sequence[bytes]) -> list[bytes]:
         """Run `function` on all of `tasks`; it may run twice on a task without harm."""
         ...
-
-
-def in_turn(function: Callable[[list[State]], list[_Next]], tasks: Sequence[list[State]]) -> list[list[_Next]]:
-    """Run a function on every task, one after the other."""
-    return [function(task) for task in tasks]
 
 
 @attrs.define
@@ -107,7 +101,7 @@ class _Seen:
 def search(
     scope: Scope,
     goal: Goal,
-    mapper: Mapper = in_turn,
+    mapper: Mapper | None = None,
     progress: Progress = lambda depth, states, left: None,
     limit: int | None = None,
 ) -> Found:
@@ -117,7 +111,7 @@ def search(
     Args:
         scope: The scope.
         goal: What a schedule must come to.
-        mapper: Expands the states of wide levels, some lists of them at a time.
+        mapper: Spreads wide levels over workers; None expands all states here.
         progress: Called now and then.
         limit: After how many states to give up.
     """
@@ -151,21 +145,29 @@ def _expanded(
     scope: Scope,
     goal: Goal,
     level: Sequence[tuple[int, State]],
-    mapper: Mapper,
+    mapper: Mapper | None,
     progress: Callable[[int, int], None],
 ) -> Iterator[tuple[int, _Next]]:
     """Yield what follows the states of a level, each with the number of the state before it."""
-    expand = partial(_expand, scope, goal)
-    wide = len(level) >= _WIDE
-    at_once = _PARTS * _TOGETHER if wide else _TOGETHER
+    workers = mapper if len(level) >= _WIDE else None
+    at_once = _TOGETHER if workers is None else _TASKS * _TOGETHER
     for begin in range(0, len(level), at_once):
         progress(begin, len(level))
         rest = level[begin : begin + at_once]
         parts = [rest[first : first + _TOGETHER] for first in range(0, len(rest), _TOGETHER)]
-        tasks = [[state for _, state in part] for part in parts]
-        for part, found in zip(parts, (mapper if wide else in_turn)(expand, tasks), strict=True):
+        states = [[state for _, state in part] for part in parts]
+        if workers is None:
+            results = [_expand(scope, goal, each) for each in states]
+        else:
+            answers = workers(partial(_expand_packed, scope, goal), [packed(each) for each in states])
+            results = [unpacked(each, scope) for each in answers]
+        for part, found in zip(parts, results, strict=True):
             for each in found:
                 yield part[each.parent][0], each
+
+
+def _expand_packed(scope: Scope, goal: Goal, states: bytes) -> bytes:
+    return packed(_expand(scope, goal, unpacked(states, scope)))
 
 
 def _expand(scope: Scope, goal: Goal, states: list[State]) -> list[_Next]:
