@@ -58,22 +58,27 @@ def state_key(state: State, scope: Scope, *, with_history: bool = False) -> byte
         with_history: Tell states apart by who committed which transaction after having seen what, too.
     """
     clusters = _cluster(state, 0, scope), _cluster(state, 1, scope)
-    sides = [(0, 1), (1, 0)] if scope.symmetric and not with_history else [(0, 1)]
-    history = [(each.side, each.epoch, each.seen) for each in state.made] if with_history else []
     budget = len(state.made), state.outages
-    least = min(
-        marshal.dumps((budget, history, _named([clusters[side] for side in order], *names, scope)), 2)
+    if with_history:
+        history = [(each.side, each.epoch, each.seen) for each in state.made]
+        reached = [side.reached for side in state.sides]
+        plain = [(cluster.rows, [attrs.astuple(epoch) for epoch in cluster.log], cluster.rest) for cluster in clusters]
+        return _digest((budget, history, reached, plain))
+    sides = [(0, 1), (1, 0)] if scope.symmetric else [(0, 1)]
+    return min(
+        _digest((budget, _named([clusters[side] for side in order], *names, scope)))
         for order in sides
-        for names in _renamings(scope.rows, scope.columns, with_history)
+        for names in _renamings(scope.rows, scope.columns)
     )
-    return blake2b(least, digest_size=_KEY_BYTES).digest()
+
+
+def _digest(numbers: Any) -> bytes:
+    return blake2b(marshal.dumps(numbers, 2), digest_size=_KEY_BYTES).digest()
 
 
 @cache
-def _renamings(rows: int, columns: int, with_history: bool) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+def _renamings(rows: int, columns: int) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
     """Return every way to rename rows and data columns."""
-    if with_history:
-        return [(tuple(range(rows)), tuple(range(columns)))]
     return [(row, column) for row in permutations(range(rows)) for column in permutations(range(columns))]
 
 

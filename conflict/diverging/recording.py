@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from conflict.conformance.setup_differences import setup_lines
 from conflict.diverging.logs import VERSION, write_binlogs
 from conflict.diverging.retelling import Told, history_of, retell
 from conflict.diverging.scope import DATABASE, NAMES, TABLE, Scope
@@ -178,17 +179,9 @@ def _expected(scope: Scope, name: str, result: ClusterResult) -> dict[str, Any]:
         "exceptions": {},
         "status_difference": {counter: value for counter, value in result.counters.items() if value},
         "applier": {"running": stop is None, "errno": stop.error if stop else 0, "error": stop.message if stop else ""},
-        "error_log": list(_error_log(scope, name)),
+        "error_log": list(setup_lines(NAME, scope.setups[NAMES.index(name)][NAME])),
         "setup_messages": [],
     }
-
-
-def _error_log(scope: Scope, name: str) -> Iterator[str]:
-    """Yield what the server says when it sets up the table."""
-    function = scope.setups[NAMES.index(name)][NAME].function
-    if function is not None:
-        column = "" if function.column is None else f" on attribute {function.column}"
-        yield f"[System] [MY-010865] [NDB] Replica: Table {NAME} using conflict_fn {function.spec.name}{column}."
 
 
 def _run_file(scope: Scope, description: str) -> Iterator[str]:
