@@ -85,20 +85,35 @@ def cells() -> Iterator[Cell]:
         yield Cell(None, Values.VERSION, number)
 
 
-def work(state: dict[str, Any], seconds: float) -> bool:
-    """Search what is missing, for so long; return whether all is there."""
+def work(path: Path, seconds: float) -> bool:
+    """Search what is missing, small sizes first, for so long; return whether all is there."""
     end = time.monotonic() + seconds
-    for cell in cells():
-        for goal in GOALS if cell.allowed else ():
-            for name, size in names(cell, goal).items():
-                if name not in state:
-                    if time.monotonic() > end:
-                        return False
-                    state[name] = searched(cell.scope(size), goal)
-                    print(name, state[name], flush=True)
-                if state[name]["steps"] is not None:
-                    break
+    state = load(path)
+    for name, cell, goal, size in missing(state):
+        if time.monotonic() > end:
+            return False
+        state[name] = searched(cell.scope(size), goal)
+        print(name, state[name], flush=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(json.dumps(state, indent=1))
     return True
+
+
+def load(path: Path) -> dict[str, Any]:
+    """Return the searches that were made."""
+    return dict(json.loads(path.read_text())) if path.exists() else {}
+
+
+def missing(state: dict[str, Any]) -> Iterator[tuple[str, Cell, Goal, tuple[int, int, int, int]]]:
+    """Yield the searches that are still to be made: none of a cell that reached its goal in a smaller size."""
+    for wanted in (*SIZES, LARGEST):
+        for cell in cells():
+            for goal in GOALS if cell.allowed else ():
+                known = names(cell, goal)
+                reached = any(name in state and state[name]["steps"] is not None for name in known)
+                for name, size in known.items():
+                    if size == wanted and not reached and name not in state:
+                        yield name, cell, goal, size
 
 
 def searched(scope: Scope, goal: Goal) -> dict[str, Any]:
@@ -150,10 +165,8 @@ def main() -> None:
     parser.add_argument("--state", type=Path, required=True)
     parser.add_argument("--seconds", type=float, default=float("inf"))
     given = parser.parse_args()
-    state = json.loads(given.state.read_text()) if given.state.exists() else {}
-    complete = work(state, given.seconds)
-    given.state.parent.mkdir(parents=True, exist_ok=True)
-    given.state.write_text(json.dumps(state, indent=1))
+    complete = work(given.state, given.seconds)
+    state = load(given.state)
     if complete:
         page = PAGE.read_text("utf-8")
         for goal in GOALS:

@@ -49,7 +49,7 @@ class Entry:
             None if before is None else before[: scope.first_data_column - 1],
             cells(change.after, scope),
         )
-        return cls(attrs.evolve(logged, setup=None, cause=None), numbers)
+        return cls(LoggedChange(change, logged.group, logged.ordinal, logged.server_id), numbers)
 
 
 def cells(image: RowImage | Row | None, scope: Scope) -> tuple[int, ...] | None:

@@ -7,6 +7,7 @@ The reference engine carries out every step: `ReplayedCluster.commit` a transact
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from itertools import product
 
 import attrs
@@ -23,6 +24,7 @@ from conflict.reference.row_store import Row
 from conflict.results.model import Outcome, Stop
 from ndb_formats.events.row_image import RowImage
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.rules.event_columns import EventColumns
 from ndb_formats.rules.update_format import ndb_columns
 
 __all__ = ["Apply", "Commit", "Event", "Load", "SetBack", "Step", "Wish", "possible", "taken"]
@@ -198,7 +200,7 @@ def _after(cluster: ReplayedCluster, now: Logged, scope: Scope) -> Logged:
 
 def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope: Scope) -> RowChange:
     """Return a row change with the images that the format gives it."""
-    key, setup = scope.keys[wish.row], scope.setups[side][NAME]
+    key = scope.keys[wish.row]
     row = cluster.store.get((NAME, key))
     after = {} if row is None else dict(row.payloads)
     written = set[int]()
@@ -212,10 +214,17 @@ def _change(cluster: ReplayedCluster, wish: Wish, number: int, side: int, scope:
     if value is not None:
         after[1] = value.to_bytes(VALUE_BYTES, "little")
         written.add(1)
-    columns = ndb_columns(setup.format, setup.table, wish.operation, written)
-    assert columns is not None  # formats that log nothing are refused
+    columns = _logged_columns(scope, side, wish.operation, frozenset(written))
     before_image = None if row is None else _image(scope, row.payloads, columns.before)
     return RowChange(NAME, key, columns.operation, before_image, _image(scope, after, columns.after), number)
+
+
+@lru_cache(maxsize=100)
+def _logged_columns(scope: Scope, side: int, operation: Operation, written: frozenset[int]) -> EventColumns:
+    setup = scope.setups[side][NAME]
+    columns = ndb_columns(setup.format, setup.table, operation, written)
+    assert columns is not None  # formats that log nothing are refused
+    return columns
 
 
 def _resolve_value(row: Row | None, number: int, scope: Scope) -> int | None:
