@@ -29,7 +29,7 @@ from ndb_formats.events.rows_event import Operation
 __all__ = ["write_recording", "write_recordings"]
 
 _BINLOG = "{}.binlog.000001"
-_RUNNING = {"action": "quiesce"}
+_QUIESCE = {"action": "quiesce"}
 
 
 def write_recordings(found: Iterable[Found], target: Path) -> None:
@@ -118,7 +118,7 @@ def _steps(scope: Scope, told: Sequence[Told]) -> Iterator[dict[str, Any]]:
                 if isinstance(event.item, Transaction):
                     inserts = [Operation.WRITE_ROW] * len(event.item.changes)
                     yield _transaction(scope, event.side, event.item, inserts)
-            yield _RUNNING
+            yield _QUIESCE
             for number in running:
                 yield from _switched(running, number, on=False)
         elif isinstance(step, Commit):

@@ -17,7 +17,7 @@ from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
 from ndb_formats.events.row_image import RowImage
 
-__all__ = ["EPOCH", "NAME", "Change", "Entry", "Logged", "Made", "Side", "State", "cells", "replayed"]
+__all__ = ["EPOCH", "NAME", "Change", "Entry", "Logged", "Made", "Side", "State", "cells", "data", "replayed"]
 
 NAME = f"{DATABASE}.{TABLE}"
 EPOCH = 1 << 32  # from one epoch of a cluster to the next
