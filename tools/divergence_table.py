@@ -126,7 +126,7 @@ def searched(scope: Scope, goal: Goal) -> dict[str, Any]:
 
 def table(state: dict[str, Any], goal: Goal) -> str:
     """Return the table of a goal: steps of the shortest schedule, or a dash."""
-    lines = ["| function | " + " | ".join(map(str, TYPES)) + " |", "|---" * (len(TYPES) + 1) + "|"]
+    lines = ["| function | " + " | ".join(f"type {number}" for number in TYPES) + " |", "|---" * (len(TYPES) + 1) + "|"]
     rows: dict[str, list[str]] = {}
     for cell in cells():
         rows.setdefault(cell.row, []).append(shown(state, cell, goal))

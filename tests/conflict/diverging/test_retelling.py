@@ -42,11 +42,20 @@ def rows_of(state: State, number: int, scope: Scope) -> list[tuple[int | None, .
     )
 
 
+def steps_on_the_page(function: str, binlog_type: int) -> int:
+    """The steps of a cell in the first of the page's tables of functions and formats."""
+    lines = [[cell.strip() for cell in line.split("|")] for line in PAGE.read_text("utf-8").splitlines()]
+    columns = next(line for line in lines if line[1:2] == ["function"]).index(f"type {binlog_type}")
+    row = next(line for line in lines if len(line) > columns and line[1].startswith(f"`{function}`"))
+    return int(row[columns].strip("*"))
+
+
 @pytest.mark.parametrize(("function", "binlog_type"), CELLS)
 def test_both_engines_see_the_divergence(function: str, binlog_type: int) -> None:
     """Of every format of two functions: the rows that they resolve are those that the search ended with."""
     result = search(Scope(function, binlog_type), Goal.DIFFERENCE)
     assert result.steps is not None
+    assert len(result.steps) - 1 == steps_on_the_page(function, binlog_type)
     told = retell(result.scope, result.steps)
     history, run = history_of(result.scope, told), configuration(result.scope)
     reference = by_reference(history, run)
