@@ -23,6 +23,7 @@ from tests.conflict.columnar.both_engines import by_kernels, by_reference
 from tests.conflict.diverging.schedules import walk
 from tests.corpora import RECORDINGS
 
+PAGE = Path(__file__).parents[3] / "docs" / "diverge.md"
 CELLS = [("NDB$MAX(x)", number) for number in (2, 3, 6, 7, 8, 9)] + [
     ("NDB$EPOCH()", number) for number in (2, 3, 6, 7, 8, 9)
 ]
