@@ -71,12 +71,23 @@ def test_one_key_one_future(function: str | None) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("function", [*FUNCTIONS, "NDB$MAX_INS(x)", "NDB$EPOCH2_TRANS()", "NDB$EPOCH(0)"])
-@pytest.mark.parametrize("binlog_type", [3, 6, 7, 9])
+@pytest.mark.parametrize(
+    ("function", "binlog_type"),
+    [
+        ("NDB$OLD(x)", 7),
+        ("NDB$MAX(x)", 9),
+        ("NDB$MAX_INS(x)", 3),
+        ("NDB$MAX_DEL_WIN_INS(x)", 8),
+        ("NDB$EPOCH()", 2),
+        ("NDB$EPOCH(0)", 7),
+        ("NDB$EPOCH_TRANS()", 9),
+        ("NDB$EPOCH2()", 8),
+        ("NDB$EPOCH2_TRANS()", 7),
+        (None, 6),
+    ],
+)
 def test_one_key_one_future_in_larger_scopes(function: str | None, binlog_type: int) -> None:
     """With two rows, two data columns, outages and clocks."""
-    if function is not None and "EPOCH2" in function and binlog_type == 3:
-        binlog_type = 8  # servers refuse 3
     for scope in (
         Scope(function, binlog_type, 2, rows=2),
         Scope(function, binlog_type, 2, columns=2, values=Values.CLOCK),
