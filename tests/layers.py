@@ -53,6 +53,7 @@ LAYERS = {
             "explaining",
             "reporting",
             "conformance",
+            "diverging",
             "cli",
             "__init__",
             "__main__",

@@ -84,6 +84,10 @@ COMMANDS = {
         "conflict.cli.report:report",
         "Write results as one HTML page to hand on.",
     ),
+    "diverge": (
+        "conflict.cli.diverge:diverge",
+        "Search for the shortest way in which clusters differ.",
+    ),
     "conformance": (
         "conflict.cli.conformance:conformance",
         "Judge an engine by recordings of real clusters.",

@@ -11,7 +11,7 @@ from typing import Any
 from conflict.rules.conflict_fn_text import PARSE_ERROR
 from conflict.rules.table_setup import BAD_SCHEMA, SHOWN_CHARACTERS, RefusalKind, TableSetup
 
-__all__ = ["setup_differences"]
+__all__ = ["setup_differences", "setup_lines"]
 
 # Lines of the error log on functions and exceptions tables; the others are about applying.
 _SETUP_LINE = re.compile(
@@ -37,14 +37,14 @@ def setup_differences(side: str, want: Mapping[str, Any], setups: Iterable[Table
         for _, number, text in message.get("warnings", ())
         if number in (_BAD_SCHEMA, _PARSE_ERROR)
     }
-    predicted = {line for setup in setups for line in _lines(setup.table.full_name, setup)}
+    predicted = {line for setup in setups for line in setup_lines(setup.table.full_name, setup)}
     for line in sorted(messages - predicted):
         yield f"{side}: a message is not predicted: {line}"
     for line in sorted(predicted - messages):
         yield f"{side}: a predicted message is missing: {line}"
 
 
-def _lines(name: str, setup: TableSetup) -> Iterator[str]:
+def setup_lines(name: str, setup: TableSetup) -> Iterator[str]:
     """Yield the predicted messages on a table: lines of the error log, and warnings of CREATE TABLE."""
     if setup.refusal is not None:
         parse = "Parse error on conflict fn : " if setup.refusal.kind is RefusalKind.PARSE else ""

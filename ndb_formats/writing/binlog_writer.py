@@ -106,6 +106,7 @@ class RowChange:
         written: Ordinals of the columns that the statement names (insert) or sets (update).
         extra: Extra row info of NDB.
         server_id: The server on which it was first made; None for the writing server.
+        logged: Its event, where that does not follow from the rows; None if it does.
     """
 
     table: Table
@@ -114,6 +115,7 @@ class RowChange:
     written: Collection[int] = ()
     extra: ExtraRowInfo | None = None
     server_id: int | None = None
+    logged: LoggedImages | None = None
 
 
 @attrs.define
@@ -243,10 +245,7 @@ class BinlogWriter:
         packer = RowsPacker(buffer.add, self.settings.row_event_max_size)
         for change in changes:
             known = self._known(change.table)
-            logged = images(
-                change.table, known.layout, change.before, change.after, change.written, self.settings.logging
-            )
-            for event in logged.events:
+            for event in self._events(change, known.layout):
                 used[change.table.full_name] = known.table_map
                 shape = self._shape(change.table, known.table_map, event, change.extra)
                 header = self._header(shape.type)
@@ -255,6 +254,12 @@ class BinlogWriter:
                 packer.add(header, shape, encode_row(shape.type, event.before, event.after))
         packer.flush(statement_end=statement_end)
         return list(used.values())
+
+    def _events(self, change: RowChange, layout: RowLayout) -> tuple[LoggedImages, ...]:
+        if change.logged is not None:
+            return (change.logged,)
+        rows = change.before, change.after
+        return images(change.table, layout, *rows, change.written, self.settings.logging).events
 
     def _known(self, table: Table) -> _KnownTable:
         """Return the Table_map event of a table; one with another definition gets another number."""

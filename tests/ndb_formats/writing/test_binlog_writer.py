@@ -17,12 +17,12 @@ from ndb_formats.constants import EventType
 from ndb_formats.events.extra_row_info import ConflictFlag, ExtraRowInfo
 from ndb_formats.events.gtid_event import decode_gtid
 from ndb_formats.events.query_event import SESSION, decode_query
-from ndb_formats.events.row_image import layout_of
+from ndb_formats.events.row_image import RowImage, layout_of
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.events.table_map import encode_table_map
 from ndb_formats.events.table_map_of_table import RowMetadata, table_map_of
 from ndb_formats.row_reader import LoggedRow, read_rows
-from ndb_formats.rules.images import Logging, images
+from ndb_formats.rules.images import LoggedImages, Logging, images
 from ndb_formats.rules.row_image_rules import RowImageRule
 from ndb_formats.rules.update_format import effective_format
 from ndb_formats.schema.create_table import parse_create_table, parse_schema
@@ -315,3 +315,16 @@ def test_operations_are_those_of_the_format(tmp_path: Path):
         path = tmp_path / str(number)
         written(path, BinlogSettings(Logging(effective_format(number))), [[RowChange(NDB, before, after, {1})]])
         assert [row.operation for row in read_rows(path, schema=TABLES)] == [operation]
+
+
+def test_an_event_that_does_not_follow_from_rows(tmp_path: Path) -> None:
+    """A refresh of a missing row has the key alone, under every format; it is written as it is given."""
+    layout = layout_of(table_map_of(NDB, 1), NDB)
+    key = RowImage(layout, (0,), ((7).to_bytes(4, "little"),))
+    extra = ExtraRowInfo(None, ConflictFlag.REFRESH)
+    change = RowChange(NDB, None, None, extra=extra, server_id=9, logged=LoggedImages(Operation.DELETE_ROW, key, None))
+    written(tmp_path / "log", BinlogSettings(Logging(effective_format(7))), [[change]])
+    (row,) = read_rows(tmp_path / "log", schema=TABLES)
+    assert (row.operation, row.after, row.extra, row.server_id) == (Operation.DELETE_ROW, None, extra, 9)
+    assert row.before is not None
+    assert row.before.by_name() == {"id": 7}

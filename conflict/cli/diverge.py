@@ -1,0 +1,90 @@
+"""
+`ndb-conflict diverge`: the shortest schedule after which two clusters differ, or none in a small scope.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from conflict.cli.common import PolicyOption, console, progress_bars
+from conflict.cli.exit_codes import ExitCode, exit_with
+from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+from conflict.compatibility.deployment import Policy
+from conflict.diverging.goals import Goal, Values
+from conflict.errors import ConfigurationError
+
+if TYPE_CHECKING:
+    from conflict.diverging.search import Found, Mapper
+
+__all__ = ["diverge"]
+
+
+def diverge(
+    function: Annotated[str | None, typer.Option(help="A conflict_fn, such as NDB$MAX(x); none without it.")] = None,
+    binlog_type: Annotated[str, typer.Option(help="A binlog_type, by number or name.")] = "7",
+    transactions: Annotated[int, typer.Option(help="How many transactions users commit at most.", min=1)] = 3,
+    rows: Annotated[int, typer.Option(help="How many rows there are at most.", min=1, max=3)] = 1,
+    columns: Annotated[int, typer.Option(help="Data columns; an update sets one of them.", min=1, max=3)] = 1,
+    epochs: Annotated[
+        int | None, typer.Option(help="In how many epochs of each cluster users commit at most.", min=1)
+    ] = None,
+    outages: Annotated[int, typer.Option(help="How often an applier is set back to the start at most.", min=0)] = 0,
+    values: Annotated[Values, typer.Option(help="What updates set the resolve column to.")] = Values.VERSION,
+    find: Annotated[list[Goal] | None, typer.Option(help="What to look for; can be repeated. All by default.")] = None,
+    limit: Annotated[int | None, typer.Option(help="After how many states to give up.", min=1)] = None,
+    spark: Annotated[bool, typer.Option("--spark", help="Spread wide levels of the search over Spark.")] = False,
+    recording: Annotated[Path | None, typer.Option(help="New folder for the schedules, as recordings.")] = None,
+    json_file: JsonOption = None,
+    policy: PolicyOption = Policy.MANUAL,
+    force: ForceOption = False,
+) -> None:
+    """
+    Search everything that two clusters can do in a small scope for the shortest way to differ.
+
+    Example: ndb-conflict diverge --function 'NDB$EPOCH()' --find difference
+    """
+    from conflict.cli.views.divergence import found_json, print_found
+    from conflict.diverging.recording import write_recordings
+    from conflict.diverging.scope import Scope
+    from conflict.diverging.search import search
+    from ndb_formats.rules.update_format import parse_binlog_type
+
+    check_output(json_file, [], force=force)
+    if recording is not None and recording.exists():
+        message = f"{recording} exists already; give a new folder"
+        raise ConfigurationError(message)
+    number = parse_binlog_type(binlog_type)
+    scope = Scope(function, number, transactions, rows, columns, epochs, outages, values)
+    scope.check(policy)
+    mapper = _spark() if spark else None
+    found: list[Found] = []
+    for goal in find or list(Goal):
+        with progress_bars() as progress:
+
+            def show(depth: int, done: int, total: int, goal: Goal = goal) -> None:
+                progress(f"{goal.value}, step {depth}", done, total)  # called in this turn alone
+
+            found.append(search(scope, goal, mapper, show, limit))
+        print_found(console, found[-1])
+    write_json(json_file, {"searches": [found_json(each) for each in found]})
+    if recording is not None:
+        write_recordings(found, recording)
+    exit_with(_code(found))
+
+
+def _spark() -> Mapper:
+    from functools import partial
+
+    from conflict.jobs.session import spark_session
+    from conflict.jobs.spark_runner import spark_runner
+
+    return partial(spark_runner(spark_session()), progress=lambda done, total: None)
+
+
+def _code(found: list[Found]) -> ExitCode:
+    if any(each.steps is not None for each in found):
+        return ExitCode.CONTRADICTED
+    return ExitCode.DONE if all(each.complete for each in found) else ExitCode.WARNED

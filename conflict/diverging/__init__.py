@@ -1,0 +1,3 @@
+"""
+Exhaustive search of small scopes for the shortest schedule that parts two clusters.
+"""

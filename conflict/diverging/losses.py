@@ -1,0 +1,51 @@
+"""
+Lost updates: changes of users that were rejected, or overwritten by a change that had not seen them.
+
+They are the two kinds that `simulate` counts, see docs/model.md.
+"""
+
+from __future__ import annotations
+
+from conflict.diverging.scope import Scope
+from conflict.diverging.state import NAME, State, cells
+from conflict.diverging.steps import Event
+from conflict.results.model import Outcome
+from conflict.rules.decision import Cause, Verdict
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["loses"]
+
+
+def loses(before: State, event: Event, after: State, scope: Scope) -> bool:
+    """
+    Whether an epoch apply lost an update.
+
+    An epoch that is applied again loses nothing more, and a delete of a row that is gone loses nothing.
+    """
+    return any(
+        outcome.ordinal >= 0
+        and outcome.source_epoch > before.sides[event.side].reached
+        and (_is_rejected(outcome) or _overwrites(outcome, before, event.side, after, scope))
+        for outcome in event.outcomes
+    )
+
+
+def _is_rejected(outcome: Outcome) -> bool:
+    gone = outcome.operation is Operation.DELETE_ROW and outcome.cause is Cause.ROW_DOES_NOT_EXIST
+    return outcome.verdict is Verdict.REJECTED and not gone
+
+
+def _overwrites(outcome: Outcome, before: State, side: int, after: State, scope: Scope) -> bool:
+    """Whether an operation that was applied replaced a value of this cluster that its transaction had not seen."""
+    if outcome.verdict is not Verdict.APPLIED or outcome.transaction_id is None:
+        return False
+    key, first = (NAME, outcome.key), scope.first_data_column - 1
+    old = cells(before.sides[side].rows.get(key), scope)
+    new = cells(after.sides[side].rows.get(key), scope)
+    seen = after.made[outcome.transaction_id].seen
+    for place, value in enumerate(old or ()):
+        if place >= first and value >= 0 and (new is None or new[place] != value):
+            made = after.made[value]
+            if made.side == side and made.epoch > seen:
+                return True
+    return False

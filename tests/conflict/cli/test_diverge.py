@@ -1,0 +1,76 @@
+"""`ndb-conflict diverge`."""
+
+import json
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from conflict.cli.common import ExitCode
+from tests.conflict.cli.commands import invoke
+
+
+def test_the_shortest_schedule_as_timeline_document_and_recording(tmp_path: Path) -> None:
+    """What was found exits with 1; the recording resolves to the rows of the timeline."""
+    out = tmp_path / "found"
+    words = ("--function", "NDB$EPOCH()", "--find", "difference")
+    code, output = invoke("diverge", *words, "--json", tmp_path / "out.json", "--recording", out)
+    assert code == ExitCode.CONTRADICTED
+    assert "The clusters end different after 5 steps (" in output
+    assert "end row 1: v = 3 no row 1" in output
+    (found,) = json.loads((tmp_path / "out.json").read_text())["searches"]
+    assert (found["goal"], found["found"], found["steps"]) == ("difference", True, 5)
+    assert found["ending"] == {"A": "row 1: v = 3", "B": "no row 1"}
+    assert [line["cluster"] for line in found["timeline"]] == [None, "A", "B", "B", "B", "A"]
+    assert found["timeline"][1]["text"] == "epoch 3: deletes row 1"
+    code, output = invoke("conformance", out, "--engine", "reference")
+    assert code == 0, output
+    code, output = invoke("resolve", out / "difference" / "run.toml", "--engine", "reference", "--out", tmp_path / "r")
+    assert code == 0
+    assert "The clusters did not converge" in output
+
+
+def test_none_in_the_scope(tmp_path: Path) -> None:
+    """It says what was searched, exits with 0, and writes no folder for what was not found."""
+    words = ("--function", "NDB$EPOCH2_TRANS()", "--transactions", 2, "--find", "difference", "--find", "stop")
+    code, output = invoke("diverge", *words, "--recording", tmp_path / "none", "--json", tmp_path / "out.json")
+    assert code == 0
+    assert "No schedule lets the clusters end different: none up to 2 transactions, 1 row, 1 data column (" in output
+    assert "No schedule stops an applier: none up to" in output
+    assert list((tmp_path / "none").iterdir()) == []
+    searches = json.loads((tmp_path / "out.json").read_text())["searches"]
+    assert [(each["found"], each["complete"]) for each in searches] == [(False, True), (False, True)]
+
+
+def test_a_limit_is_a_warning() -> None:
+    """The scope was not searched whole."""
+    code, output = invoke("diverge", "--function", "NDB$EPOCH2()", "--find", "difference", "--limit", 40)
+    assert code == ExitCode.WARNED
+    assert "the limit of states ended the search" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--function", "NDB$MAX(x)", "--binlog-type", "8"), "--policy needs allows it"),
+        (("--function", "NDB$EPOCH2()", "--binlog-type", "2"), "refuse the table"),
+        (("--recording", "/"), "exists already"),
+        (("--binlog-type", "77"), "77"),
+    ],
+)
+def test_what_is_refused(words: tuple[str, ...], said: str) -> None:
+    """Before anything is searched."""
+    code, output = invoke("diverge", *words)
+    assert code == ExitCode.REFUSED
+    assert said in output
+
+
+def test_on_spark(spark: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Levels that Spark expands come to the same."""
+    words = ("diverge", "--function", "NDB$MAX(x)", "--find", "difference")
+    assert spark.version
+    invoke(*words, "--json", tmp_path / "alone.json")
+    monkeypatch.setattr("conflict.diverging.search._WIDE", 30)
+    invoke(*words, "--spark", "--json", tmp_path / "spark.json")
+    alone, spread = (json.loads((tmp_path / f"{name}.json").read_text())["searches"][0] for name in ("alone", "spark"))
+    assert {**spread, "seconds": alone["seconds"]} == alone
