@@ -4,21 +4,66 @@ A simulation as a folder that `resolve` takes: binlogs, definitions, and a run f
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
 
+from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_folder, remove_left_over
 from conflict.model.binlogs import write_binlogs
 from conflict.model.configuration import DATABASE
 from conflict.model.logged_rows import applies_of, logged_epochs
 from conflict.model.run import Simulated
 
-__all__ = ["RUN_FILE", "write_run"]
+__all__ = ["RUN_FILE", "check_run_folder", "run_folder", "write_run"]
 
 RUN_FILE = "run.toml"
-_SCHEMA = "schema.sql"
+_SCHEMA, _UNFINISHED = "schema.sql", "incomplete"
+_FIRST_LINE = "# A simulation, seed "  # tells that a folder may be replaced
+
+
+def check_run_folder(target: Path, *, replace: bool) -> None:
+    """
+    Make sure, before the work, that a run may be written.
+
+    Raises:
+        ConfigurationError: Something is there, and it may not be replaced or is no run of a simulation.
+    """
+    if not target.exists():
+        return
+    if not replace:
+        message = f"{target} exists already; give another folder, or replace the binlogs in it with --force"
+        raise ConfigurationError(message)
+    run_file = target / RUN_FILE
+    if not run_file.is_file() or not run_file.read_text("utf-8", "replace").startswith(_FIRST_LINE):
+        message = f"{target} exists already and holds no binlogs of a simulation, which is all that --force replaces"
+        raise ConfigurationError(message)
+
+
+@contextlib.contextmanager
+def run_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """
+    Give a folder for `write_run`, and put it in place of `target` only if nothing went wrong.
+
+    Raises:
+        ConfigurationError: As for `check_run_folder`.
+    """
+    check_run_folder(target, replace=replace)
+    remove_left_over(target, _UNFINISHED)
+    work = new_folder(target, _UNFINISHED)
+    try:
+        yield work
+    except BaseException:
+        shutil.rmtree(work)
+        raise
+    check_run_folder(target, replace=replace)
+    if target.exists():
+        shutil.rmtree(target)
+    work.rename(target)
 
 
 def write_run(
@@ -39,7 +84,7 @@ def write_run(
     """
     files = write_binlogs(run, folder, progress)
     (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in run.model.tables), "utf-8")
-    lines = [f"# A simulation, seed {run.seed}.", *_configuration(run, files), *(_schedule(run) if schedule else ())]
+    lines = [f"{_FIRST_LINE}{run.seed}.", *_configuration(run, files), *(_schedule(run) if schedule else ())]
     (folder / RUN_FILE).write_text("\n".join(lines) + "\n", "utf-8")
 
 
