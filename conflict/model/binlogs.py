@@ -16,9 +16,17 @@ import numpy as np
 from conflict.columnar.kernels.arrays import Int32, Int64
 from conflict.columnar.kernels.records import Records
 from conflict.model.kernels.logged_rows import LoggedRows, RowKind
-from conflict.model.kernels.row_events import CHECKSUM, HEADER, Bytes, pack_rows, seal_events
+from conflict.model.kernels.row_events import (
+    CHECKSUM,
+    HEADER,
+    Bytes,
+    RowsToPack,
+    pack_rows,
+    packed_bytes,
+    seal_events,
+)
 from conflict.model.logged_rows import Stretch, logged_epochs, stretches
-from conflict.model.row_templates import LoggedTable, TemplateSet
+from conflict.model.row_templates import LOG_NAME, LoggedTable, TemplateSet
 from conflict.model.run import CLOCK_START, Simulated
 from ndb_formats.rules.update_format import UpdateFormat, effective_format
 from ndb_formats.schema.tables import Table
@@ -68,11 +76,13 @@ def bytes_by_type(run: Simulated) -> dict[str, dict[int, int]]:
     """Return how many bytes of row events each cluster logs if all tables have a binlog type, by cluster and type."""
     found = {}
     for side, site in enumerate(run.model.sites):
-        packers = {number: _Packer.of(run, side, effective_format(number)) for number in COMPARED_TYPES}
-        sizes = dict.fromkeys(packers, 0)
+        packer, sizes = _Packer.of(run, side), dict.fromkeys(COMPARED_TYPES, 0)
         for stretch in stretches(run, side):
-            for number, packer in packers.items():
-                sizes[number] += sum(len(each.events) for each in packer.epochs(stretch, 0))
+            for number in sizes:
+                rows = packer.rows(stretch, effective_format(number))
+                sizes[number] += packed_bytes(
+                    stretch.starts, rows, packer.settings.row_event_max_size, _room(stretch, rows)
+                )
         found[site.name] = sizes
     return found
 
@@ -107,13 +117,13 @@ class _Packer:
     settings: BinlogSettings
 
     @classmethod
-    def of(cls, run: Simulated, side: int, update_format: UpdateFormat | None = None) -> _Packer:
-        """Return that of a cluster; without a format, tables have their own."""
+    def of(cls, run: Simulated, side: int) -> _Packer:
+        """Return that of a cluster."""
         site = run.model.sites[side]
         setups = list(run.model.setups()[site.name].values())
         settings = BinlogSettings(server_id=site.server_id)
         tables = [*(setup.table for setup in setups), APPLY_STATUS_TABLE]
-        formats = [*(update_format or setup.format for setup in setups), effective_format(None)]
+        formats = [*(setup.format for setup in setups), effective_format(None)]
         numbering = BinlogWriter(BytesIO(), settings)
         known = [
             LoggedTable(table, numbering.table_map(table), each) for table, each in zip(tables, formats, strict=True)
@@ -128,27 +138,37 @@ class _Packer:
             writer.table_map(table)
         return writer
 
-    def epochs(self, stretch: Stretch, clock: int) -> Iterator[_Epoch]:
-        """Yield the epochs of a stretch; `clock` is what the clock shows at time 0, in microseconds since 1970."""
+    def rows(self, stretch: Stretch, update_format: UpdateFormat | None = None) -> RowsToPack:
+        """Return the rows of a stretch with their forms, in the format of each table, or all tables in one."""
         rows = stretch.rows
         status = rows.kind == RowKind.STATUS
         rows.after[status, 0] = self.other
-        rows.after[status, 2:] = 0
-        forms = self.templates.numbers_of(rows)
-        packed, authors = self.templates.packed(rows.after.shape[1]), self.server_ids[rows.server]
-        head = HEADER + CHECKSUM + int(np.diff(packed.starts).max(initial=0))
-        longest = head + 2 * rows.after.shape[1] * _COLUMN_BYTES
-        data = np.empty(longest * int(np.diff(stretch.starts).max(initial=0)), np.uint8)
+        rows.after[status, 2] = int.from_bytes(bytes([len(LOG_NAME)]) + LOG_NAME, "little")
+        rows.after[status, 3:] = 0
+        forms, authors = self.templates.numbers_of(rows), self.server_ids[rows.server]
+        templates = self.templates.packed(rows.after.shape[1], update_format)
+        return RowsToPack(forms, authors, rows.transaction, rows.before, rows.after, templates)
+
+    def epochs(self, stretch: Stretch, clock: int) -> Iterator[_Epoch]:
+        """Yield the epochs of a stretch; `clock` is what the clock shows at time 0, in microseconds since 1970."""
+        rows, limit = self.rows(stretch), self.settings.row_event_max_size
+        data = _room(stretch, rows)
         for record, (first, stop) in zip(stretch.epochs, pairwise(stretch.starts.tolist()), strict=True):
-            part, moment = slice(first, stop), clock + int(record["closed"])
-            lines = (each[part] for each in (forms, authors, rows.transaction, rows.before, rows.after))
-            size = pack_rows(*lines, packed, self.settings.row_event_max_size, moment // MICROSECONDS, data)
-            yield _Epoch(record, moment, self._tables(rows, forms, part), data[:size])
+            moment = clock + int(record["closed"])
+            size = pack_rows(first, stop, rows, limit, moment // MICROSECONDS, data)
+            yield _Epoch(record, moment, self._tables(stretch.rows, rows.form, slice(first, stop)), data[:size])
 
     def _tables(self, rows: LoggedRows, forms: Int32, part: slice) -> list[Table]:
         """Return the tables of some rows, in the order in which they are met first."""
         met, first = np.unique(rows.table[part][forms[part] >= 0], return_index=True)
         return [self.tables[number] for number in met[np.argsort(first)]]
+
+
+def _room(stretch: Stretch, rows: RowsToPack) -> Bytes:
+    """Return room for the row events of any epoch of a stretch."""
+    head = HEADER + CHECKSUM + int(np.diff(rows.templates.starts).max(initial=0))
+    longest = head + 2 * rows.after.shape[1] * _COLUMN_BYTES
+    return np.empty(longest * int(np.diff(stretch.starts).max(initial=0)), np.uint8)
 
 
 @attrs.define

@@ -58,7 +58,7 @@ def logged_epochs(run: Simulated, side: int) -> Records:
 
 
 def applies_of(run: Simulated, side: int, epochs: Records) -> tuple[Int64, Int64]:
-    """Return the numbers of a cluster's epoch applies that its log, of these epochs, shows, and of those it does not."""
+    """Return the numbers of a cluster's epoch applies that its log, of these epochs, shows; and of all others."""
     applies = run.world.schedule.applies[: int(run.world.run[0]["applies"])]
     mine = applies["applier"] == side
     shown = mine & applies["traced"] & np.isin(applies["epoch"], epochs["number"])
@@ -141,7 +141,7 @@ def _buffers(rows: int, ordinals: int) -> LoggedRows:
         server=np.zeros(rows, np.int8),
         flags=np.zeros(rows, np.int8),
         transaction=np.zeros(rows, np.uint64),
-        carried=np.zeros(rows, np.uint64),
+        written=np.zeros(rows, np.uint64),
         before=np.zeros((rows, ordinals), np.uint64),
         after=np.zeros((rows, ordinals), np.uint64),
     )

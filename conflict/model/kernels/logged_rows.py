@@ -112,7 +112,7 @@ class LoggedRows(NamedTuple):
         server: Number of the cluster under whose id it is logged.
         flags: `ConflictFlag`.
         transaction: Transaction id.
-        carried: Columns that were written, as a set of bits; see `RESOLVE_BIT`.
+        written: Columns that were written, as a set of bits; see `RESOLVE_BIT`.
         before: The row before, by ordinal of the column; 0 in a data column is NULL. Shape (rows, ordinals).
         after: The row after.
     """
@@ -122,7 +122,7 @@ class LoggedRows(NamedTuple):
     server: Int8
     flags: Int8
     transaction: UInt64
-    carried: UInt64
+    written: UInt64
     before: UInt64
     after: UInt64
 
@@ -198,7 +198,7 @@ def _log_change(place, row, origin, held, out):
     out.kind[row] = UPDATE if existed and operation == WRITE else operation
     out.table[row], out.server[row], out.flags[row] = origin.key_table[key], origin.side, 0
     out.transaction[row] = np.uint64(origin.side) << np.uint64(48) | np.uint64(origin.made.transaction[place] + 1)
-    out.carried[row] = carried
+    out.written[row] = origin.made.written[place]
 
 
 @njit(cache=True, nogil=True)
@@ -206,7 +206,7 @@ def _log_apply(number, row, origin, held, out):
     """Log an epoch apply: its row of `ndb_apply_status`, and one event per row that it changed or refreshed."""
     begun, decisions, there = row, origin.decisions, 1 - origin.side
     transaction = np.uint64(origin.side) << np.uint64(48) | APPLIED_BIT | np.uint64(number + 1)
-    out.kind[row], out.table[row], out.carried[row] = STATUS, -1, 0
+    out.kind[row], out.table[row], out.written[row] = STATUS, -1, 0
     out.after[row, 1] = origin.applies[number]["foreign_epoch"]
     row += 1
     for place in range(origin.first_decision[number], origin.first_decision[number + 1]):
@@ -218,13 +218,15 @@ def _log_apply(number, row, origin, held, out):
         if source >= 0:
             change = source + origin.begin[there]
             carried, values = origin.made.carried[change], origin.made.columns[change]
+            written = origin.made.written[change]
             given, value = origin.changes[change]["after_given"], origin.values[change]["after"]
         else:
             entry = -1 - source
             carried, values = origin.entries.carried[entry], origin.entries.columns[entry]
             given, value = origin.log[entry]["given"], origin.log[entry]["value"]
+            written = carried | RESOLVE_BIT if given else carried
         _change_row(key, decisions.operation[place], carried, values, given, value, origin, held)
-        out.carried[held.place[key]] |= carried | RESOLVE_BIT if given else carried
+        out.written[held.place[key]] |= written
     for entry in range(origin.first_entry[number], origin.first_entry[number + 1]):
         key, refresh = origin.log[entry]["key"], origin.log[entry]["refresh"]
         if held.apply[key] != number + 1:
@@ -244,7 +246,7 @@ def _begin_event(key, number, row, origin, held, out):
     """Begin the event of a row in an epoch apply: it shows how the row was; `kind` says whether it existed."""
     held.apply[key], held.place[key] = number + 1, row
     _show(row, out.before, key, origin, held, held.exists[key])
-    out.kind[row], out.table[row], out.flags[row], out.carried[row] = held.exists[key], origin.key_table[key], 0, 0
+    out.kind[row], out.table[row], out.flags[row], out.written[row] = held.exists[key], origin.key_table[key], 0, 0
     out.after[row, 0] = key
     return row + 1
 

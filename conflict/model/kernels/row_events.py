@@ -16,7 +16,7 @@ from numba import njit
 from conflict.columnar.kernels.arrays import Int32, Int64, UInt64
 from ndb_formats.columnar.kernels.checksums import crc32
 
-__all__ = ["CHECKSUM", "HEADER", "Bytes", "Templates", "pack_rows", "seal_events"]
+__all__ = ["CHECKSUM", "HEADER", "Bytes", "RowsToPack", "Templates", "pack_rows", "packed_bytes", "seal_events"]
 
 Bytes = npt.NDArray[np.uint8]
 HEADER, CHECKSUM = 19, 4
@@ -47,6 +47,27 @@ class Templates(NamedTuple):
     after: UInt64
     nullable: UInt64
     widths: Int32
+
+
+class RowsToPack(NamedTuple):
+    """
+    Rows with their forms. Shape (rows,) unless said.
+
+    Attributes:
+        form: Number of the template; -1 for a row that is not logged.
+        server_id: Server id of the author.
+        transaction: Transaction id.
+        before: Rows before the change, by ordinal. Shape (rows, ordinals).
+        after: Rows after it.
+        templates: The forms.
+    """
+
+    form: Int32
+    server_id: Int64
+    transaction: UInt64
+    before: UInt64
+    after: UInt64
+    templates: Templates
 
 
 @njit(inline="always")
@@ -80,17 +101,14 @@ def _put_image(data, place, values, columns, nullable, widths):
 
 
 @njit(cache=True, nogil=True)
-def pack_rows(template, server_ids, transactions, before, after, templates, limit, timestamp, data):
+def pack_rows(start, stop, rows, limit, timestamp, data):
     """
-    Write the row events of an epoch, without positions and checksums, for which there is room.
+    Write the row events of an epoch, with room for positions and checksums.
 
     Args:
-        template: Number of the template of each row; -1 for one that is not logged. Shape (rows,), int32.
-        server_ids: Server id of each row.
-        transactions: Transaction id of each row.
-        before: Rows before the change, by ordinal. Shape (rows, ordinals).
-        after: Rows after it.
-        templates: `Templates`.
+        start: Its first row.
+        stop: One past its last one.
+        rows: `RowsToPack`.
         limit: Bytes of a body that gets no further row.
         timestamp: Seconds since 1970, of the headers.
         data: Filled in; it has room for every row in an event of its own.
@@ -98,39 +116,49 @@ def pack_rows(template, server_ids, transactions, before, after, templates, limi
     Returns:
         The number of bytes.
     """
+    templates, form = rows.templates, rows.form
     place, begun, previous = 0, -1, 0
-    for row in range(len(template)):
-        shape = template[row]
+    for row in range(start, stop):
+        shape = form[row]
         if shape < 0:
             continue
-        joins = begun >= 0 and template[previous] == shape
-        joins = joins and server_ids[previous] == server_ids[row] and transactions[previous] == transactions[row]
+        joins = begun >= 0 and form[previous] == shape and rows.server_id[previous] == rows.server_id[row]
+        joins = joins and rows.transaction[previous] == rows.transaction[row]
         # An event that is not joined moves its row behind a head.
         head, first = templates.starts[shape], place
-        place = _put_images(data, place, before[row], after[row], shape, templates)
+        place = _put_images(data, place, rows.before[row], rows.after[row], shape, templates)
         if not joins or place - begun - HEADER > limit:
             size = place - first
             at = first + CHECKSUM if begun >= 0 else first
             body = at + HEADER
-            rows = body + templates.starts[shape + 1] - head
+            images = body + templates.starts[shape + 1] - head
             for byte in range(size - 1, -1, -1):
-                data[rows + byte] = data[first + byte]
+                data[images + byte] = data[first + byte]
             if begun >= 0:
                 _put(data, begun + SIZE_AT, np.uint64(at - begun), 4)
             begun = at
             _put(data, at, np.uint64(timestamp), 4)
             data[at + TYPE_AT] = templates.types[shape]
-            _put(data, at + SERVER_AT, np.uint64(server_ids[row]), 4)
+            _put(data, at + SERVER_AT, np.uint64(rows.server_id[row]), 4)
             _put(data, at + SIZE_AT, np.uint64(0), HEADER - SIZE_AT)
-            data[body : body + templates.starts[shape + 1] - head] = templates.heads[head : templates.starts[shape + 1]]
-            _put(data, body + TRANSACTION_AT, transactions[row], 8)
-            place = rows + size
+            data[body:images] = templates.heads[head : templates.starts[shape + 1]]
+            _put(data, body + TRANSACTION_AT, rows.transaction[row], 8)
+            place = images + size
         previous = row
     if begun < 0:
         return 0
     data[begun + HEADER + FLAGS_AT] |= STATEMENT_END
     _put(data, begun + SIZE_AT, np.uint64(place + CHECKSUM - begun), 4)
     return place + CHECKSUM
+
+
+@njit(cache=True, nogil=True)
+def packed_bytes(starts, rows, limit, data):
+    """Return the bytes of the row events of epochs; `starts` has the first row of each, and one more at the end."""
+    total = 0
+    for number in range(len(starts) - 1):
+        total += pack_rows(starts[number], starts[number + 1], rows, limit, 0, data)
+    return total
 
 
 @njit(inline="always")
