@@ -80,9 +80,8 @@ def bytes_by_type(run: Simulated) -> dict[str, dict[int, int]]:
         for stretch in stretches(run, side):
             for number in sizes:
                 rows = packer.rows(stretch, effective_format(number))
-                sizes[number] += packed_bytes(
-                    stretch.starts, rows, packer.settings.row_event_max_size, _room(stretch, rows)
-                )
+                limit = packer.settings.row_event_max_size
+                sizes[number] += int(packed_bytes(stretch.starts, rows, limit, _room(stretch, rows)))
         found[site.name] = sizes
     return found
 
@@ -145,8 +144,8 @@ class _Packer:
         rows.after[status, 0] = self.other
         rows.after[status, 2] = int.from_bytes(bytes([len(LOG_NAME)]) + LOG_NAME, "little")
         rows.after[status, 3:] = 0
-        forms, authors = self.templates.numbers_of(rows), self.server_ids[rows.server]
-        templates = self.templates.packed(rows.after.shape[1], update_format)
+        forms, templates = self.templates.forms_of(rows, update_format)
+        authors = self.server_ids[rows.server]
         return RowsToPack(forms, authors, rows.transaction, rows.before, rows.after, templates)
 
     def epochs(self, stretch: Stretch, clock: int) -> Iterator[_Epoch]:

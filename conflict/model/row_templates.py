@@ -59,34 +59,33 @@ class TemplateSet:
     tables: Sequence[LoggedTable]
     _numbers: dict[tuple[int, int], int] = attrs.field(factory=dict)
 
-    def numbers_of(self, rows: LoggedRows) -> Int32:
-        """Return the number of the form of each row event; -1 for one that is not logged. Shape (rows,)."""
+    def forms_of(self, rows: LoggedRows, update_format: UpdateFormat | None = None) -> tuple[Int32, Templates]:
+        """
+        Return the number of the form of each row event, and all forms.
+
+        Args:
+            rows: The row events.
+            update_format: How all tables are logged; None for each as it is.
+
+        Returns:
+            The numbers, -1 for a row that is not logged, shape (rows,); and the forms by number.
+        """
+        numbers = self._numbers_of(rows)
+        shapes = [self._shape(*pair, update_format) for pair in self._numbers]
+        # An insert and an update that is logged as a write can have one form.
+        distinct = list(dict.fromkeys(shapes))
+        places = {shape: place for place, shape in enumerate(distinct)}
+        which = np.array([places[shape] for shape in shapes], np.int32)
+        templates = _templates(distinct, rows.after.shape[1])
+        return np.where(numbers < 0, np.int32(-1), which[numbers]), templates
+
+    def _numbers_of(self, rows: LoggedRows) -> Int32:
         forms = (rows.table.astype(np.int64) + 1) * _KINDS * _FLAGS + rows.kind * _FLAGS + rows.flags
         sets, which = np.unique(_deciding_columns(rows), return_inverse=True)
         both, place = np.unique(forms * len(sets) + which, return_inverse=True)
         pairs = [(int(each) // len(sets), int(sets[int(each) % len(sets)])) for each in both]
         found = np.array([self._numbers.setdefault(pair, len(self._numbers)) for pair in pairs], np.int32)
         return np.where(rows.kind == RowKind.NOTHING, np.int32(-1), found[place])
-
-    def packed(self, ordinals: int, update_format: UpdateFormat | None = None) -> Templates:
-        """Return all forms for compiled code, in the format of each table, or all tables in one."""
-        shapes = [self._shape(*pair, update_format) for pair in self._numbers]
-        heads = [encode_rows_event(shape) for _, shape in shapes]
-        widths = np.zeros((len(shapes), ordinals), np.int32)
-        nullable: UInt64 = np.zeros(len(shapes), np.uint64)
-        for place, (table_map, _) in enumerate(shapes):
-            widths[place, : len(table_map.types)] = [_WIDTHS[each.code] for each in table_map.types]
-            nullable[place] = _bits([ordinal for ordinal, null in enumerate(table_map.nullable) if null])
-        starts: Int64 = np.cumsum([0, *map(len, heads)], dtype=np.int64)
-        return Templates(
-            heads=np.frombuffer(b"".join(heads), np.uint8),
-            starts=starts,
-            types=np.array([shape.type for _, shape in shapes], np.uint8),
-            before=np.array([_bits(shape.before or ()) for _, shape in shapes], np.uint64),
-            after=np.array([_bits(shape.after or ()) for _, shape in shapes], np.uint64),
-            nullable=nullable,
-            widths=widths,
-        )
 
     def _shape(self, form: int, written: int, update_format: UpdateFormat | None) -> tuple[TableMap, RowsEvent]:
         """Return the Table_map event of a form, and its rows event without rows."""
@@ -95,6 +94,26 @@ class TemplateSet:
         columns = _columns(logged.table, update_format or logged.format, kind, written)
         extra = ExtraRowInfo(0, ConflictFlag(flags) if flags else None)
         return logged.table_map, rows_shape(self.settings, logged.table, logged.table_map, columns, extra)
+
+
+def _templates(shapes: Sequence[tuple[TableMap, RowsEvent]], ordinals: int) -> Templates:
+    """Return forms for compiled code."""
+    heads = [encode_rows_event(shape) for _, shape in shapes]
+    widths = np.zeros((len(shapes), ordinals), np.int32)
+    nullable: UInt64 = np.zeros(len(shapes), np.uint64)
+    for place, (table_map, _) in enumerate(shapes):
+        widths[place, : len(table_map.types)] = [_WIDTHS[each.code] for each in table_map.types]
+        nullable[place] = _bits([ordinal for ordinal, null in enumerate(table_map.nullable) if null])
+    starts: Int64 = np.cumsum([0, *map(len, heads)], dtype=np.int64)
+    return Templates(
+        heads=np.frombuffer(b"".join(heads), np.uint8),
+        starts=starts,
+        types=np.array([shape.type for _, shape in shapes], np.uint8),
+        before=np.array([_bits(shape.before or ()) for _, shape in shapes], np.uint64),
+        after=np.array([_bits(shape.after or ()) for _, shape in shapes], np.uint64),
+        nullable=nullable,
+        widths=widths,
+    )
 
 
 def _deciding_columns(rows: LoggedRows) -> UInt64:
