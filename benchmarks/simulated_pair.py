@@ -28,7 +28,7 @@ MODEL = {
     "workload": {
         "transactions_per_second": RATE,
         "rowspertransaction": {"1": 1, "2": 1},
-        "updateproportion": 0.9,
+        "upsertproportion": 0.9,
         "insertproportion": 0.05,
         "deleteproportion": 0.05,
         "requestdistribution": "zipfian",

@@ -5,6 +5,7 @@ A simulation as binlogs: the files that each server would have written.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from io import BytesIO
 from itertools import pairwise
 from pathlib import Path
@@ -198,11 +199,7 @@ class _LogFiles:
             self._moment, events = epoch.moment, epoch.events
             writer = self._open(epoch.moment)
             writer.write_packed_epoch(
-                int(epoch.record["number"]),
-                epoch.tables,
-                memoryview(events),
-                lambda position, events=events: seal_events(events, position),
-                epoch.moment,
+                int(epoch.record["number"]), epoch.tables, events.data, partial(seal_events, events), epoch.moment
             )
 
     def close(self) -> None:

@@ -92,7 +92,7 @@ def stretches(run: Simulated, side: int, rows: int = ROWS) -> Iterator[Stretch]:
         starts = np.zeros(last - first + 1, np.int64)
         log_epochs(first, last, origin, held, out, starts)
         count = int(starts[-1])
-        yield Stretch(origin.epochs[first:last], starts, LoggedRows(*(each[:count] for each in out)))
+        yield Stretch(origin.epochs[first:last], starts, LoggedRows._make(each[:count] for each in out))
         first = last
 
 
@@ -101,7 +101,7 @@ def _origin(run: Simulated, side: int) -> Origin:
     world, epochs = run.world, logged_epochs(run, side)
     state = world.run[0]
     applies, sent = world.schedule.applies[: int(state["applies"])], int(state["sent"])
-    decisions = DecisionBuffers(*(each[: int(state["made"])] for each in world.passes.final))
+    decisions = DecisionBuffers._make(each[: int(state["made"])] for each in world.passes.final)
     mine, _ = applies_of(run, side, epochs)
     numbers = np.arange(len(applies) + 1)
     first_apply = np.searchsorted(applies["epoch"][mine], epochs["number"])

@@ -8,6 +8,7 @@ second.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
 from numba import njit
@@ -30,7 +31,7 @@ class End(IntEnum):
 TIME, QUIET, FULL = (int(each) for each in End)
 CLOSE, APPLY, USER = range(3)
 # Not a literal: of a function that is called with one, another version would be compiled.
-FIRST = np.int64(0)
+FIRST: Any = np.int64(0)
 THINKING, RETRYING = range(2)
 
 

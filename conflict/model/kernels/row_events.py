@@ -177,7 +177,7 @@ def seal_events(data, position):
         data: Events, each with room for a checksum.
         position: Position of the first one in its file.
     """
-    start = 0
+    start = np.int64(0)
     while start < len(data):
         size = np.int64(0)
         for byte in range(4):
