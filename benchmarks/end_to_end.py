@@ -4,7 +4,8 @@ How long a user waits: from the binlogs of two clusters to the result, with fina
     python -m benchmarks.end_to_end --peer-python VENV/bin/python --mysqlbinlog PATH
 
 Timed is `conflict.pipeline.resolve` with the local engine in this process, after a run that compiles the kernels; the
-start of the command is apart. The binlogs come from `benchmarks.pair_maker`. Half of their row changes are the
+start of the command is apart. The binlogs come from `benchmarks.pair_maker`, or with ``--simulated`` from a simulation,
+whose counters the result must have. Half of their row changes are the
 clusters' own, the other half those that appliers logged; rates count all of them, because every reader has to. Beside
 it, in turns, `mysqlbinlog -vv` writes the same files as text to nowhere. python-mysql-replication, which merely
 iterates, gets files with a hundredth of the row changes. Peers that are not given are left out, with a message.
@@ -14,6 +15,7 @@ from __future__ import annotations
 
 import argparse
 import gc
+import json
 import resource
 import shutil
 import statistics
@@ -21,11 +23,12 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from benchmarks.decode_files import peer
-from benchmarks.pair_maker import CLUSTERS, make_pair
+from benchmarks.pair_maker import make_pair
+from benchmarks.simulated_pair import COUNTERS, make_simulated_pair
 from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
 from conflict.config.run_file import load_run_file
 from conflict.pipeline import resolve
@@ -73,16 +76,29 @@ def resolver(folder: Path, changes: int, stages: list[Stages]) -> Callable[[], R
             progress("writing the summary", 1, 1)
             assert done.changes == changes
             assert not done.contradicted
+            if (folder / COUNTERS).exists():
+                assert_counters(folder, done.summary.counters)
 
         return timed(work, resource.RUSAGE_SELF)
 
     return once
 
 
+def assert_counters(folder: Path, found: Mapping[str, Mapping[str, int]]) -> None:
+    """Make sure that a result has the counters of the simulation whose binlogs it was made of."""
+    for cluster, counters in json.loads((folder / COUNTERS).read_text("utf-8")).items():
+        for name, value in counters.items():
+            assert found[cluster].get(name, 0) == value, (cluster, name)
+
+
+def binlogs(folder: Path) -> list[Path]:
+    """Return the binlogs of a folder."""
+    return [file for cluster in load_run_file(folder / "run.toml").configuration.clusters for file in cluster.files]
+
+
 def text_tool(folder: Path, program: str) -> Callable[[], Run]:
     """Return what writes the binlogs of a folder as text, to nowhere."""
-    files = [str(folder / f"{name}.000001") for name in CLUSTERS]
-    command = [program, "--no-defaults", "-vv", "--base64-output=decode-rows", *files]
+    command = [program, "--no-defaults", "-vv", "--base64-output=decode-rows", *map(str, binlogs(folder))]
 
     def work() -> None:
         subprocess.run(command, stdout=subprocess.DEVNULL, check=True)  # noqa: S603 - the caller's program
@@ -94,6 +110,7 @@ def main() -> None:
     """Measure, print and write."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n", maxsplit=1)[0])
     parser.add_argument("--changes", type=int, default=10_000_000, help="row changes in the binlogs, about")
+    parser.add_argument("--simulated", action="store_true", help="the binlogs are those of a simulation")
     parser.add_argument("--runs", type=int, default=3, help="runs of each program")
     parser.add_argument("--mysqlbinlog", default=shutil.which("mysqlbinlog"), help="the server's tool")
     parser.add_argument("--peer-python", help="interpreter of an environment with mysql-replication")
@@ -103,8 +120,9 @@ def main() -> None:
     stages: list[Stages] = []
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as name:
         whole, small = Path(name, "whole"), Path(name, "small")
-        own, logged = make_pair(whole, arguments.changes)
-        own_small, logged_small = make_pair(small, arguments.changes // PIECE)
+        make = make_simulated_pair if arguments.simulated else make_pair
+        own, logged = make(whole, arguments.changes)
+        own_small, logged_small = make(small, arguments.changes // PIECE)
         resolver(small, own_small, stages)()  # compiles
         gc.freeze()  # as the command does
         stages.clear()
@@ -114,9 +132,9 @@ def main() -> None:
         else:
             print("mysqlbinlog is not on the PATH and was not given: left out", file=sys.stderr)
         runs = in_turns(works, arguments.runs, again=0)
-        size = sum((whole / f"{name}.000001").stat().st_size for name in CLUSTERS)
+        size = sum(file.stat().st_size for file in binlogs(whole))
         if arguments.peer_python:
-            timings = [peer(small / f"{name}.000001", arguments.runs, arguments.peer_python) for name in CLUSTERS]
+            timings = [peer(file, arguments.runs, arguments.peer_python) for file in binlogs(small)]
             pairs = zip(*(zip(each.wall, each.processor, strict=True) for each in timings), strict=True)
             runs[PEER] = [Run(*(sum(each) for each in zip(*pair, strict=True))) for pair in pairs]
         else:

@@ -4,14 +4,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import attrs
 import typer
 
 from conflict.cli.common import console, progress_bars
+from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
+
+if TYPE_CHECKING:
+    from conflict.model.run import Simulated
 
 __all__ = ["simulate"]
 
@@ -20,6 +25,19 @@ def simulate(
     model_file: Annotated[Path, typer.Argument(help="What to simulate (TOML).", exists=True, dir_okay=False)],
     seeds: Annotated[int, typer.Option(help="How many runs, each with a seed of its own.", min=1)] = 1,
     seed: Annotated[int | None, typer.Option(help="The first seed, in place of the file's.", min=0)] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the result of the first run, as of resolve; its binlogs go to OUT-binlogs, unless "
+            "--write-binlogs says where."
+        ),
+    ] = None,
+    write_binlogs: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder for the binlogs of both clusters in the first run, with a run file and the schedule."
+        ),
+    ] = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
@@ -27,17 +45,66 @@ def simulate(
     Simulate two clusters that replicate to each other: conflicts, lost updates, stale rows, the conflict window.
 
     Example: ndb-conflict simulate model.toml --seeds 20
+
+    Example: ndb-conflict simulate model.toml --out result --write-binlogs binlogs
     """
     from conflict.cli.compiling import compilation_is_said
-    from conflict.cli.views.simulation import print_simulation, simulation_json
+    from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
     from conflict.model.model_file import load_model
     from conflict.model.report import run_seeds
 
     check_output(json_file, [model_file], force=force)
+    binlogs = out.with_name(f"{out.name}-binlogs") if out is not None and write_binlogs is None else write_binlogs
+    _check_folders(out, binlogs, model_file, force=force)
     model = load_model(model_file)
     if seed is not None:
         model = attrs.evolve(model, seed=seed)
     with compilation_is_said(), progress_bars() as progress:
-        runs = run_seeds(model, seeds, progress)
+        contradicted = False
+
+        def keep(run: Simulated) -> None:
+            nonlocal contradicted
+            contradicted = _keep(run, out, binlogs, progress, force=force)
+
+        runs = run_seeds(model, seeds, progress, keep)
     print_simulation(console, model, runs)
+    print_kept(console, model, binlogs, out)
     write_json(json_file, simulation_json(model, runs))
+    exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE)
+
+
+def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, force: bool) -> None:
+    """Make sure, before the work, that both folders can be written."""
+    from conflict.grid.folder import Folder
+    from conflict.model.run_folder import check_run_folder
+    from conflict.results.target import check_target
+
+    if binlogs is not None:
+        check_run_folder(binlogs, replace=force)
+    if out is not None and binlogs is not None:
+        check_target(Folder(str(out.absolute())), [model_file, binlogs], replace=force)
+
+
+def _keep(
+    run: Simulated, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
+) -> bool:
+    """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
+    import conflict.pipeline
+    from conflict.compatibility.deployment import Policy
+    from conflict.config.run_file import load_run_file
+    from conflict.model.run_folder import RUN_FILE, run_folder, write_run
+    from conflict.runs.options import ResolveOptions
+
+    if binlogs is None:
+        return False
+    with run_folder(binlogs, replace=force) as folder:
+        write_run(run, folder, lambda done, total: progress("writing binlogs", done, total))
+    if out is None:
+        return False
+    made = load_run_file(binlogs / RUN_FILE)
+    # A simulation is of what the servers do, whatever the manual advises.
+    options = ResolveOptions(replace=force)
+    done = conflict.pipeline.resolve(
+        made, str(out), engine="local", policy=Policy.NEEDS, options=options, progress=progress
+    )
+    return done.contradicted

@@ -56,7 +56,7 @@ class ModelTable:
         """Its CREATE TABLE statement."""
         columns = [f"c{number + 1} BIGINT UNSIGNED" for number in range(self.columns)]
         columns += ["x BIGINT UNSIGNED NOT NULL"] if self.stamp is not Stamp.NONE else []
-        return f"CREATE TABLE `{self.name}` (k INT UNSIGNED NOT NULL PRIMARY KEY, {', '.join(columns)});"
+        return f"CREATE TABLE `{self.name}` (k INT UNSIGNED NOT NULL PRIMARY KEY, {', '.join(columns)}) ENGINE=NDB;"
 
 
 @attrs.frozen

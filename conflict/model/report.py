@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.columnar.kernels.arrays import Bool, Decisions, Int64, OperationKind
+from conflict.model.binlogs import bytes_by_type
 from conflict.model.configuration import Model
 from conflict.model.figures import counters_of, final_decisions, outcome_counts
 from conflict.model.kernels.world import NEVER, Loss
@@ -37,7 +38,10 @@ class Interval:
 
 
 def run_seeds(
-    model: Model, seeds: int, progress: Callable[[str, int, int], None] = lambda stage, done, total: None
+    model: Model,
+    seeds: int,
+    progress: Callable[[str, int, int], None] = lambda stage, done, total: None,
+    keep: Callable[[Simulated], None] = lambda run: None,
 ) -> list[Figures]:
     """
     Simulate with several seeds, from the model's on; return the figures of each.
@@ -46,6 +50,7 @@ def run_seeds(
         model: What to simulate.
         seeds: How many.
         progress: Called with the name of the stage, what is done, and what there is to do.
+        keep: Called with the first run.
     """
     found = []
     for number in range(seeds):
@@ -53,7 +58,10 @@ def run_seeds(
         def show(done: int, total: int, before: int = number) -> None:
             progress("simulating", before * total + done, seeds * total)
 
-        found.append(figures_of(simulate(model, model.seed + number, show)))
+        run = simulate(model, model.seed + number, show)
+        if not number:
+            keep(run)
+        found.append(figures_of(run))
     return found
 
 
@@ -75,13 +83,14 @@ def intervals_of(runs: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 def figures_of(run: Simulated) -> Figures:
     """Return all figures of a run."""
     counters, counts = counters_of(run), outcome_counts(run, _users_decisions(run))
-    lost = _lost_transactions(run)
+    lost, logged = _lost_transactions(run), bytes_by_type(run)
     sites = {
         site.name: {
             **_users(run, side),
             **_losses(run, side, lost[side]),
             "applier": _applier(run, side, counts[side]),
             "epochs": _epochs(run, side),
+            "row_event_bytes": {str(number): size for number, size in logged[site.name].items()},
             "window_ms": _window(run, side),
             "counters": {name: value for name, value in counters[site.name].items() if value},
         }

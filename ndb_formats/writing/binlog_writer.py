@@ -12,7 +12,7 @@ transactions are compressed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import BinaryIO
 
 import attrs
@@ -35,7 +35,7 @@ from ndb_formats.writing.event_stream import EventStream
 from ndb_formats.writing.rows_packer import MAX_EVENT_BYTES, RowsPacker
 from ndb_formats.writing.transaction_buffer import Gtid, TransactionBuffer
 
-__all__ = ["APPLY_STATUS_TABLE", "BinlogSettings", "BinlogWriter", "RowChange"]
+__all__ = ["APPLY_STATUS_TABLE", "BinlogSettings", "BinlogWriter", "RowChange", "rows_shape"]
 
 _NO_DATABASE = 0x8  # header flag of BEGIN and COMMIT: no USE before them
 _IGNORABLE = 0x80  # header flag of Previous_gtids
@@ -116,6 +116,26 @@ class RowChange:
     extra: ExtraRowInfo | None = None
     server_id: int | None = None
     logged: LoggedImages | None = None
+
+
+def rows_shape(
+    settings: BinlogSettings, table: Table, table_map: TableMap, columns: EventColumns, extra: ExtraRowInfo | None
+) -> RowsEvent:
+    """Return a rows event without rows, as a server with these settings writes it."""
+    count, version = len(table_map.types), settings.rows_version
+    return RowsEvent(
+        table_id=table_map.table_id,
+        operation=columns.operation,
+        extra=extra,
+        column_count=count,
+        before=columns.before,
+        after=columns.after,
+        body=b"",
+        type=rows_event_type(columns.operation, version),
+        flags=settings.rows_flags if version == 2 else 0,
+        extra_bytes=extra_row_info_block(extra),
+        spare_columns=spare_bits(count, padding_is_set(table, columns)),
+    )
 
 
 @attrs.define
@@ -224,6 +244,40 @@ class BinlogWriter:
         self._put_query(buffer, "COMMIT", "")
         self._commit(buffer)
 
+    def write_packed_epoch(
+        self, epoch: int, tables: Sequence[Table], rows: memoryview, seal: Callable[[int], None], moment: int
+    ) -> None:
+        """
+        Write an epoch of NDB whose rows events are there already; for logs of many rows, whose events are compiled.
+
+        Args:
+            epoch: Its number.
+            tables: The tables of its rows, in the order of their Table_map events.
+            rows: The rows events, with room for checksums, and the number of each table as `table_map` has it.
+            seal: Gives `rows` the positions and checksums of its events, given the position of the first one.
+            moment: As for `write_epoch`.
+        """
+        self._moment = moment
+        buffer, end = TransactionBuffer(), TransactionBuffer()
+        self._put_query(buffer, "BEGIN", "")
+        status = TransactionBuffer()
+        row: Row = dict(enumerate((self.settings.server_id, epoch, "", 0, 0)))
+        self._write_rows(status, [RowChange(APPLY_STATUS_TABLE, None, row)], statement_end=False)
+        for table in dict.fromkeys([*(each.full_name for each in tables), APPLY_STATUS_TABLE.full_name]):
+            self._put_table_map(buffer, self._tables[table][1].table_map)
+        buffer.take_all(status)
+        self._put_query(end, "COMMIT", "")
+        trailers = (buffer.count + end.count) * self._stream.trailer
+        self._put_gtid(buffer.size + len(rows) + end.size + trailers)
+        buffer.write_to(self._stream)
+        seal(self._stream.position)
+        self._stream.put_sealed(rows)
+        end.write_to(self._stream)
+
+    def table_map(self, table: Table) -> TableMap:
+        """Return the Table_map event of a table, whose number is the next one when it is first asked for or written."""
+        return self._known(table).table_map
+
     def write_statement(self, statement: str, database: str, moment: int) -> None:
         """Write a statement as text, such as CREATE TABLE, which is a transaction of its own; `moment` as before."""
         self._moment = moment
@@ -274,22 +328,7 @@ class BinlogWriter:
 
     def _shape(self, table: Table, table_map: TableMap, event: LoggedImages, extra: ExtraRowInfo | None) -> RowsEvent:
         before, after = (None if image is None else image.present for image in (event.before, event.after))
-        padding = padding_is_set(table, EventColumns(event.operation, before, after))
-        count = len(table_map.types)
-        version = self.settings.rows_version
-        return RowsEvent(
-            table_id=table_map.table_id,
-            operation=event.operation,
-            extra=extra,
-            column_count=count,
-            before=before,
-            after=after,
-            body=b"",
-            type=rows_event_type(event.operation, version),
-            flags=self.settings.rows_flags if version == 2 else 0,
-            extra_bytes=extra_row_info_block(extra),
-            spare_columns=spare_bits(count, padding),
-        )
+        return rows_shape(self.settings, table, table_map, EventColumns(event.operation, before, after), extra)
 
     def _put_table_map(self, buffer: TransactionBuffer, table_map: TableMap) -> None:
         buffer.add(self._header(EventType.TABLE_MAP_EVENT), encode_table_map(table_map))
@@ -302,8 +341,13 @@ class BinlogWriter:
         settings = self.settings
         if compression and settings.compression:
             buffer.compress(self._header(EventType.TRANSACTION_PAYLOAD_EVENT))
+        self._put_gtid(buffer.size + buffer.count * self._stream.trailer)
+        buffer.write_to(self._stream)
+
+    def _put_gtid(self, after: int) -> None:
+        """Write the Gtid event before `after` bytes of its transaction, if there are such events."""
+        settings = self.settings
         if not settings.gtid_events:
-            buffer.write_to(self._stream)
             return
         self._transactions += 1
         source = settings.gtid_source
@@ -317,7 +361,7 @@ class BinlogWriter:
             server_version=settings.version_number,
         )
         of_length = Gtid(self._header(kind), lambda length: encode_gtid(attrs.evolve(gtid, length=length)))
-        buffer.write_to(self._stream, of_length)
+        of_length.write_to(self._stream, after)
 
     def _header(self, kind: EventType, flags: int = 0) -> EventHeader:
         return EventHeader(self._moment // _MICROSECONDS, kind, self.settings.server_id, 0, 0, flags)

@@ -92,12 +92,16 @@ class EventStream:
         """
         self._put(header, body, checksum=self.checksums, keep_position=keep_position)
 
+    def put_sealed(self, events: memoryview) -> None:
+        """Write events that have their sizes, positions and checksums."""
+        self._write(events)
+
     def _put(self, header: EventHeader, body: bytes, *, checksum: bool, keep_position: bool = False) -> None:
         size = EVENT_HEADER_SIZE + len(body) + (_CRC_BYTES if checksum else 0)
         after = header.next_position if keep_position else self.position + size & _POSITION_MASK
         placed = EventHeader(header.timestamp, header.type_code, header.server_id, size, after, header.flags)
         self._write(sealed(placed, body, checksum=checksum))
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes | memoryview) -> None:
         self.out.write(data)
         self.position += len(data)

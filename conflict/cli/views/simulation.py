@@ -5,6 +5,7 @@ The figures of simulated runs, on the terminal and as JSON.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import attrs
@@ -15,8 +16,9 @@ from conflict.model.configuration import Model
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
+from ndb_formats.rules.update_format import BINLOG_TYPES
 
-__all__ = ["print_learnt", "print_simulation", "simulation_json"]
+__all__ = ["print_kept", "print_learnt", "print_simulation", "simulation_json"]
 
 SECOND = 1_000_000
 _USERS = {
@@ -74,6 +76,7 @@ def print_simulation(console: Console, model: Model, runs: Sequence[Mapping[str,
     windows = {name: found["clusters"][name]["window_ms"] for name in names}
     title = "How long changes took to reach the other cluster, ms"
     console.print(table_of(title, ["on average"], _headings(ways, runs), _rows(_WINDOW, windows)))
+    _print_bytes(console, found, names, runs)
     _print_predictions(console, model, found)
     _print_common(console, model, found, runs)
 
@@ -104,6 +107,18 @@ def _figure(value: float) -> str:
     if value == int(value) or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.1f}" if abs(value) >= 10 else f"{value:.3g}"
+
+
+def _print_bytes(
+    console: Console, found: Mapping[str, Any], names: Sequence[str], runs: Sequence[Mapping[str, Any]]
+) -> None:
+    """Print how long the log of each cluster gets in every format."""
+    sizes = {name: found["clusters"][name]["row_event_bytes"] for name in names}
+    lines = {
+        f"{each.number} {each.name}": str(each.number) for each in BINLOG_TYPES if str(each.number) in sizes[names[0]]
+    }
+    title = "Bytes of row events, those of the applier among them, had all tables this binlog type"
+    console.print(table_of(title, ["binlog type"], _headings(names, runs), _rows(lines, sizes)))
 
 
 def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:
@@ -151,6 +166,16 @@ def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs
             )
     seeds = f"seed {model.seed}" if len(runs) == 1 else f"seeds {model.seed} to {model.seed + len(runs) - 1}"
     console.print(f"{counted(len(runs), 'run')} of {model.duration / SECOND:g} s, {seeds}.")
+
+
+def print_kept(console: Console, model: Model, binlogs: Path | None, out: Path | None) -> None:
+    """Print where binlogs and result of the first run are, if they were asked for."""
+    if binlogs is not None:
+        text = f"Binlogs of seed {model.seed} and their run file are in {binlogs}."
+        console.print(text, highlight=False, markup=False)
+    if out is not None:
+        text = f"Its result is in {out}; `ndb-conflict conflicts` and `ndb-conflict explain` take it."
+        console.print(text, highlight=False, markup=False)
 
 
 def print_learnt(console: Console, document: Mapping[str, Any], where: str) -> None:

@@ -24,6 +24,8 @@ __all__ = ["apply_epoch"]
 UPDATE, DELETE = int(Operation.UPDATE_ROW), int(Operation.DELETE_ROW)
 APPLIED, REJECTED, MISSING = int(Verdict.APPLIED), int(Verdict.REJECTED), int(Cause.ROW_DOES_NOT_EXIST)
 EQUAL, LESS = int(Cell.EQUAL), int(Cell.LESS)
+# Not literals: of a function that is called with one, another version would be compiled.
+YES, NO = np.bool_(True), np.bool_(False)
 LOST_REJECTED, LOST_OVERWRITTEN = int(Loss.REJECTED), int(Loss.OVERWRITTEN)
 
 
@@ -42,14 +44,15 @@ def apply_epoch(here, now, world):
     foreign = world.epochs[there, site["next_foreign"]]
     number = run["applies"]
     _begin(number, here, foreign, world)
-    if _stops(number, here, world):
+    if _stops(number, here, work.arrivals, work.log, world.changes.rows, world.key_table, world.rules.cells, site):
+        site["stop_epoch"], site["stop_group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]
         return True
     rejected, room = _transactions_in_conflict(number, here, world)
     if not room:
         return False
     started = run["made"]
     made, _, answers = call_decide_pass(
-        number, schedule, world.changes, world.rules, rejected, work, decisions, started, False
+        number, schedule, world.changes, world.rules, rejected, work, decisions, started, NO
     )
     if made == FULL:
         return False
@@ -79,31 +82,32 @@ def _begin(number, here, foreign, world):
 
 
 @njit(cache=True, nogil=True)
-def _stops(number, here, world):
+def _stops(number, here, arrivals, log, changes, key_table, cells, site):
     """Whether an operation lacks the value that its function compares; then the applier stops for good."""
-    arrival, log, changes = world.work.arrivals[number], world.work.log, world.changes.rows
+    arrival, lacks = arrivals[number], False
     for place in range(arrival["first"], arrival["last"]):
         change = changes[place]
-        if _lacks_value(here, change["key"], change["operation"], change["before_given"], change["after_given"], world):
-            return True
-    for place in range(arrival["queue_start"], arrival["queue_stop"]):
-        entry = log.entries[log.queue[1 - here, place]]
-        if _lacks_value(here, entry["key"], entry["operation"], False, entry["given"], world):
-            return True
-    return False
+        key, operation = change["key"], change["operation"]
+        before, after = change["before_given"], change["after_given"]
+        if _lacks_value(cells[here, key_table[key], operation], operation, before, after):
+            lacks = True
+            break
+    if not lacks:
+        for place in range(arrival["queue_start"], arrival["queue_stop"]):
+            entry = log.entries[log.queue[1 - here, place]]
+            key, operation = entry["key"], entry["operation"]
+            if _lacks_value(cells[here, key_table[key], operation], operation, False, entry["given"]):
+                lacks = True
+                break
+    if lacks:
+        site["stopped"], site["stop_table"], site["stop_operation"] = True, key_table[key], operation
+        site["apply_at"] = NEVER
+    return lacks
 
 
 @njit(inline="always")
-def _lacks_value(here, key, operation, before_given, after_given, world):
-    table = world.key_table[key]
-    cell = world.rules.cells[here, table, operation]
-    if cell < EQUAL or cell > LESS or (before_given if cell == EQUAL or operation == DELETE else after_given):
-        return False
-    site = world.site[here]
-    site["stopped"], site["stop_table"], site["stop_operation"] = True, table, operation
-    site["stop_epoch"], site["stop_group"] = epoch_number(world.settings[here], site["tick"]), site["groups"]
-    site["apply_at"] = NEVER
-    return True
+def _lacks_value(cell, operation, before_given, after_given):
+    return EQUAL <= cell <= LESS and not (before_given if cell == EQUAL or operation == DELETE else after_given)
 
 
 @njit(inline="always")
@@ -124,13 +128,12 @@ def _commit(number, here, now, foreign, world):
 
 
 @njit(cache=True, nogil=True)
-def _mark(number, there, world, marked):
-    """Mark all rows that an epoch apply receives, or none of them."""
-    arrival, log = world.work.arrivals[number], world.work.log
+def _mark(arrival, queue, entries, changes, marks, marked):
+    """Mark all rows that an epoch apply receives, or none of them; `queue` is that of the other cluster."""
     for place in range(arrival["first"], arrival["last"]):
-        world.work.marks[world.changes.rows[place]["key"]] = marked
+        marks[changes[place]["key"]] = marked
     for place in range(arrival["queue_start"], arrival["queue_stop"]):
-        world.work.marks[log.entries[log.queue[there, place]]["key"]] = marked
+        marks[entries[queue[place]]["key"]] = marked
 
 
 @njit(cache=True, nogil=True)
@@ -147,15 +150,14 @@ def _transactions_in_conflict(number, here, world):
     nothing = Groups(groups, start, start)
     if not world.settings[here]["transactional"]:
         return nothing, True
-    tracked, began = world.passes.tracked, run["seen"]
-    _mark(number, 1 - here, world, True)
-    seen, saved, _ = call_decide_pass(
-        number, world.schedule, world.changes, world.rules, nothing, world.work, tracked, began, True
-    )
+    tracked, began, work, changes = world.passes.tracked, run["seen"], world.work, world.changes
+    arrival, queue, entries = work.arrivals[number], work.log.queue[1 - here], work.log.entries
+    _mark(arrival, queue, entries, changes.rows, work.marks, YES)
+    seen, saved, _ = call_decide_pass(number, world.schedule, changes, world.rules, nothing, work, tracked, began, YES)
     if seen == FULL:
         return nothing, False
-    restore(here, saved, world.work)
-    _mark(number, 1 - here, world, False)
+    restore(here, saved, work)
+    _mark(arrival, queue, entries, changes.rows, work.marks, NO)
     highest = -1
     for place in range(began, seen):
         highest = max(highest, tracked.group[place])

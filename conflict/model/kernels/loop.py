@@ -8,7 +8,9 @@ second.
 from __future__ import annotations
 
 from enum import IntEnum
+from typing import Any
 
+import numpy as np
 from numba import njit
 
 from conflict.model.kernels.appliers import apply_epoch
@@ -28,6 +30,8 @@ class End(IntEnum):
 
 TIME, QUIET, FULL = (int(each) for each in End)
 CLOSE, APPLY, USER = range(3)
+# Not a literal: of a function that is called with one, another version would be compiled.
+FIRST: Any = np.int64(0)
 THINKING, RETRYING = range(2)
 
 
@@ -44,7 +48,7 @@ def run_until(until, world):
         `End`.
     """
     while True:
-        time, kind, side = NEVER, CLOSE, 0
+        time, kind, side = NEVER, CLOSE, FIRST
         for each in range(2):
             closes = _closing_time(each, world)
             if closes < time:
@@ -62,15 +66,16 @@ def run_until(until, world):
             world.run[0]["now"] = until
             return TIME
         world.run[0]["now"] = time
-        room = True
+        room, applier = True, side
         if kind == USER:
             room = _serve_user(side, time, world)
         elif kind == APPLY:
             room = apply_epoch(side, time, world)
-            _plan_apply(side, world)
         else:
             _close_epoch(side, time, world)
-            _plan_apply(1 - side, world)
+            applier = 1 - side
+        if kind != USER:
+            _plan_apply(applier, world.site, world.epochs, world.settings, world.stops)
         if not room:
             return FULL
 
@@ -97,16 +102,15 @@ def _user_time(side, world):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _is_quiet(world):
     """Whether users are done and both clusters have applied everything."""
+    quiet = True
     for side in range(2):
         site = world.site[side]
-        if site["content"] or _user_time(side, world) != NEVER:
-            return False
-        if site["next_foreign"] < world.site[1 - side]["logged"] and not site["stopped"]:
-            return False
-    return True
+        quiet &= not site["content"] and _user_time(side, world) == NEVER
+        quiet &= site["next_foreign"] == world.site[1 - side]["logged"] or site["stopped"]
+    return quiet
 
 
 @njit(inline="always")
@@ -165,15 +169,15 @@ def _outside(time, intervals):
     return time
 
 
-@njit(cache=True, nogil=True)
+@njit(inline="always")
 def _close_epoch(side, now, world):
     """End the open epoch of a cluster: log and send it if it holds anything, and begin the next one."""
-    site, setting, log = world.site[side], world.settings[side], world.work.log
+    site, setting, tail = world.site[side], world.settings[side], world.work.log.tail[side]
     if site["content"]:
         epoch = world.epochs[side, site["logged"]]
         epoch["number"], epoch["relayed"] = epoch_number(setting, site["tick"]), site["relayed"]
         epoch["first"], epoch["last"] = site["first_change"], site["stop"]
-        epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], log.tail[side]
+        epoch["queue_start"], epoch["queue_stop"] = site["queue_start"], tail
         epoch["closed"], epoch["bytes"] = now, site["bytes"]
         epoch["begun"], epoch["applied"], epoch["back"] = NEVER, NEVER, NEVER
         leaves = _outside(max(now, site["sent_at"]), world.outages[side])
@@ -183,28 +187,27 @@ def _close_epoch(side, now, world):
         epoch["arrived"] = site["last_arrival"] = max(site["last_arrival"], arrives)
         site["logged"] += 1
     else:
-        _leave_untraced(side, epoch_number(setting, site["tick"]), world)
-    site["first_change"], site["queue_start"], site["relayed"] = site["stop"], log.tail[side], 0
+        _leave_untraced(epoch_number(setting, site["tick"]), site["last_apply"], world.schedule.applies)
+    site["first_change"], site["queue_start"], site["relayed"] = site["stop"], tail, 0
     site["groups"], site["content"], site["bytes"] = 0, False, 0
     site["tick"] += 1
 
 
 @njit(cache=True, nogil=True)
-def _leave_untraced(side, epoch, world):
+def _leave_untraced(epoch, number, applies):
     """An epoch in which only `ndb_apply_status` changed is not logged, so what was applied in it leaves no trace."""
-    applies, number = world.schedule.applies, world.site[side]["last_apply"]
     while number >= 0 and applies[number]["epoch"] == epoch:
         applies[number]["traced"], applies[number]["group"] = False, -1
         number = applies[number]["previous"]
 
 
 @njit(cache=True, nogil=True)
-def _plan_apply(here, world):
+def _plan_apply(here, sites, epochs, settings, stops):
     """Work out when an applier commits its next epoch, if it has one."""
-    site, setting, there = world.site[here], world.settings[here], 1 - here
-    if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == world.site[there]["logged"]:
+    site, setting, there = sites[here], settings[here], 1 - here
+    if site["stopped"] or site["apply_at"] != NEVER or site["next_foreign"] == sites[there]["logged"]:
         return
-    epoch = world.epochs[there, site["next_foreign"]]
+    epoch = epochs[there, site["next_foreign"]]
     rows = epoch["last"] - epoch["first"] + epoch["queue_stop"] - epoch["queue_start"]
-    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), world.stops[here])
+    site["begun"] = _outside(max(epoch["arrived"], site["free_at"]), stops[here])
     site["apply_at"] = site["begun"] + setting["per_epoch"] + setting["per_row"] * rows

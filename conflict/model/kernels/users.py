@@ -201,6 +201,7 @@ def _log_change(side, key, operation, wished, epoch, now, world):
             rows.columns[key, side, column] = np.uint64(0) if operation == DELETE else author
         made.columns[number, column] = rows.columns[key, side, column] if carried & bit else np.uint64(0)
     made.carried[number] = carried | RESOLVE_BIT if after else carried
+    made.written[number] = written | RESOLVE_BIT if stamped else written
     made.at[number], made.seen[number], made.loss[number] = now, site["next_foreign"], KEPT
     site["bytes"] += table["row_bytes"]
     site["stop"] = number + 1

@@ -158,6 +158,7 @@ class Made(NamedTuple):
         seen: How many epochs of the other cluster its own had applied then.
         transaction: Number of its transaction among `Intentions`.
         carried: Columns of its after image, as a set of bits.
+        written: Columns that it set, as a set of bits; those of a delete are not kept.
         columns: Data columns of its after image. Shape (changes, columns).
         loss: `Loss`.
     """
@@ -166,6 +167,7 @@ class Made(NamedTuple):
     seen: Int64
     transaction: Int64
     carried: UInt64
+    written: UInt64
     columns: UInt64
     loss: Int8
 

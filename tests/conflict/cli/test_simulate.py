@@ -44,6 +44,38 @@ def test_one_run_shows_plain_figures(model: Path) -> None:
     assert invoke("simulate", model, "--seed", 7)[1] == output
 
 
+def test_result_and_binlogs_of_the_first_run(model: Path, tmp_path: Path) -> None:
+    """`conflicts` and `explain` read the result, `resolve` the binlogs; both count what the simulation counted."""
+    out, logs, figures = tmp_path / "out", tmp_path / "logs", tmp_path / "figures.json"
+    code, output = invoke("simulate", model, "--seeds", 2, "--out", out, "--write-binlogs", logs, "--json", figures)
+    assert code == 0
+    assert "Binlogs of seed 1" in output
+    applier = json.loads(figures.read_text())["runs"][0]["clusters"]["A"]["applier"]
+    assert applier["conflicts"] > 0
+    counters = json.loads((out / "counters.json").read_text())
+    assert counters["A"]["Ndb_conflict_fn_epoch"] == applier["conflicts"]
+    code, output = invoke("conflicts", out)
+    assert code == 0
+    assert "Hottest rows" in output
+    code, output = invoke("explain", out, "--table", "model.usertable", "--key", 7)
+    assert code == 0
+    assert "model.usertable k=7" in output
+    code, _ = invoke("resolve", logs / "run.toml", "--out", tmp_path / "again", "--engine", "local")
+    assert code == 0
+    assert json.loads((tmp_path / "again" / "counters.json").read_text()) == counters
+
+
+def test_folders_are_replaced_with_force_alone(model: Path, tmp_path: Path) -> None:
+    """Without --write-binlogs, the binlogs stand beside the result."""
+    out = tmp_path / "out"
+    assert invoke("simulate", model, "--out", out)[0] == 0
+    assert (tmp_path / "out-binlogs" / "run.toml").is_file()
+    code, output = invoke("simulate", model, "--out", out)
+    assert code == ExitCode.REFUSED
+    assert "out-binlogs exists already" in output
+    assert invoke("simulate", model, "--out", out, "--force")[0] == 0
+
+
 def test_a_file_that_is_wrong_is_refused(model: Path) -> None:
     """With its name, before anything is simulated."""
     model.write_text("seconds = 'long'\n")

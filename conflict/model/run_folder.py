@@ -1,0 +1,135 @@
+"""
+A simulation as a folder that `resolve` takes: binlogs, definitions, and a run file with the schedule.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+
+import numpy as np
+
+from conflict.errors import ConfigurationError
+from conflict.grid.beside import new_folder, remove_left_over
+from conflict.model.binlogs import write_binlogs
+from conflict.model.configuration import DATABASE
+from conflict.model.logged_rows import applies_of, logged_epochs
+from conflict.model.run import Simulated
+
+__all__ = ["RUN_FILE", "check_run_folder", "run_folder", "write_run"]
+
+RUN_FILE = "run.toml"
+_SCHEMA, _UNFINISHED = "schema.sql", "incomplete"
+_FIRST_LINE = "# A simulation, seed "  # tells that a folder may be replaced
+
+
+def check_run_folder(target: Path, *, replace: bool) -> None:
+    """
+    Make sure, before the work, that a run may be written.
+
+    Raises:
+        ConfigurationError: Something is there, and it may not be replaced or is no run of a simulation.
+    """
+    if not target.exists():
+        return
+    if not replace:
+        message = f"{target} exists already; give another folder, or replace the binlogs in it with --force"
+        raise ConfigurationError(message)
+    run_file = target / RUN_FILE
+    if not run_file.is_file() or not run_file.read_text("utf-8", "replace").startswith(_FIRST_LINE):
+        message = f"{target} exists already and holds no binlogs of a simulation, which is all that --force replaces"
+        raise ConfigurationError(message)
+
+
+@contextlib.contextmanager
+def run_folder(target: Path, *, replace: bool = False) -> Iterator[Path]:
+    """
+    Give a folder for `write_run`, and put it in place of `target` only if nothing went wrong.
+
+    Raises:
+        ConfigurationError: As for `check_run_folder`.
+    """
+    check_run_folder(target, replace=replace)
+    remove_left_over(target, _UNFINISHED)
+    work = new_folder(target, _UNFINISHED)
+    try:
+        yield work
+    except BaseException:
+        shutil.rmtree(work)
+        raise
+    check_run_folder(target, replace=replace)
+    if target.exists():
+        shutil.rmtree(target)
+    work.rename(target)
+
+
+def write_run(
+    run: Simulated,
+    folder: Path,
+    progress: Callable[[int, int], None] = lambda done, total: None,
+    *,
+    schedule: bool = True,
+) -> None:
+    """
+    Write the binlogs of both clusters, and a run file for them.
+
+    Args:
+        run: The simulation.
+        folder: Where they go; it exists, and is empty.
+        progress: As for `conflict.model.binlogs.write_binlogs`.
+        schedule: Whether the run file says when the epochs were applied that left no trace in the binlogs.
+    """
+    files = write_binlogs(run, folder, progress)
+    (folder / _SCHEMA).write_text("".join(table.definition + "\n" for table in run.model.tables), "utf-8")
+    lines = [f"{_FIRST_LINE}{run.seed}.", *_configuration(run, files), *(_schedule(run) if schedule else ())]
+    (folder / RUN_FILE).write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def _configuration(run: Simulated, files: Mapping[str, Sequence[str]]) -> Iterator[str]:
+    yield f'schema = "{_SCHEMA}"'
+    yield f'database = "{DATABASE}"'
+    yield 'start = "empty"'
+    for site in run.model.sites:
+        yield f"\n[clusters.{json.dumps(site.name)}]"
+        yield f"server_id = {site.server_id}"
+        yield f"binlogs = {json.dumps(files[site.name])}"
+        yield f'role = "{site.role}"'
+    for table in run.model.tables:
+        for site in run.model.sites:
+            yield "\n[[ndb_replication]]"
+            yield f'db = "{DATABASE}"'
+            yield f'table_name = "{table.name}"'
+            yield f"server_id = {site.server_id}"
+            yield f"binlog_type = {table.binlog_type}"
+            if site.name in table.functions:
+                yield f"conflict_fn = {json.dumps(table.functions[site.name])}"
+
+
+def _schedule(run: Simulated) -> Iterator[str]:
+    """Yield when epochs were applied of which the applier's log shows nothing, and after which it applied no more."""
+    for side, site in enumerate(run.model.sites):
+        own, foreign = (logged_epochs(run, each)["number"] for each in (side, 1 - side))
+        applies, (_, hidden) = run.world.schedule.applies, applies_of(run, side, logged_epochs(run, side))
+        for apply in applies[hidden]:
+            yield from _applied(site.name, int(apply["foreign_epoch"]), own, int(apply["epoch"]))
+        state = run.world.site[side]
+        done = int(state["next_foreign"])
+        if state["stopped"]:  # the epoch that stopped it was begun
+            yield from _applied(site.name, int(foreign[done]), own, int(state["stop_epoch"]))
+            done += 1
+        if done < len(foreign):
+            yield "\n[[schedule.stopped]]"
+            yield f'applier = "{site.name}"'
+            yield f"after_epoch = {int(foreign[done - 1]) if done else 0}"
+
+
+def _applied(applier: str, epoch: int, own: np.ndarray, during: int) -> Iterator[str]:
+    """Yield an entry for an epoch that was applied in an own epoch; it counts from the last logged one until then."""
+    before = int(np.searchsorted(own, np.uint64(during), "right"))
+    yield "\n[[schedule.applied]]"
+    yield f'applier = "{applier}"'
+    yield f"epoch = {epoch}"
+    yield f"after_epoch = {int(own[before - 1]) if before else 0}"
