@@ -154,8 +154,6 @@ def _assumptions(run: Run) -> Iterator[str]:
                 f"The binlogs leave open how {name} judged {counted(decisions, 'operation')}; the figures of the run's "
                 "functions are those of one of the possible answers."
             )
-    for note in run.notes:
-        yield f"{note}."
 
 
 def compare_run(

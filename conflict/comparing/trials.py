@@ -46,7 +46,7 @@ class Subject:
             return Trial(pair, fault=fault)
         wanted = None if pair.binlog_type is None else effective_format(pair.binlog_type)
         clusters = tuple(self._tried(cluster, pair.policy, wanted) for cluster in self.clusters)
-        refused = next(_refusals(pair.policy, clusters, judged_tables(self.clusters)), None)
+        refused = next(_refusals(pair, clusters, judged_tables(self.clusters)), None)
         if refused is not None:
             return Trial(pair, fault=refused)
         relogging = {} if pair.binlog_type is None else self._relogging(pair.binlog_type)
@@ -153,9 +153,10 @@ def _is_missing(setup: TableSetup) -> bool:
     return setup.refusal is not None and setup.refusal.kind is RefusalKind.DROPPED
 
 
-def _refusals(policy: Policy, clusters: Sequence[ClusterSetup], judged: Iterable[int]) -> Iterator[str]:
-    """Yield why a server would not create a table under a policy."""
-    if policy.configured or policy.function is None or policy.by_commit_time:
+def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int]) -> Iterator[str]:
+    """Yield why a server would not create a table under a pair; one that is as the run is has been judged with it."""
+    own = pair.policy.configured
+    if pair.policy.by_commit_time or (pair.binlog_type is None if own else pair.policy.function is None):
         return
     for table in judged:
         for cluster in clusters:

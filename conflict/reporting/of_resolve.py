@@ -15,6 +15,7 @@ from conflict.reporting.parts import Chart, Form, Part, Table
 from conflict.result import Result
 from conflict.results.conflicts import count_conflicts, read_conflicts, read_refresh_times, totals_of
 from conflict.results.counting import By
+from conflict.results.doubts import doubts_of
 from conflict.rules.decision import Cause
 
 __all__ = ["resolve_part"]
@@ -35,7 +36,7 @@ def resolve_part(result: Result, source: str) -> Part:
         source,
         _asked(run),
         tuple(_answer(result, conflicts)),
-        tuple(_warnings(run)),
+        tuple(map(str, doubts_of(run))),
         _matrix(result),
         tuple(_charts(result, conflicts)),
         tuple(_tables(conflicts)),
@@ -84,20 +85,6 @@ def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
         )
     for name in summary.stops:
         yield f"The applier of {name} stopped: {result.run['stops'][name].get('message', '')}"
-
-
-def _warnings(run: Mapping[str, Any]) -> Iterator[str]:
-    if run["contradicted_by_binlogs"]:
-        yield (
-            f"The binlogs contradict this result: {run['contradicted_by_binlogs']:,} of "
-            f"{run['compared_with_binlogs']:,} row changes by appliers differ."
-        )
-    elif not run["compared_with_binlogs"]:
-        yield "Nothing is checked: the binlogs show no row change by an applier."
-    for cause in run["likely_causes"]:
-        yield f"{cause['cluster']}: {cause['sentence']}"
-    for name, error in run["binlog_errors"].items():
-        yield f"The binlogs of {name} could not be read to their end: {error}"
 
 
 def _matrix(result: Result) -> Table:

@@ -13,7 +13,7 @@ import attrs
 
 from conflict.shown_text import counted
 
-__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "unexplained_changes"]
+__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "notes_of", "unexplained_changes"]
 
 Document = Mapping[str, Any]
 
@@ -44,7 +44,8 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Args:
         run: The document `run.json`, or the part that `conflict.results.run_document.Run.checks` returns.
     """
-    return (*_contradiction(run), *causes_of(run), *unexplained_changes(run), *missing_parts(run))
+    parts = (_contradiction, causes_of, notes_of, unexplained_changes, missing_parts)
+    return tuple(doubt for part in parts for doubt in part(run))
 
 
 def _contradiction(run: Document) -> Iterator[Doubt]:
@@ -65,6 +66,12 @@ def causes_of(run: Document) -> Iterator[Doubt]:
     for cause in run["likely_causes"]:
         tables = f" ({', '.join(cause['tables'])})" if cause["tables"] else ""
         yield Doubt(f"{label}{tables}", cause["sentence"])
+
+
+def notes_of(run: Document) -> Iterator[Doubt]:
+    """Yield what is to be said about the definitions of tables, those that were not read among them."""
+    for note in run["definition_notes"]:
+        yield Doubt("Note", f"{note}.")
 
 
 def unexplained_changes(run: Document) -> Iterator[Doubt]:
