@@ -109,9 +109,9 @@ def resolve(
         run = ENGINES[engine](configuration, work, partial(hints_of_run_file, run_file), progress, options)
         zeros = zero_counters(configuration.functions)
         work.write_json("counters.json", {name: {**zeros, **each} for name, each in run.summary.counters.items()})
-        document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes)
+        final_rows = options.final_rows or (run.engine or engine) == "reference"  # which always writes them
+        document = run.to_json(configuration, engine, all_outcomes=options.all_outcomes, final_rows=final_rows)
         document["inputs"] = inputs_document(run_file)
-        document["final_rows"] = options.final_rows or document["engine"] == "reference"  # which always writes them
         work.write_json("run.json", {**document, **catalogue_result(work)})
     return run
 

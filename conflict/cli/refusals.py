@@ -17,7 +17,7 @@ from rich.markup import escape
 
 from conflict.cli.exit_codes import ExitCode
 from conflict.cli.terminal import PlainConsole
-from conflict.decoding.staging import stopped_politely
+from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConflictError
 from ndb_formats.errors import FormatError
 

@@ -7,18 +7,16 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import BinaryIO
 
+from conflict.decoding.interruptions import stopped_politely
 from conflict.errors import ConfigurationError
 from conflict.grid.beside import new_file, new_folder, new_name, remove_left_over
-from conflict.grid.folder import Folder
-from conflict.grid.lock import only_writer
 
-__all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder", "stopped_politely"]
+__all__ = ["CONTENTS", "check_target", "staged_file", "staged_folder"]
 
 # The file in a folder of tables that says what is in it; a folder without it is not ours to replace.
 CONTENTS = "tables.json"
@@ -122,26 +120,11 @@ def staged_folder(target: Path, contents: dict[str, object], *, force: bool = Tr
 @contextmanager
 def _only_writer(target: Path, *, force: bool) -> Iterator[None]:
     """Keep other writers out, make sure that none has just been here, and remove what killed ones left unfinished."""
+    from conflict.grid.folder import Folder  # noqa: PLC0415  # loads Arrow, which help of commands need not
+    from conflict.grid.lock import only_writer  # noqa: PLC0415
+
     with only_writer(Folder(str(target.absolute()))):
         if target.exists() and not force:
             raise ConfigurationError(_there_already(target))
         remove_left_over(target, PART)
         yield
-
-
-@contextmanager
-def stopped_politely() -> Iterator[None]:
-    """Treat the signal to terminate as an interruption from the keyboard, so that nothing half is left."""
-
-    def stop(*_: object) -> None:
-        raise KeyboardInterrupt
-
-    try:
-        before = signal.signal(signal.SIGTERM, stop)
-    except ValueError:  # not the main thread
-        yield
-        return
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)

@@ -184,7 +184,7 @@ def _refuse_contradictions(history: Folder, manifest: Manifest) -> None:
     whole = (
         all(part.keys() == names for part in parts)
         and 0 < manifest.buckets <= MAX_BUCKETS
-        and all(segment.file in manifest.files.get(name, ()) for name, segment in segments)
+        and all(segment.file in (manifest.files.get(name) or ("",)) for name, segment in segments)  # "": made, not read
         and sorted(each.path for each in manifest.listed) == sorted([*catalogues, SCHEDULE_PART])
         and len(catalogues) == manifest.batches
     )

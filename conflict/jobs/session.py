@@ -14,7 +14,7 @@ from contextlib import contextmanager
 
 from pyspark.sql import SparkSession
 
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
 from conflict.jobs.spark_runner import context_of, spark_runner
 
@@ -125,7 +125,7 @@ def check_shared(spark: SparkSession, folder: Folder) -> None:
     try:
         spark_runner(spark)(_answer, [folder], lambda done, total: None)
         folder.read_json(_ANSWER)
-    except OSError as error:
+    except (OSError, HistoryError) as error:
         message = f"{folder.uri} is not the same folder here and on the executors, as it must be: {error}"
         raise ConfigurationError(message) from error
     folder.delete(_QUESTION)

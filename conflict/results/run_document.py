@@ -64,11 +64,14 @@ class Run:
         """Whether the binlogs contradict the result or what the run file declares, or lack what a result needs."""
         return bool(self.summary.contradicted) or any(cause.kind in _TELLING for cause in self.likely_causes)
 
-    def to_json(self, configuration: Configuration, engine: str, *, all_outcomes: bool = False) -> dict[str, Any]:
-        """Return the document `run.json`."""
+    def to_json(
+        self, configuration: Configuration, engine: str, *, all_outcomes: bool = False, final_rows: bool = True
+    ) -> dict[str, Any]:
+        """Return the document `run.json`, of a result that holds all outcomes and final rows, or does not."""
         return {
             "format": RESULT_FORMAT,
             "readme": outcomes_note(all_outcomes=all_outcomes),
+            "final_rows": final_rows,
             "engine": self.engine or engine,
             "configuration": _configuration_json(configuration),
             "versions": versions(),

@@ -83,6 +83,7 @@ def test_names_in_a_result_are_no_markup():
         "compared_with_binlogs": 0,
         "contradicted_by_binlogs": 0,
         "likely_causes": [],
+        "definition_notes": [],
         "unexplained_changes": {},
         "epochs_left_out": {},
         "binlog_errors": {},

@@ -68,6 +68,11 @@ def test_a_notebook_gets_no_markup_and_no_control_characters():
         "compared_with_binlogs": 0,
         "contradicted_by_binlogs": 0,
         "stops": {},
+        "likely_causes": [],
+        "definition_notes": [],
+        "unexplained_changes": {},
+        "epochs_left_out": {},
+        "binlog_errors": {},
         "differing_rows": {},
         "tables": {"A": {"d.<script>\x1b": {"applied": 1}}},
     }
