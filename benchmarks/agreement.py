@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow.dataset as pads
 
-from benchmarks.history_reader import read_history
+from benchmarks.makers.history_reader import read_history
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history

@@ -16,8 +16,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from benchmarks.history_maker import configuration
-from benchmarks.history_shape import Shape
+from benchmarks.makers.history_maker import configuration
+from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import history_of, small_shape
 from benchmarks.timing import environment, markdown_table, write_results
 from conflict.comparing.defaults import all_policies
@@ -26,7 +26,7 @@ from conflict.comparing.pairs import Pair, parse_policies
 from conflict.config.configuration import Configuration
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.log_part import part_of_log
 from conflict.jobs.resolve_job import settle_history

@@ -23,7 +23,7 @@ from typing import Any
 
 import attrs
 
-from benchmarks.binlog_maker import MIXES, Mix, write_binlog
+from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.event_index import index_events, index_parts

@@ -23,7 +23,7 @@ from collections.abc import Callable
 from io import BytesIO
 from pathlib import Path
 
-from benchmarks.binlog_maker import MIXED_TYPES, write_binlog
+from benchmarks.makers.binlog_maker import MIXED_TYPES, write_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, measure_command, write_results
 from conflict.decoding.decoding import Decoding
 from conflict.decoding.formats import Format

@@ -3,7 +3,7 @@ How fast one core reads an NDB binlog into a History, and numbers its keys.
 
     python -m benchmarks.ingest --size 64 --out build/bench/ingest.json
 
-The binlog is made by `benchmarks.ndb_maker`. The scalar reader is given a tenth of it.
+The binlog is made by `benchmarks.makers.ndb_maker`. The scalar reader is given a tenth of it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 from unittest import mock
 
-from benchmarks.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
+from benchmarks.makers.ndb_maker import SCHEMA, SERVER, write_ndb_binlog
 from benchmarks.timing import Timing, environment, markdown_table, measure, write_results
 from conflict.grid.folder import Folder
 from conflict.grid.key_numbering import KeyTask, number_keys

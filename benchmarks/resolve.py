@@ -6,7 +6,7 @@ How fast a History is resolved: this project's Spark job beside its own referenc
 Timed is `resolve_history`, from a History on disk to its result on disk: what was applied, outcomes, exceptions and
 counters; and once more with the final rows of all tables, for which images have to be read. Spark's start is apart, and
 so is a first run over a small History, which compiles the kernels, and a first one over the History itself. Histories
-are made as the function's tables are usually logged (see `benchmarks.history_maker`).
+are made as the function's tables are usually logged (see `benchmarks.makers.history_maker`).
 
 The reference engine resolves a smaller History of the same kind in memory. DuckDB merely numbers each key's changes in
 order, by a window query over the same files on as many cores (see `benchmarks/peer_duckdb.py`); without --peer-python
@@ -30,10 +30,10 @@ from typing import Any
 import attrs
 
 from benchmarks.agreement import by_job, by_reference, differences
-from benchmarks.history_buckets import plan_of
-from benchmarks.history_maker import configuration, make_history, usual_binlog_type
-from benchmarks.history_reader import read_history
-from benchmarks.history_shape import Shape
+from benchmarks.makers.history_buckets import plan_of
+from benchmarks.makers.history_maker import configuration, make_history, usual_binlog_type
+from benchmarks.makers.history_reader import read_history
+from benchmarks.makers.history_shape import Shape
 from benchmarks.sessions import Measured, Session, session
 from benchmarks.timing import Run, Timing, environment, in_turns, markdown_table, measure, write_results
 from conflict.grid.folder import Folder

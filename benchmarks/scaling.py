@@ -25,8 +25,8 @@ import attrs
 import numpy as np
 import pyarrow.parquet as pq
 
-from benchmarks.history_maker import usual_binlog_type
-from benchmarks.history_shape import Shape
+from benchmarks.makers.history_maker import usual_binlog_type
+from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import MILLION, MIX, applied, decided, history_of, statistics_of, warm_up
 from benchmarks.sessions import Job, Measured, Session, session
 from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results

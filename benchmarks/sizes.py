@@ -19,7 +19,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from benchmarks.binlog_maker import MIXES, Mix, write_binlog
+from benchmarks.makers.binlog_maker import MIXES, Mix, write_binlog
 from benchmarks.timing import Run, environment, in_turns, markdown_table, write_results
 from ndb_formats.columnar.batches import read_batches
 from ndb_formats.columnar.compression import CompressionMeter

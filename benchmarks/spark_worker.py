@@ -13,7 +13,7 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.history_maker import configuration
+from benchmarks.makers.history_maker import configuration
 from conflict.grid.folder import Folder
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner

@@ -15,8 +15,8 @@ import pstats
 import tempfile
 from pathlib import Path
 
-from benchmarks.history_maker import configuration, usual_binlog_type
-from benchmarks.history_shape import Shape
+from benchmarks.makers.history_maker import configuration, usual_binlog_type
+from benchmarks.makers.history_shape import Shape
 from benchmarks.resolve import NAMES, history_of, small_shape
 from benchmarks.timing import markdown_table
 from conflict.grid.folder import Folder

@@ -27,7 +27,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.manifest import AGAIN, Manifest
 from conflict.grid.memory_folder import MemoryFolder
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.hints import hints_of_run_file
 from conflict.history.log_files import check_log_files
 from conflict.jobs.compare_job import compare_settled

@@ -13,11 +13,11 @@ import attrs
 import pyarrow as pa
 import pytest
 
-from benchmarks import history_maker
 from benchmarks.agreement import by_job, by_reference, differences
-from benchmarks.history_maker import configuration, make_history, usual_binlog_type
-from benchmarks.history_reader import read_history
-from benchmarks.history_shape import Shape
+from benchmarks.makers import history_maker
+from benchmarks.makers.history_maker import configuration, make_history, usual_binlog_type
+from benchmarks.makers.history_reader import read_history
+from benchmarks.makers.history_shape import Shape
 from benchmarks.process_tree import MemoryPeak
 from benchmarks.stages import profiled
 from benchmarks.stages import rows_of as rows_of_profile
@@ -26,7 +26,7 @@ from conflict.grid.part_builder import bucket_of, identity_of
 from conflict.grid.schemas import CHANGES, IMAGES, KEYS, keys_part
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, RowChange, Transaction
-from conflict.history.schedule import Summary, place_applies
+from conflict.history.scheduling.schedule import Summary, place_applies
 from conflict.rules.functions import FUNCTIONS
 from ndb_formats.events.row_image import put_image
 from ndb_formats.events.rows_event import Operation
@@ -298,7 +298,7 @@ def test_engines_agree(function: str, seed: int, folder: Path) -> None:
 def test_the_command_writes_what_the_function_does(folder: Path, tmp_path: Path) -> None:
     """Its options are the fields of a shape, its usual values theirs."""
     target = Folder(str(tmp_path / "history"))
-    command = [sys.executable, "-m", "benchmarks.history_maker", "--changes", "2000", "--window", "1", "3"]
+    command = [sys.executable, "-m", "benchmarks.makers.history_maker", "--changes", "2000", "--window", "1", "3"]
     command += ["--processes", "1", "--keys", "300", "--out", target.uri]
     done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
     assert done.stdout.startswith("2,000 row changes")

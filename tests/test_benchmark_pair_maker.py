@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import conflict
-from benchmarks.pair_maker import CLUSTERS, ROWS, make_pair
+from benchmarks.makers.pair_maker import CLUSTERS, ROWS, make_pair
 
 
 def test_the_binlogs_agree_with_what_is_derived(tmp_path: Path) -> None:

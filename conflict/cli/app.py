@@ -17,79 +17,79 @@ __all__ = ["COMMANDS", "app", "main"]
 # Where each is, and what it does, in words that fit beside its name on 80 columns.
 COMMANDS = {
     "resolve": (
-        "conflict.cli.resolve:resolve",
+        "conflict.cli.commands.resolve:resolve",
         "Find what was applied, what was rejected and why.",
     ),
     "conflicts": (
-        "conflict.cli.conflicts:conflicts",
+        "conflict.cli.commands.conflicts:conflicts",
         "Count the conflicts of a result: where, when and why.",
     ),
     "compare": (
-        "conflict.cli.compare:compare",
+        "conflict.cli.commands.compare:compare",
         "Compare what other functions and formats make of it.",
     ),
     "explain": (
-        "conflict.cli.explain:explain",
+        "conflict.cli.commands.explain:explain",
         "Show why a row ended as it did.",
     ),
     "init": (
-        "conflict.cli.init:init",
+        "conflict.cli.commands.init:init",
         "Write the run file for bare binlogs, with comments.",
     ),
     "ingest": (
-        "conflict.cli.ingest:ingest",
+        "conflict.cli.commands.ingest:ingest",
         "Read binlogs into a History, to resolve it often.",
     ),
     "check": (
-        "conflict.cli.check:check",
+        "conflict.cli.commands.check:check",
         "Check what a configuration will do, without binlogs.",
     ),
     "requirements": (
-        "conflict.cli.requirements:requirements",
+        "conflict.cli.commands.requirements:requirements",
         "Show which function works with which binlog type.",
     ),
     "check-replica": (
-        "conflict.cli.check_replica:check_replica",
+        "conflict.cli.commands.check_replica:check_replica",
         "Check whether a replica can apply what a source logs.",
     ),
     "logging": (
-        "conflict.cli.logging_format:logging",
+        "conflict.cli.commands.logging_format:logging",
         "Show which statements are logged as rows.",
     ),
     "sizes": (
-        "conflict.cli.sizes:sizes",
+        "conflict.cli.commands.sizes:sizes",
         "Show how many bytes a log takes in every format.",
     ),
     "rewrite": (
-        "conflict.cli.rewrite:rewrite",
+        "conflict.cli.commands.rewrite:rewrite",
         "Write the changes of binlogs in another format.",
     ),
     "decode": (
-        "conflict.cli.decode:decode",
+        "conflict.cli.commands.decode:decode",
         "Show what binlogs hold: text, JSON, CSV or Parquet.",
     ),
     "simulate": (
-        "conflict.cli.simulate:simulate",
+        "conflict.cli.commands.simulate:simulate",
         "Simulate a workload on two clusters.",
     ),
     "workload": (
-        "conflict.cli.workload:workload",
+        "conflict.cli.commands.workload:workload",
         "Learn a workload to simulate from binlogs.",
     ),
     "sweep": (
-        "conflict.cli.sweep:sweep",
+        "conflict.cli.commands.sweep:sweep",
         "Simulate a grid of models, and find borders in it.",
     ),
     "report": (
-        "conflict.cli.report:report",
+        "conflict.cli.commands.report:report",
         "Write results as one HTML page to hand on.",
     ),
     "diverge": (
-        "conflict.cli.diverge:diverge",
+        "conflict.cli.commands.diverge:diverge",
         "Search for the shortest way in which clusters differ.",
     ),
     "conformance": (
-        "conflict.cli.conformance:conformance",
+        "conflict.cli.commands.conformance:conformance",
         "Judge an engine by recordings of real clusters.",
     ),
 }

@@ -22,7 +22,7 @@ from conflict.grid.manifest import Manifest
 from conflict.grid.ranges import ranges_of_bucket
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, KEYS, keys_part, part
 from conflict.grid.tables import TableNumbers
-from conflict.history.start import Bounds
+from conflict.history.scheduling.start import Bounds
 from ndb_formats.events.row_image import RowLayout
 from ndb_formats.events.table_map import bits
 from ndb_formats.schema.tables import Table

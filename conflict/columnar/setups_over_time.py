@@ -14,8 +14,8 @@ from conflict.columnar.kernels.event_masks import reflects
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.key_numbering import SegmentStep
 from conflict.grid.tables import TableNumbers
-from conflict.history.fitting import misfit
 from conflict.history.model import DefinitionChange, Position
+from conflict.history.scheduling.fitting import misfit
 from conflict.rules.functions import Image
 from conflict.rules.table_setup import Refusal, RefusalKind, TableSetup
 

@@ -102,8 +102,9 @@ class Configuration:
         span: Which part of the logs it reads, and what was before it.
         schema_at_end: Whether `schema` says how tables stand at the end of the binlogs, not at their start.
         definitions: By cluster, its definitions over time, where they change or differ between the clusters (see
-            `conflict.history.following`); empty if `schema` holds for all time. `schema` then has History tables.
-        followed: Whether `conflict.history.following` has done its work.
+            `conflict.history.definitions.following`); empty if `schema` holds for all time. `schema` then has
+            History tables.
+        followed: Whether `conflict.history.definitions.following` has done its work.
         notes: What is to be said about the definitions.
         kept_columns: By table, the column whose values a History keeps although no function compares it.
     """

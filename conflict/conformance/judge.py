@@ -20,7 +20,7 @@ from conflict.conformance.logging_differences import judge_decisions, logging_co
 from conflict.conformance.size_differences import size_differences
 from conflict.errors import ConflictError, NotBuiltError
 from conflict.grid.folder import Folder
-from conflict.history.steps import hints_of_steps
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import ENGINES
 from ndb_formats.errors import FormatError
 

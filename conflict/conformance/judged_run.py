@@ -18,7 +18,7 @@ from conflict.conformance.number_gaps import AppliedEpoch, TrackedOperation
 from conflict.conformance.result_differences import result_differences
 from conflict.conformance.setup_differences import setup_differences
 from conflict.grid.folder import Folder
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import START, Position
 from conflict.history.reading import read_cluster
 from conflict.results.files import count_rejected, read_applied_epochs, read_rows, read_tracked

@@ -22,7 +22,7 @@ from conflict.discovery.logged_types import logged_types
 from conflict.discovery.logs import FoundLog, find_logs
 from conflict.discovery.server_options import logged_options
 from conflict.errors import ConfigurationError
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.rules.conflict_fn_text import parse_conflict_function
 from conflict.rules.functions import ConflictFunction
 

@@ -30,7 +30,7 @@ def logged_types(configuration: Configuration, cluster: ClusterConfiguration) ->
     Return the binlog type of each table that a server changed itself, by full name; None if no type fits.
 
     Args:
-        configuration: The run, with definitions that follow the binlogs (see `conflict.history.following`).
+        configuration: The run, with definitions that follow the binlogs (see `conflict.history.definitions.following`).
         cluster: The cluster of the server.
     """
     return {table.full_name: _preferred(types) for table, types in types_by_table(configuration, cluster)}

@@ -14,7 +14,7 @@ from conflict.errors import ConfigurationError
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story
 from conflict.grid.contradictions import refusing_contradictions
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.jobs.runner import StageProgress
 from conflict.library import resolve
 from conflict.result import Result, read_result

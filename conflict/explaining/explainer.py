@@ -21,7 +21,7 @@ from conflict.explaining.sentences import decided_sentence, place_words, verb
 from conflict.explaining.story import Story, Tree
 from conflict.explaining.telling import Function, Told, tell
 from conflict.explaining.transactions import ConflictEpoch, reason_of, trees_of
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.jobs.runner import StageProgress
 from conflict.result import Result
 from conflict.results.doubts import Doubt, doubts_of
@@ -42,7 +42,7 @@ class Explainer:
 
     Attributes:
         result: The result.
-        configuration: The run that it was made of, after `conflict.history.following`.
+        configuration: The run that it was made of, after `conflict.history.definitions.following`.
         progress: As for `conflict.resolve`.
     """
 

@@ -18,7 +18,7 @@ from conflict.explaining.wanted_epochs import wanted_epochs
 from conflict.grid.epoch_files import summaries_of
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.model import RowChange
-from conflict.history.schedule import Summary, summarize
+from conflict.history.scheduling.schedule import Summary, summarize
 from conflict.ingestion.segments import plan_segments
 from conflict.runs.options import no_progress
 from ndb_formats.errors import FormatError
@@ -129,7 +129,7 @@ def read_logs(configuration: Configuration, wanted: Wanted, progress: Progress =
     Read the binlogs of all clusters.
 
     Args:
-        configuration: The run, after `conflict.history.following`.
+        configuration: The run, after `conflict.history.definitions.following`.
         wanted: Which changes are wanted.
         progress: As for `conflict.resolve`.
 

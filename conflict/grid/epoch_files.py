@@ -13,7 +13,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.schemas import SCHEDULE, table_of_rows
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import START, EpochApply, Window
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.schedule import Summary
 from conflict.rules.roles import Role
 
 __all__ = ["EPOCHS", "applies_of", "epochs_part", "epochs_table", "read_summaries", "schedule_table", "summaries_of"]

@@ -13,8 +13,8 @@ from conflict.config.steps_file import load_steps
 from conflict.errors import ConfigurationError
 from conflict.history.model import LAST_GROUP
 from conflict.history.reading import ClusterHints
-from conflict.history.schedule import Hint, Summary
-from conflict.history.steps import hints_of_steps
+from conflict.history.scheduling.schedule import Hint, Summary
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.rules.roles import Role
 
 __all__ = ["hints_of_run_file"]

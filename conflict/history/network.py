@@ -18,8 +18,8 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import AppliedEpoch
-from conflict.history.schedule import Summary
-from conflict.history.start import starts_in_the_middle
+from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.start import starts_in_the_middle
 
 __all__ = ["direct_traces", "refuse_logs_of_network", "refuse_network"]
 

@@ -10,15 +10,21 @@ from itertools import product
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.history.consistent_cut import consistent_cut
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
 from conflict.history.epochs_by_content import MOST_READINGS, hides_epochs, readings_by_content
 from conflict.history.given_rows import GivenRows, load_given_rows
 from conflict.history.model import LAST_GROUP, Cluster, DefinitionChange, EpochApply, History, Start, Transaction
 from conflict.history.network import direct_traces, refuse_logs_of_network
 from conflict.history.role_changes import RoleChange, ShownChange, possible_changes, shown_changes, with_roles
-from conflict.history.schedule import Barrier, Hints, Summary, epoch_ends, place_applies, set_back, summarize
-from conflict.history.start import bounds_of, certain_applies, refuse_changes, span_of_times, starts_in_the_middle
+from conflict.history.scheduling.consistent_cut import consistent_cut
+from conflict.history.scheduling.schedule import Barrier, Hints, Summary, epoch_ends, place_applies, set_back, summarize
+from conflict.history.scheduling.start import (
+    bounds_of,
+    certain_applies,
+    refuse_changes,
+    span_of_times,
+    starts_in_the_middle,
+)
 from conflict.history.timeline import timeline_of
 from ndb_formats.errors import FormatError
 from ndb_formats.events.row_image import RowLayout

@@ -15,7 +15,7 @@ from conflict.grid.part_builder import PartBuilder
 from conflict.grid.tables import TableNumbers
 from conflict.grid.writer import write_parts
 from conflict.history.epochs import EpochReader, read_epochs
-from conflict.history.schedule import summarize
+from conflict.history.scheduling.schedule import summarize
 from conflict.ingestion.plan import digest_of
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError

@@ -35,10 +35,10 @@ from conflict.grid.manifest import (
 )
 from conflict.grid.schemas import SCHEDULE_PART, keys_part
 from conflict.grid.tables import table_numbers
-from conflict.history.consistent_cut import consistent_cut
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.reading import ClusterHints, schedule_of
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.consistent_cut import consistent_cut
+from conflict.history.scheduling.schedule import Summary
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.ingestion.extension import KeptSegments, extended, kept_segments
 from conflict.ingestion.plan import PLAN, Plan, load_plan, plan_ingest, refuse_differences, write_plan

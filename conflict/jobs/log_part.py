@@ -1,5 +1,5 @@
 """
-The part of a History on disk that a run reads, and its schedule; see `conflict.history.start`.
+The part of a History on disk that a run reads, and its schedule; see `conflict.history.scheduling.start`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from conflict.grid.epoch_files import read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest
 from conflict.grid.schemas import CONSEQUENCES, SCHEDULE, part
-from conflict.history.consistent_cut import consistent_cut
 from conflict.history.model import EpochApply, Start
 from conflict.history.reading import ClusterHints, schedule_of
-from conflict.history.schedule import Summary
-from conflict.history.start import Bounds, bounds_of, certain_applies, refuse_changes, starts_in_the_middle
+from conflict.history.scheduling.consistent_cut import consistent_cut
+from conflict.history.scheduling.schedule import Summary
+from conflict.history.scheduling.start import Bounds, bounds_of, certain_applies, refuse_changes, starts_in_the_middle
 
 __all__ = ["WHOLE", "LogPart", "part_of_log"]
 

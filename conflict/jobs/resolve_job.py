@@ -32,7 +32,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.tables import table_numbers
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.ingestion.definition_steps import definition_changes, row_steps
 from conflict.jobs.log_part import WHOLE, LogPart

@@ -16,8 +16,8 @@ from conflict.grid.epoch_files import read_summaries
 from conflict.grid.manifest import Manifest
 from conflict.grid.tables import TableNumbers
 from conflict.history.model import Cluster, DefinitionChange, EpochApply, History, Position
-from conflict.history.schedule import epoch_ends
-from conflict.history.start import Bounds
+from conflict.history.scheduling.schedule import epoch_ends
+from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import timeline_of
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.runner import Runner, StageProgress

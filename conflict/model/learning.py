@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from conflict.config.configuration import Configuration
 from conflict.errors import HistoryError
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.following import follow_definitions
 from conflict.history.model import RowChange, Transaction
 from conflict.history.reading import read_cluster
 from conflict.model.clocks import EpochClock, journeys

@@ -14,9 +14,9 @@ from operator import itemgetter
 
 import attrs
 
-from conflict.history.causal_order import interleave
 from conflict.history.effects import Effect
 from conflict.history.model import START, Cluster, DefinitionChange, EpochApply, History, Link, Position, Transaction
+from conflict.history.scheduling.causal_order import interleave
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster, rows_at_start
 from conflict.reference.epoch_commit import commit_pass, effects_of

@@ -13,8 +13,8 @@ from collections.abc import Iterable, Mapping
 import attrs
 
 from conflict.history.effects import Effect
-from conflict.history.fitting import fitted, misfit
 from conflict.history.model import NO_FLAGS, Cluster, EpochApply, RowChange
+from conflict.history.scheduling.fitting import fitted, misfit
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.decide import (
     compares_unknown,

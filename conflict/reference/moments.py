@@ -30,7 +30,7 @@ from conflict.history.model import (
     RowMoment,
     Transaction,
 )
-from conflict.history.reconcile import Inference
+from conflict.history.scheduling.reconcile import Inference
 from conflict.reference.background import Background, Recorded, Setups, background_of, epochs_known
 from conflict.reference.cluster import OVERLAPPING
 from conflict.reference.epoch_log import LoggedChange

@@ -4,7 +4,7 @@ The place of every epoch that left no trace: the schedule from the binlogs alone
 An epoch without a trace belongs where every operation of it comes to nothing on the rows as they then were. The rows do
 not depend on these places (see `conflict.reference.background`). So each place can be tried by itself (see
 `conflict.reference.trials`), and then all timelines are brought into one order of causes (see
-`conflict.history.placing`).
+`conflict.history.scheduling.placing`).
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Hashable, Iterator, Sequence
 import attrs
 
 from conflict.history.model import DefinitionChange, EpochApply, History, Link, Position, Transaction
-from conflict.history.placing import Choice, Place, Slot, choose_places
-from conflict.history.schedule import logged_at
+from conflict.history.scheduling.placing import Choice, Place, Slot, choose_places
+from conflict.history.scheduling.schedule import logged_at
 from conflict.history.timeline import timeline_of
 from conflict.reference.background import Recorded, Setups, background_of, epochs_known
 from conflict.reference.row_store import RowKey

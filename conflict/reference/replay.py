@@ -7,8 +7,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from conflict.history.causal_order import interleave
 from conflict.history.model import DefinitionChange, History, Transaction
+from conflict.history.scheduling.causal_order import interleave
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import Effects, KnownTransactions, ReplayedCluster
 from conflict.reference.row_store import NOT_KNOWN, Row, RowKey

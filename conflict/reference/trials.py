@@ -12,7 +12,7 @@ from collections.abc import Collection, Mapping
 import attrs
 
 from conflict.history.model import END, START, EpochApply, Position, Window
-from conflict.history.placing import Choice
+from conflict.history.scheduling.placing import Choice
 from conflict.reference.background import Background
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.commit_checks import check_commit

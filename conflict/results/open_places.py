@@ -12,7 +12,7 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 import attrs
 
 from conflict.history.model import Link, Position
-from conflict.history.placing import Choice, Slot, choose_places
+from conflict.history.scheduling.placing import Choice, Slot, choose_places
 from conflict.results.model import Stop, Undecided
 from conflict.rules.decision import Decision
 from ndb_formats.events.rows_event import Operation

@@ -11,7 +11,7 @@ from typing import Any
 import attrs
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.history.reconcile import Inference
+from conflict.history.scheduling.reconcile import Inference
 from conflict.results.layout import RESULT_FORMAT, outcomes_note
 from conflict.results.likely_causes import CauseKind, LikelyCause
 from conflict.results.readings import reading_path

@@ -18,7 +18,7 @@ from conflict.errors import ConfigurationError, HistoryError, NotBuiltError
 from conflict.grid.contradictions import refusing_contradictions
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import AGAIN, Manifest, load_manifest, refuse_damage
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.ingestion.plan import load_plan, refuse_differences
 from conflict.jobs.ingest_job import ingest
 from conflict.jobs.log_facts import facts_of_history, images_of_history, lacks_something, roles_change

@@ -10,7 +10,7 @@ import attrs
 
 from conflict.grid.folder import Folder
 from conflict.history.reading import ClusterHints
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.schedule import Summary
 
 __all__ = ["DEFAULTS", "HintsOf", "ResolveOptions", "no_progress"]
 

@@ -11,9 +11,9 @@ import attrs
 from conflict.config.configuration import Configuration
 from conflict.errors import ConfigurationError, HistoryError
 from conflict.grid.folder import Folder
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.effects import recorded_effects, recorded_images
 from conflict.history.epochs import BinlogEpoch
-from conflict.history.following import follow_definitions
 from conflict.history.logged_images import logged_images
 from conflict.history.model import History
 from conflict.history.reading import (
@@ -25,7 +25,7 @@ from conflict.history.reading import (
     read_cluster,
     usable_epochs,
 )
-from conflict.history.start import changes_older_rows
+from conflict.history.scheduling.start import changes_older_rows
 from conflict.jobs.runner import StageProgress
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced, restricted, touched_rows

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import attrs
 
 from conflict.history.model import Cluster, EpochApply, History, Start, Transaction
-from conflict.history.start import certain_applies
+from conflict.history.scheduling.start import certain_applies
 from conflict.history.timeline import timeline_of
 from conflict.results.contradictions import Effects
 from conflict.results.model import Resolution

@@ -11,10 +11,10 @@ import attrs
 
 from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.effects import recorded_effects, recorded_images
-from conflict.history.following import follow_definitions
 from conflict.history.reading import ClusterReading, cut_readings, history_of, read_cluster, usable_epochs
-from conflict.history.steps import hints_of_steps
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.reference.placement import Placed
 from conflict.results.contradictions import contradicted_rows
 from conflict.results.model import Outcome, Resolution

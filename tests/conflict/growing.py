@@ -19,7 +19,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import read_manifest
 from conflict.grid.schemas import CHANGES, CONSEQUENCES, IMAGES, KEYS, SCHEDULE, keys_part, part
 from conflict.history.hints import hints_of_run_file
-from conflict.history.steps import hints_of_steps
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.jobs.ingest_job import Ingested, ingest
 from conflict.jobs.resolve_job import resolve_history
 from conflict.jobs.runner import Runner, in_process

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 
 import attrs
 
-from conflict.history.causal_order import interleave
 from conflict.history.model import EpochApply, History, RowChange, Transaction
+from conflict.history.scheduling.causal_order import interleave
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.row_store import Row

@@ -33,7 +33,8 @@ import json, os, resource, signal, sys, tempfile
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 import conflict.pipeline, conflict.columnar.bucket, conflict.reference.replay
-import conflict.cli.decode, conflict.cli.ingest, conflict.cli.resolve, conflict.cli.views.result
+import conflict.cli.commands.decode, conflict.cli.commands.ingest, conflict.cli.commands.resolve
+import conflict.cli.views.result
 import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.outputs, conflict.decoding.table_files
 from conflict.cli import app
 from conflict.jobs.runner import in_threads

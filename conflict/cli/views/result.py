@@ -15,7 +15,7 @@ from rich.text import Text
 from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
-from conflict.history.reconcile import Inference
+from conflict.history.scheduling.reconcile import Inference
 from conflict.results.doubts import causes_of, missing_parts, notes_of, unexplained_changes
 from conflict.results.model import Stop
 from conflict.results.run_document import Run

@@ -14,7 +14,7 @@ import numpy as np
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.kernels.arrays import Int8, Int32, Int64, UInt64, each_read_only, read_only
 from conflict.columnar.kernels.effects import DecidedRows, SentRows, ShownRows, compare, in_order, touched_rows
-from conflict.history.reconcile import MAX_CONTRADICTIONS
+from conflict.history.scheduling.reconcile import MAX_CONTRADICTIONS
 
 __all__ = ["Differing", "DifferingRows", "compare_effects"]
 

@@ -14,7 +14,7 @@ from conflict.grid.folder import Folder
 from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import History
 from conflict.history.reading import history_of, read_cluster
 from conflict.jobs.ingest_job import ingest

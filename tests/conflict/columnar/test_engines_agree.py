@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from conflict.columnar.setups_over_time import changes_functions, compares_reflected
 from conflict.grid.folder import Folder
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.jobs.runner import Runner, in_process
 from conflict.pipeline import run_local
 from conflict.rules.functions import FUNCTIONS, Cell, FunctionSpec

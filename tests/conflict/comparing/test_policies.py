@@ -17,7 +17,7 @@ from conflict.grid.manifest import table_numbers
 from conflict.grid.schemas import SCHEDULE
 from conflict.grid.writer import write_history
 from conflict.history.model import Transaction
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.schedule import Summary
 from conflict.jobs.compare_job import compare_settled
 from conflict.jobs.log_part import LogPart
 from conflict.jobs.resolve_job import settle_history

@@ -10,8 +10,8 @@ from conflict.conformance.case import ConflictCase
 from conflict.explaining.explainer import Explainer
 from conflict.explaining.story import Story, StoryEvent, plain_value
 from conflict.grid.folder import Folder
-from conflict.history.following import follow_definitions
-from conflict.history.steps import hints_of_steps
+from conflict.history.definitions.following import follow_definitions
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import run_reference
 from conflict.result import Result
 from tests.corpora import RECORDINGS

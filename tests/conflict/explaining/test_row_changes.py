@@ -9,7 +9,7 @@ from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
 from conflict.explaining import row_changes
 from conflict.explaining.row_changes import Log, Wanted, read_logs
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from tests.corpora import DEMO, RECORDINGS
 
 

@@ -4,10 +4,10 @@ import attrs
 import pytest
 
 from conflict.errors import HistoryError
-from conflict.history.consistent_cut import consistent_cut
 from conflict.history.epochs import AppliedEpoch, BinlogEpoch
 from conflict.history.model import EpochApply, Transaction, Window
-from conflict.history.schedule import Hint, Summary, place_applies, summarize
+from conflict.history.scheduling.consistent_cut import consistent_cut
+from conflict.history.scheduling.schedule import Hint, Summary, place_applies, summarize
 from conflict.history.timeline import timeline_of
 from tests.conflict.histories import change
 

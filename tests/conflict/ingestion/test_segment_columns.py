@@ -21,7 +21,7 @@ from conflict.grid.manifest import load_manifest
 from conflict.grid.part_builder import PartBuilder
 from conflict.grid.tables import TableNumbers, table_numbers
 from conflict.history.epochs import EpochReader, read_epochs
-from conflict.history.schedule import summarize
+from conflict.history.scheduling.schedule import summarize
 from conflict.ingestion.row_shapes import tables_in_force
 from conflict.ingestion.segment_arrays import UnreadableError
 from conflict.ingestion.segment_columns import read_columns

@@ -12,9 +12,9 @@ import pytest
 from conflict.config.configuration import Configuration, Span
 from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
-from conflict.history.following import follow_definitions
+from conflict.history.definitions.following import follow_definitions
 from conflict.history.reading import read_cluster
-from conflict.history.steps import hints_of_steps
+from conflict.history.scheduling.steps import hints_of_steps
 from conflict.pipeline import run_local
 from conflict.results.run_document import Run
 from conflict.runs.options import ResolveOptions

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from conflict.history.effects import Effect
 from conflict.history.model import EpochApply
-from conflict.history.reconcile import Inference
+from conflict.history.scheduling.reconcile import Inference
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import place_untraced, restricted, touched_rows
 from conflict.results.contradictions import contradicted_rows

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.configuration import ClusterConfiguration, Configuration
-from conflict.history.causal_order import interleave
 from conflict.history.epochs import AppliedEpoch
 from conflict.history.model import Cluster, EpochApply, History, Transaction
 from conflict.history.network import direct_traces
-from conflict.history.schedule import Summary, epoch_ends, place_applies
+from conflict.history.scheduling.causal_order import interleave
+from conflict.history.scheduling.schedule import Summary, epoch_ends, place_applies
 from conflict.history.timeline import timeline_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.placement import NOT_APPLIED, Placed, place_untraced, restricted, touched_rows

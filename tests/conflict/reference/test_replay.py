@@ -3,8 +3,8 @@
 import pytest
 
 from conflict.errors import HistoryError
-from conflict.history.causal_order import interleave
 from conflict.history.model import EpochApply, Transaction
+from conflict.history.scheduling.causal_order import interleave
 from conflict.reference.replay import resolve
 from conflict.results.model import Resolution, Stop
 from conflict.rules.decision import Cause, Verdict

@@ -14,7 +14,7 @@ from typing import Any
 import attrs
 
 from conflict.history.model import START, Position
-from conflict.history.schedule import Hint, Hints, Summary
+from conflict.history.scheduling.schedule import Hint, Hints, Summary
 from conflict.rules.roles import Role
 
 __all__ = ["hints_of_steps"]

@@ -1,7 +1,7 @@
 """
 Histories of any size quickly: what `ingest` would write of two clusters that work on one table, straight to disk.
 
-    python -m benchmarks.history_maker --changes 10000000 --out DIR --seed 1
+    python -m benchmarks.makers.history_maker --changes 10000000 --out DIR --seed 1
 
 Everything is decided by numbers that look like chance but depend on the seed and on a change's own number alone. So a
 bucket is made without the others, in little memory, by any process, and the same shape gives the same bytes.
@@ -28,10 +28,10 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from benchmarks.history_buckets import IDENTITY, MadeBucket, Plan, Side, made_buckets, plan_of
-from benchmarks.history_images import image_bytes
-from benchmarks.history_rows import consequences_of
-from benchmarks.history_shape import CLUSTERS, Clock, Shape, server_id
+from benchmarks.makers.history_buckets import IDENTITY, MadeBucket, Plan, Side, made_buckets, plan_of
+from benchmarks.makers.history_images import image_bytes
+from benchmarks.makers.history_rows import consequences_of
+from benchmarks.makers.history_shape import CLUSTERS, Clock, Shape, server_id
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.grid.catalogue import facts_of
 from conflict.grid.folder import Folder

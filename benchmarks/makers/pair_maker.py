@@ -1,7 +1,7 @@
 """
 Binlogs of two clusters that replicate to each other, of any size, quickly.
 
-    python -m benchmarks.pair_maker --changes 10000000 --out FOLDER
+    python -m benchmarks.makers.pair_maker --changes 10000000 --out FOLDER
 
 Both insert rows of one table of integers and a short string, and then update their own. Each applies an epoch of the
 other one in the next epoch of its own, and logs what it applied (`log_replica_updates`). Once per epoch both update the
@@ -28,7 +28,7 @@ from ndb_formats.events.header import EventHeader, encode_header
 
 __all__ = ["CLUSTERS", "make_pair"]
 
-RECORDING = Path(__file__).parents[1] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
+RECORDING = Path(__file__).parents[2] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
 CLUSTERS = ("A", "B")
 ROWS = 200  # own changes of an epoch; the last one is of a row that the other cluster changes too
 CONTESTED = 1000  # rows that both change, in turns

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.history_members import (
+from benchmarks.makers.history_members import (
     AWAY,
     CHURN,
     CLASH,

@@ -29,7 +29,7 @@ from ndb_formats.types.column_types import WireType, codec_of
 
 __all__ = ["MIXED_TYPES", "MIXES", "Mix", "write_binlog"]
 
-RECORDING = Path(__file__).parents[1] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
+RECORDING = Path(__file__).parents[2] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
 TRANSACTIONS = 2000
 TEXT = "The quick brown fox jumps over the lazy dog; and so on, and so on. "
 WORDS = ["Zürich", "naïve", "Łódź", "東京", "plain", "café", "ascii only", "über", "Αθήνα", "x"]

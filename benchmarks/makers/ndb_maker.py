@@ -18,7 +18,7 @@ from ndb_formats.events.header import EventHeader, encode_header
 
 __all__ = ["OTHER_SERVER", "SCHEMA", "SERVER", "write_ndb_binlog"]
 
-RECORDING = Path(__file__).parents[1] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
+RECORDING = Path(__file__).parents[2] / "tests/recordings/ndb_formats/types_type8/binlog.000001"
 SERVER, OTHER_SERVER = 1, 2
 SCHEMA = """
 CREATE TABLE accounts (

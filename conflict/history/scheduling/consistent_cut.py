@@ -12,7 +12,7 @@ from itertools import permutations
 
 from conflict.errors import HistoryError
 from conflict.history.model import END
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.schedule import Summary
 
 __all__ = ["consistent_cut"]
 

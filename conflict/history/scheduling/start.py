@@ -16,7 +16,7 @@ from conflict.config.configuration import Configuration, Span
 from conflict.errors import ConfigurationError
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import EpochApply
-from conflict.history.schedule import Summary
+from conflict.history.scheduling.schedule import Summary
 from ndb_formats.events.rows_event import Operation
 
 __all__ = [

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.history_members import Array, mixed, njit
+from benchmarks.makers.history_members import Array, mixed, njit
 
 __all__ = ["image_bytes"]
 

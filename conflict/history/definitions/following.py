@@ -14,8 +14,8 @@ import attrs
 from conflict.config.configuration import ClusterConfiguration, Configuration
 from conflict.config.definitions import ClusterDefinitions, DefinitionStep, Moment, TableVersion
 from conflict.errors import ConfigurationError
-from conflict.history.definition_notes import DefinitionNote, NoteKind, sentences_of, sentences_on_rows
-from conflict.history.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
+from conflict.history.definitions.definition_notes import DefinitionNote, NoteKind, sentences_of, sentences_on_rows
+from conflict.history.definitions.history_tables import HistoryColumn, HistoryTable, layout_of_history, view_of
 from conflict.rules.functions import Argument
 from conflict.rules.table_setup import TableSetup, is_exceptions_table, set_up
 from ndb_formats.columnar.log_scan import LoggedStatement, LoggedTable, scan_log

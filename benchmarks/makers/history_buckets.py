@@ -13,7 +13,7 @@ import attrs
 import numpy as np
 import numpy.typing as npt
 
-from benchmarks.history_members import (
+from benchmarks.makers.history_members import (
     CLUSTER,
     ORDINAL,
     SLOT,
@@ -23,8 +23,8 @@ from benchmarks.history_members import (
     count_members,
     find_members,
 )
-from benchmarks.history_rows import NUMBER, OPERATION, PLACE, Keys, Times, make_rows
-from benchmarks.history_shape import Clock, Shape
+from benchmarks.makers.history_rows import NUMBER, OPERATION, PLACE, Keys, Times, make_rows
+from benchmarks.makers.history_shape import Clock, Shape
 
 __all__ = ["IDENTITY", "MadeBucket", "Plan", "Side", "made_buckets", "plan_of"]
 

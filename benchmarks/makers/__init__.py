@@ -1,0 +1,1 @@
+"""Makers of binlogs and Histories to measure with."""
