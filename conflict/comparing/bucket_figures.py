@@ -17,7 +17,7 @@ from conflict.columnar.output.counts import count_bucket
 from conflict.columnar.output.final_rows import count_unequal
 from conflict.rules.decision import Verdict
 
-__all__ = ["BucketFigures", "bucket_figures", "written_in"]
+__all__ = ["BucketFigures", "bucket_figures", "distinct", "written_in"]
 
 _GROUP_BITS, _LOWEST_GROUP = 32, -1
 
@@ -68,6 +68,7 @@ def bucket_figures(
     counters, tables = count_bucket(result)
     lost = lost_changes(result.applies, bucket.rows, written, len(bucket.key_table), folded)
     names = [cluster.name for cluster in result.clusters]
+    ended = BucketResult(bucket, result.clusters, result.applies, result.conflicts, folded.applied_alone())
     reader, logged = ImageReader(bucket), folded.logged
     return BucketFigures(
         counters,
@@ -77,15 +78,23 @@ def bucket_figures(
             name: (int(each.rejected.sum()), int(each.overwritten.sum()), int(each.lost.sum()))
             for name, each in zip(names, lost, strict=True)
         },
-        {table.full_name: count_unequal(result, reader, number) for number, table in enumerate(bucket.numbers.tables)},
+        {table.full_name: count_unequal(ended, reader, number) for number, table in enumerate(bucket.numbers.tables)},
         {name: int((~logged.refresh & (logged.cluster == number)).sum()) for number, name in enumerate(names)},
         {name: int(folded.unexplained[number].sum()) for number, name in enumerate(names)},
         stopping,
     )
 
 
+def distinct(numbers: Int64) -> Int64:
+    """Return the different numbers, ascending. `np.unique` hashes them, which takes much longer than to sort them."""
+    ordered = np.sort(numbers)
+    first = np.ones(len(ordered), np.bool_)
+    first[1:] = ordered[1:] != ordered[:-1]
+    return ordered[first]
+
+
 def _rejected(result: BucketResult) -> Int64:
     made = result.folded.decisions
     chosen = np.flatnonzero((made.verdict == Verdict.REJECTED) & (made.kind == OperationKind.CHANGE))
     group = made.group[chosen].astype(np.int64) - _LOWEST_GROUP
-    return np.unique((made.apply[chosen].astype(np.int64) << _GROUP_BITS) + group)
+    return distinct((made.apply[chosen].astype(np.int64) << _GROUP_BITS) + group)

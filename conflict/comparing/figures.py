@@ -12,7 +12,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-from conflict.comparing.bucket_figures import BucketFigures
+from conflict.comparing.bucket_figures import BucketFigures, distinct
 from conflict.errors import ConfigurationError
 from conflict.results.model import Stop
 from conflict.rules.counters import add_counters
@@ -200,7 +200,7 @@ def add_figures(
     """Add up the figures of all buckets; `transactions` are the counters of transactions in conflict."""
     names = list(parts[0].counters)
     every = [*(part.counters for part in parts), *transactions]
-    rejected = np.unique(np.concatenate([part.rejected for part in parts]))
+    rejected = distinct(np.concatenate([part.rejected for part in parts]))
     return Figures(
         {name: add_counters(counters.get(name, {}) for counters in every) for name in names},
         {

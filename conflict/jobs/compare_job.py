@@ -23,8 +23,9 @@ from conflict.columnar.bucket import Bucket, load_bucket
 from conflict.columnar.bucket_result import BucketResult
 from conflict.columnar.cluster_setup import ClusterSetup, rules_of
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
-from conflict.columnar.kernels.fold import fold
+from conflict.columnar.kernels.fold import fold_packed
 from conflict.columnar.kernels.lost_changes import Written
+from conflict.columnar.kernels.records import Changes, packed_changes
 from conflict.columnar.rounds.fixed_point import FixedPoint, without_rounds
 from conflict.columnar.stop_reports import stop_of
 from conflict.comparing.bucket_figures import BucketFigures, bucket_figures, written_in
@@ -75,6 +76,30 @@ class _Task:
     bucket: int
     clusters: tuple[tuple[ClusterSetup, ...], ...]
     trials: Shared[list[_Decided]]
+
+
+@attrs.frozen(eq=False)
+class _Loaded:
+    """
+    A bucket, and what is the same under all trials that take its changes as they are logged.
+
+    Attributes:
+        bucket: The bucket.
+        changes: Its changes, packed for the fold.
+        written: What they do to their rows.
+    """
+
+    bucket: Bucket
+    changes: Changes
+    written: tuple[Written, Written]
+
+    def seen_by(self, view: BucketView) -> Self:
+        """Return the bucket as a trial sees it."""
+        bucket = view.of(self.bucket)
+        if bucket is self.bucket:
+            return self
+        written = written_in(bucket) if view.relogging else self.written
+        return attrs.evolve(self, bucket=bucket, changes=packed_changes(bucket.rows), written=written)
 
 
 def compare_settled(
@@ -192,24 +217,20 @@ def _decide_bucket(task: _Task) -> list[BucketFigures]:
     layouts = run.manifest.layouts(run.numbers)
     bucket = load_bucket(run.history, task.bucket, run.manifest, run.numbers, layouts, bounds=run.part.bounds)
     bucket.kept = bucket.rows
-    written = written_in(bucket)
+    loaded = _Loaded(bucket, packed_changes(bucket.rows), written_in(bucket))
     trials = zip(task.clusters, task.trials.load(), strict=True)
-    return [_figures(bucket, clusters, decided, written) for clusters, decided in trials]
+    return [_figures(loaded.seen_by(decided.view), clusters, decided) for clusters, decided in trials]
 
 
-def _figures(
-    loaded: Bucket, clusters: tuple[ClusterSetup, ...], decided: _Decided, written: tuple[Written, Written]
-) -> BucketFigures:
-    applies, conflicts = decided.applies, decided.conflicts
-    bucket, moments = decided.view.of(loaded), applies.moments.of_bucket(loaded.number)
-    folded = fold(
-        applies, bucket.rows, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=moments
+def _figures(loaded: _Loaded, clusters: tuple[ClusterSetup, ...], decided: _Decided) -> BucketFigures:
+    bucket, applies, conflicts = loaded.bucket, decided.applies, decided.conflicts
+    moments = applies.moments.of_bucket(bucket.number)
+    folded = fold_packed(
+        applies, loaded.changes, rules_of(clusters), conflicts, bucket.key_table, candidates=False, moments=moments
     )
     stopping = first_stopping(bucket, clusters, applies) if decided.finds_stops else {}
     tracked = folded.tracking_conflicts_alone(conflicts)
-    if decided.view.relogging:
-        written = written_in(bucket)
-    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping, written)
+    return bucket_figures(BucketResult(bucket, clusters, applies, conflicts, tracked), stopping, loaded.written)
 
 
 def _commit_times(run: ResolveRun) -> tuple[CommitTimes, CommitTimes]:

@@ -47,13 +47,13 @@ from conflict.columnar.kernels.passes import (
     mark_rows,
     restore,
 )
-from conflict.columnar.kernels.records import PassDecisions, Rules, Work, packed_changes, packed_schedule
+from conflict.columnar.kernels.records import Changes, PassDecisions, Rules, Work, packed_changes, packed_schedule
 from conflict.columnar.kernels.rules import needs_refresh
 from conflict.columnar.kernels.search import LAST_EPOCH, PAST_ALL_GROUPS
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Folded", "fold", "log_rows"]
+__all__ = ["Folded", "fold", "fold_packed", "log_rows"]
 
 WRITE, UPDATE, DELETE = (int(operation) for operation in Operation)
 APPLIED, REJECTED = int(Verdict.APPLIED), int(Verdict.REJECTED)
@@ -112,6 +112,29 @@ class Folded:
             exists=self.exists & ~left_out,
         )
 
+    def applied_alone(self) -> Folded:
+        """
+        Leave out what was not applied, and the log entries that nobody applied: no final row comes from these.
+
+        `Logged.decision` is -1 then.
+        """
+        if len(self.logged) == 0:
+            return self
+        decisions = _chosen(self.decisions, self.decisions.verdict == APPLIED)
+        entries = -1 - decisions.source
+        kept = np.zeros(len(self.logged), np.bool_)
+        kept[entries[entries >= 0]] = True
+        numbers = (np.cumsum(kept) - 1).astype(np.int32)
+        source = np.where(entries >= 0, -1 - numbers[np.maximum(entries, 0)], decisions.source)
+        columns = attrs.asdict(self.logged, recurse=False)
+        logged = Logged(**{name: column[kept] for name, column in columns.items()})
+        nothing = np.full(len(logged), -1, np.int64)
+        return attrs.evolve(
+            self,
+            decisions=attrs.evolve(decisions, source=source.astype(np.int32)),
+            logged=attrs.evolve(logged, decision=nothing),
+        )
+
 
 def _chosen(decisions: Decisions, chosen: Bool) -> Decisions:
     """Return some decisions."""
@@ -142,7 +165,25 @@ def fold(
         moments: Rows of the bucket that were judged some time before the commit.
         older: What is known of the rows before the log starts; None if there were none.
     """
-    schedule, changes = packed_schedule(applies), packed_changes(rows)
+    changes = packed_changes(rows)
+    return fold_packed(
+        applies, changes, rules, conflicts, key_table, candidates=candidates, moments=moments, older=older
+    )
+
+
+def fold_packed(
+    applies: EpochApplies,
+    changes: Changes,
+    rules: Rules,
+    conflicts: Conflicts,
+    key_table: Int16,
+    *,
+    candidates: bool,
+    moments: RowMoments,
+    older: FirstEvents | None = None,
+) -> Folded:
+    """Decide every operation of a bucket whose changes are packed, to fold them more than once; see `fold`."""
+    schedule = packed_schedule(applies)
     given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
     keeping = candidates and len(conflicts.groups) > 0
     # Few rows are refreshed, usually; all may be reflected.
