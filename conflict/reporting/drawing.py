@@ -40,7 +40,7 @@ _ROOM = 1.02  # above the greatest number, as a part of it
 _LABEL_ROOM = 1.1  # right of the longest bar, for its number
 _APART = 4.0  # points between lines that meet
 _DECADE = 10.0
-_FEW_VALUES = 6
+_TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -203,7 +203,8 @@ def _values_to_the_right(axes: Axes, values: np.ndarray) -> None:
         lowest = float(positive.min())
         scale: Any = {"value": "log"} if values.min() > 0 else {"value": "symlog", "linthresh": lowest}
         axes.set_xscale(**scale)
-    if len(values) <= _FEW_VALUES:
+    along = axes.transData.transform(np.column_stack([values, np.zeros(len(values))]))[:, 0]
+    if np.diff(np.sort(along)).min(initial=np.inf) >= _TICK_ROOM * axes.bbox.width:
         axes.set_xticks(values, [_NUMBER.format(x=value) for value in values])
         axes.set_xticks([], minor=True)
 

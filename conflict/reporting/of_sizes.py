@@ -73,7 +73,7 @@ def _answer(document: Mapping[str, Any], least: Mapping[str, int], most: Mapping
 
 
 def _smallest(types: Sequence[str], least: Mapping[str, int], most: Mapping[str, int], logged: int) -> str:
-    """Return which type takes least; of types of which only bounds are known, those that may take less."""
+    """Return which type takes least; all that may, where only bounds are known."""
 
     def words(name: str) -> str:
         change = _change(least[name], most[name], logged)
@@ -83,8 +83,8 @@ def _smallest(types: Sequence[str], least: Mapping[str, int], most: Mapping[str,
     rivals = [name for name in types if name != small and least[name] < most[small]]
     if not rivals:
         return f"Of the NDB binlog types, {small} takes least: {words(small)}."
-    others = "; ".join(f"type {name} {words(name)}" for name in rivals)
-    return f"Of the NDB binlog types, {small} takes at most {words(small)}; these may take less: {others}."
+    known = "; ".join(f"type {name} {words(name)}" for name in (small, *rivals))
+    return f"Which NDB binlog type takes least is not certain: {known}."
 
 
 def _tables(document: Mapping[str, Any]) -> Iterator[Table]:

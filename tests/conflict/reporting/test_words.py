@@ -51,8 +51,8 @@ def test_no_type_is_called_least_while_another_may_take_less() -> None:
             "the rest frames transactions and does not depend on the format."
         ),
         (
-            "Of the NDB binlog types, 3 takes at most 90 bytes (-10.0 %); "
-            "these may take less: type 2 80 to 120 bytes (-20.0 to +20.0 %)."
+            "Which NDB binlog type takes least is not certain: "
+            "type 3 90 bytes (-10.0 %); type 2 80 to 120 bytes (-20.0 to +20.0 %)."
         ),
         "A range means: the log does not show which columns statements set.",
     ]
