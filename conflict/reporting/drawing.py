@@ -197,12 +197,13 @@ def _meet(series: Sequence[np.ndarray]) -> bool:
 
 
 def _values_to_the_right(axes: Axes, values: np.ndarray) -> None:
-    """Make the axis logarithmic where values span more than a decade; name the values if they are few."""
+    """Make the axis logarithmic where values span more than a decade; name the values if there is room."""
     positive = values[values > 0]
     if len(positive) and values.min() >= 0 and positive.max() > _DECADE * positive.min():
         lowest = float(positive.min())
         scale: Any = {"value": "log"} if values.min() > 0 else {"value": "symlog", "linthresh": lowest}
         axes.set_xscale(**scale)
+    axes.autoscale_view()  # now, because places of the values are asked for
     along = axes.transData.transform(np.column_stack([values, np.zeros(len(values))]))[:, 0]
     if np.diff(np.sort(along)).min(initial=np.inf) >= _TICK_ROOM * axes.bbox.width:
         axes.set_xticks(values, [_NUMBER.format(x=value) for value in values])

@@ -2,10 +2,15 @@
 
 import json
 
+import pyarrow as pa
+import pytest
+
 from conflict.reporting.bytes_by_type import change_of_bytes
 from conflict.reporting.document_text import document_text
+from conflict.reporting.drawing import draw
 from conflict.reporting.glossary import words_explained
 from conflict.reporting.of_sizes import sizes_part
+from conflict.reporting.parts import Chart, Form
 from conflict.reporting.usable_types import usable_types_table, usable_with
 
 
@@ -62,3 +67,13 @@ def test_only_words_that_a_page_has_are_explained() -> None:
     """The primary behind a function, and what became of changes."""
     assert list(words_explained("NDB$EPOCH() @A loses least")) == ["@A", "lost"]
     assert words_explained("nothing") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [((10.0, 100.0, 1000.0), True), ((0.0, 400.0), True), ((50.0, 90.0, 99.0, 100.0), False)]
+)
+def test_the_values_of_an_axis_are_named_where_there_is_room(values: tuple[float, ...], named: bool) -> None:
+    """Over more than a decade the axis is logarithmic, so that 10 and 100 stand apart; 99 and 100 do not."""
+    data = pa.table({"x": values, "f": [0.0] * len(values), "g": [0.0] * len(values)})
+    svg = draw(Chart("c", "t", Form.LINES, data, "rows", "x"), "svg").decode()
+    assert all(f">{value:,g}<" in svg for value in values) == named
