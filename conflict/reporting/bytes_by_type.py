@@ -1,5 +1,5 @@
 """
-The chart of bytes by format, which several kinds of results have.
+Bytes by format in words and as a chart, which several kinds of results have.
 """
 
 from __future__ import annotations
@@ -10,9 +10,33 @@ import pyarrow as pa
 
 from conflict.reporting.parts import Chart, Form
 
-__all__ = ["bytes_chart"]
+__all__ = ["bytes_between", "bytes_chart", "change_of_bytes", "format_name"]
 
 _IMAGES = ("FULL", "MINIMAL", "NOBLOB")  # of binlog_row_image
+_PERCENT = 100.0
+
+
+def format_name(name: str) -> str:
+    """Return what a binlog type, or a value of binlog_row_image, is called in a table or a chart."""
+    return f"type {name}" if name.isdigit() else f"image {name}" if name in _IMAGES else name
+
+
+def bytes_between(least: int, most: int) -> str:
+    """Return a number of bytes of which the bounds are known."""
+    return f"{least:,}" if least == most else f"{least:,} to {most:,}"
+
+
+def change_of_bytes(bounds: tuple[int, int], base: tuple[int, int]) -> str:
+    """
+    Return how many percent a format takes more, or less, than another one.
+
+    Args:
+        bounds: The bytes that the format takes, at least and at most.
+        base: Those of the other format.
+    """
+    least, most = bounds[0] / base[1] - 1, bounds[1] / base[0] - 1
+    words = dict.fromkeys(f"{_PERCENT * each:+.1f}" for each in (least, most))
+    return f"{' to '.join(words)} %".replace("+0.0", "0.0").replace("-0.0", "0.0")
 
 
 def bytes_chart(least: Mapping[str, float], most: Mapping[str, float] | None = None) -> Iterator[Chart]:
@@ -25,7 +49,7 @@ def bytes_chart(least: Mapping[str, float], most: Mapping[str, float] | None = N
     """
     if len(least) < 2:
         return
-    names = [f"type {name}" if name.isdigit() else f"image {name}" if name in _IMAGES else name for name in least]
+    names = list(map(format_name, least))
     columns = {"at least" if most else "bytes": list(least.values())}
     if most and any(most[name] > least[name] for name in least):
         columns["possibly more"] = [most[name] - least[name] for name in least]

@@ -7,12 +7,12 @@ from __future__ import annotations
 import io
 import re
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree as ET  # only of SVG that matplotlib wrote here
 
 import numpy as np
-import pyarrow as pa
 
 from conflict.reporting.html import Html
 from conflict.reporting.parts import Chart, Form, shown
@@ -34,6 +34,13 @@ _COLOUR = re.compile("#[0-9a-f]{6}")
 _REFERENCE = re.compile(r"#([\w.-]+)")
 _SVG, _XLINK = "http://www.w3.org/2000/svg", "http://www.w3.org/1999/xlink"
 _DASHES = ("-", "--", ":", "-.")  # so that lines on top of each other are all seen
+_NUMBER = "{x:,.10g}"
+_MARKERS = ("o", "s", "^", "D", "v", "P")
+_ROOM = 1.02  # above the greatest number, as a part of it
+_LABEL_ROOM = 1.1  # right of the longest bar, for its number
+_APART = 4.0  # points between lines that meet
+_DECADE = 10.0
+_TICK_ROOM = 0.1  # between two named values, of the width of the axes
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -127,6 +134,7 @@ def _stacked(axes: Axes, chart: Chart) -> None:
         axes.barh(places, numbers, 0.7, left, color=colour, label=name)
         left = left + np.nan_to_num(numbers)
     _with_totals(axes, places, left)
+    axes.set_xlim(0, _tick_above(axes.xaxis, [left * _LABEL_ROOM]))
 
 
 def _grouped(axes: Axes, chart: Chart) -> None:
@@ -136,6 +144,7 @@ def _grouped(axes: Axes, chart: Chart) -> None:
         at = places + (place - (len(series) - 1) / 2) * thick
         axes.barh(at, numbers, thick * 0.9, color=colour, label=name)
         _with_totals(axes, at, numbers)
+    axes.set_xlim(0, _tick_above(axes.xaxis, [numbers * _LABEL_ROOM for _, numbers, _ in series]))
 
 
 def _with_totals(axes: Axes, places: np.ndarray, ends: np.ndarray) -> None:
@@ -165,13 +174,40 @@ def _cut(label: str) -> str:
 
 
 def _lines(axes: Axes, chart: Chart) -> None:
-    right = chart.data.column(0).to_numpy()
-    for place, (name, numbers, colour) in enumerate(_numbers(chart)):
+    from matplotlib.transforms import ScaledTranslation  # noqa: PLC0415  # as in `draw`
+
+    right, series = chart.data.column(0).to_numpy(), _numbers(chart)
+    apart = _APART / 72 if _meet([numbers for _, numbers, _ in series]) else 0.0
+    for place, (name, numbers, colour) in enumerate(series):
         there = ~np.isnan(numbers)
+        aside = ScaledTranslation((place - (len(series) - 1) / 2) * apart, 0, axes.figure.dpi_scale_trans)
         style: Any = {"color": colour, "linestyle": _DASHES[place % len(_DASHES)], "label": name}
-        axes.plot(right[there], numbers[there], marker="o", markersize=3.5, linewidth=1.8, **style)
+        style |= {"marker": _MARKERS[place % len(_MARKERS)], "clip_on": False}
+        lines = axes.plot(right[there], numbers[there], markersize=4.5, linewidth=1.8, **style)
+        lines[0].set_transform(axes.transData + aside)  # afterwards, so that the axes fit the data themselves
     _upright(axes, chart)
+    _values_to_the_right(axes, right)
     axes.set_xlabel(one_line(chart.over))
+
+
+def _meet(series: Sequence[np.ndarray]) -> bool:
+    """Return whether some lines have points that one sees at the same place."""
+    near = 0.01 * max(float(np.nanmax(np.abs(each), initial=0.0)) for each in series)
+    return any(bool(np.any(np.abs(one - other) <= near)) for one, other in combinations(series, 2))
+
+
+def _values_to_the_right(axes: Axes, values: np.ndarray) -> None:
+    """Make the axis logarithmic where values span more than a decade; name the values if there is room."""
+    positive = values[values > 0]
+    if len(positive) and values.min() >= 0 and positive.max() > _DECADE * positive.min():
+        lowest = float(positive.min())
+        scale: Any = {"value": "log"} if values.min() > 0 else {"value": "symlog", "linthresh": lowest}
+        axes.set_xscale(**scale)
+    axes.autoscale_view()  # now, because places of the values are asked for
+    along = axes.transData.transform(np.column_stack([values, np.zeros(len(values))]))[:, 0]
+    if np.diff(np.sort(along)).min(initial=np.inf) >= _TICK_ROOM * axes.bbox.width:
+        axes.set_xticks(values, [_NUMBER.format(x=value) for value in values])
+        axes.set_xticks([], minor=True)
 
 
 def _timeline(axes: Axes, chart: Chart) -> None:
@@ -195,15 +231,22 @@ def _upright(axes: Axes, chart: Chart) -> None:
     axes.set_ylabel(one_line(chart.measure))
     axes.grid(axis="y", linewidth=0.5)
     _few_ticks(axes.yaxis, chart)
+    axes.set_ylim(top=_tick_above(axes.yaxis, [numbers for _, numbers, _ in _numbers(chart)]))
+
+
+def _tick_above(axis: Axis, series: Sequence[np.ndarray]) -> float:
+    """Return the first tick above all numbers, with some room between."""
+    top = max(float(np.nanmax(numbers, initial=0.0)) for numbers in series)
+    return float(axis.get_major_locator().tick_values(0, _ROOM * top)[-1]) if top else 1.0
 
 
 def _few_ticks(axis: Axis, chart: Chart) -> None:
     """Give an axis of numbers some ticks, at whole ones if all numbers are whole."""
     from matplotlib.ticker import MaxNLocator, StrMethodFormatter  # noqa: PLC0415  # as in `draw`
 
-    whole = all(pa.types.is_integer(field.type) for field in list(chart.data.schema)[1:])
+    whole = all(bool(np.all(np.isnan(each) | (each == np.round(each)))) for _, each, _ in _numbers(chart))
     axis.set_major_locator(MaxNLocator(4, integer=whole))
-    axis.set_major_formatter(StrMethodFormatter("{x:,g}"))
+    axis.set_major_formatter(StrMethodFormatter(_NUMBER))
 
 
 _FORMS: dict[Form, Callable[[Axes, Chart], None]] = {

@@ -9,13 +9,14 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart
+from conflict.reporting.bytes_by_type import bytes_chart, format_name
+from conflict.reporting.compare_answer import compare_answer
 from conflict.reporting.parts import Chart, Form, Part, Table, shown
+from conflict.reporting.usable_types import usable_types_table
 
 __all__ = ["compare_part"]
 
 Pair = Mapping[str, Any]
-_OURS = "NDB$"  # begins the names of conflict functions; policies of other products have others
 _PREFERENCES = {
     "lost-updates": "fewest lost updates",
     "divergence": "fewest rows that end different",
@@ -32,7 +33,7 @@ def compare_part(document: Mapping[str, Any], source: str) -> Part:
         "Conflict functions compared",
         source,
         _asked(document, pairs),
-        tuple(_answer(document, whole, tried)),
+        tuple(compare_answer(document["changes"], tried)),
         tuple(str(each) for each in document.get("doubts") or ()),
         _matrix(pairs),
         tuple(_charts(tried, whole)),
@@ -52,74 +53,16 @@ def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]
     }
 
 
-def _answer(document: Mapping[str, Any], whole: Sequence[Pair], tried: Sequence[Pair]) -> Iterator[str]:
-    changes = document["changes"]
-    if not whole:
-        yield "No pair of a function and a binlog type can be used: each stops an applier or could not be tried."
-        return
-    ours = [pair for pair in whole if pair["function"].startswith(_OURS) or pair.get("used")] or list(whole)
-    best = min(ours, key=lambda pair: (pair["lost_updates"], pair["differing_rows"]))
-    equal = dict.fromkeys(pair["function"] for pair in ours if pair["lost_updates"] == best["lost_updates"])
-    yield (
-        f"{_listed(list(equal))} loses least: {_of(best['lost_updates'], changes)} "
-        f"({best['lost_rejected']:,} rejected, {best['lost_overwritten']:,} overwritten), "
-        f"and {_rows(best['differing_rows'])} different on the two clusters."
-    )
-    other = min(whole, key=lambda pair: pair["lost_updates"])
-    if other["lost_updates"] < best["lost_updates"]:
-        yield (
-            f"{other['function']}, which is no conflict function of NDB, would lose "
-            f"{_of(other['lost_updates'], changes)}, and {_rows(other['differing_rows'])} different."
-        )
-    equal_ends = min(ours, key=lambda pair: (pair["differing_rows"], pair["lost_updates"]))
-    if equal_ends["differing_rows"] < best["differing_rows"]:
-        yield (
-            f"Fewest rows end different with {equal_ends['function']}: {equal_ends['differing_rows']:,}, "
-            f"at {_of(equal_ends['lost_updates'], changes)} lost."
-        )
-    used = next((pair for pair in tried if pair.get("used")), None)
-    if used is not None and used["function"] not in equal:
-        yield (
-            f"The configured {used['function']} loses {_of(used['lost_updates'], changes)}, "
-            f"and {_rows(used['differing_rows'])} different."
-        )
-    sizes = {pair["binlog_type"]: pair for pair in whole if pair["least_bytes"]}
-    if sizes:
-        least = min(sizes.values(), key=lambda pair: pair["most_bytes"])
-        others = [f"type {name} {_bytes(pair)}" for name, pair in sizes.items() if pair is not least]
-        compared = f"; {', '.join(others)}" if others else ""
-        yield f"Rows events in the binlogs take {_bytes(least)} with binlog type {least['binlog_type']}{compared}."
-
-
-def _of(count: int, changes: int) -> str:
-    share = f" ({100 * count / changes:.1f} %)" if changes else ""
-    return f"{count:,} of {changes:,} changes{share}"
-
-
-def _rows(count: int) -> str:
-    return {0: "no row ends", 1: "1 row ends"}.get(count, f"{count:,} rows end")
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} or {names[-1]}"
-
-
-def _bytes(pair: Pair) -> str:
-    least, most = pair["least_bytes"], pair["most_bytes"]
-    return f"{least:,} bytes" if least == most else f"{least:,} to {most:,} bytes"
-
-
 def _matrix(pairs: Sequence[Pair]) -> Table:
     """Return lost updates and rows that differ by function and binlog type."""
     functions, types = (list(dict.fromkeys(pair[name] for pair in pairs)) for name in ("function", "binlog_type"))
     cells = {(pair["function"], pair["binlog_type"]): _cell(pair) for pair in pairs}
-    used = next((pair["function"] for pair in pairs if pair.get("used")), None)
     rows = [[function, *(cells.get((function, each)) for each in types)] for function in functions]
-    note = "Lost updates / rows that end different." + (" Marked: what the run has." if used in functions else "")
-    headings = ("function", *(f"type {each}" if each.isdigit() else each for each in types))
-    return Table(
-        "Functions and binlog types", headings, rows, functions.index(used) if used in functions else None, note
-    )
+    used = next(((pair["function"], pair["binlog_type"]) for pair in pairs if pair.get("used")), None)
+    marked = None if used is None else (functions.index(used[0]), 1 + types.index(used[1]))
+    note = "Lost updates / rows that end different." + (" Marked: what the run has." if marked else "")
+    headings = ("function", *map(format_name, types))
+    return Table("Functions and binlog types", headings, rows, marked, note)
 
 
 def _cell(pair: Pair) -> str:
@@ -175,9 +118,13 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], changes: int) -> Itera
         + [pair[name] for name in columns.values()]
         for pair in tried
     ]
-    marked = next((number for number, pair in enumerate(tried) if pair.get("used")), None)
-    note = f"Of {shown(changes)} changes, best first. Users' updates and deletes that found no row weaken the figures."
+    marked = next(((number, None) for number, pair in enumerate(tried) if pair.get("used")), None)
+    note = (
+        f"Of {shown(changes)} changes, best first.{' Marked: what the run has.' if marked else ''} "
+        "Users' updates and deletes that found no row weaken the figures."
+    )
     yield Table("All figures", ("function", "type", *columns), rows, marked, note)
+    yield from usable_types_table(dict.fromkeys(pair["function"] for pair in pairs))
     yield from _by_table(tried)
     reasons = [
         [pair["function"], pair["binlog_type"], pair["error"] or pair["stops"]]

@@ -41,7 +41,7 @@ def simulate_part(document: Figures, source: str) -> Part:
         _asked(document),
         tuple(_answer(found, runs)),
         tuple(_warnings(found)),
-        _matrix(found),
+        _matrix(found, len(runs)),
         tuple(_charts(found, runs)),
         tuple(_tables(document, found)),
         {name: each for name, each in document.items() if name not in ("intervals", "runs", "closed_form")},
@@ -110,7 +110,7 @@ def _warnings(found: Figures) -> Iterator[str]:
         yield "The appliers had not applied everything at the end."
 
 
-def _matrix(found: Figures) -> Table:
+def _matrix(found: Figures, runs: int) -> Table:
     sites = found["clusters"]
     rows: list[list[object]] = []
     for words, path in _MATRIX.items():
@@ -120,7 +120,9 @@ def _matrix(found: Figures) -> Table:
                 site = site[name]  # noqa: PLW2901  # the walk down to the figure
             cells.append(_interval(site))
         rows.append([words, *cells])
-    return Table("Both clusters", ("", *sites), rows, note="The median of all runs, and the extremes.")
+    return Table(
+        "Both clusters", ("", *sites), rows, note="The median of all runs, and the extremes." if runs > 1 else "1 run."
+    )
 
 
 def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
@@ -131,7 +133,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
         for name in ("rejected", "overwritten")
     }
     data = pa.table({"users of": names, **{name: pa.array(each, pa.float64()) for name, each in losses.items()}})
-    yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)")
+    yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)" if len(runs) > 1 else "changes")
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})
     title = "Conflict window: how long changes take to the other cluster"

@@ -4,10 +4,11 @@ A report as one page of HTML that asks for nothing outside itself.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 
+from conflict.reporting.document_text import document_text
 from conflict.reporting.drawing import FAINT, INK, NARROW, PAPER, SERIES, THEME, WIDE, inline_svg
+from conflict.reporting.glossary import words_explained
 from conflict.reporting.html import Html, element, escaped, joined
 from conflict.reporting.parts import Chart, Part, Table, shown
 
@@ -21,7 +22,7 @@ _STYLE = """
 @media (prefers-color-scheme: dark) { :root { DARK --back: #0d1117; --mark: #3a3216; --quiet: #9aa4ae; } }
 * { box-sizing: border-box; }
 body { margin: 0; background: var(--back); color: var(--ink); font: 16px/1.5 system-ui, sans-serif; }
-main { max-width: 60rem; margin: 0 auto; padding: 1rem; }
+main { max-width: 78rem; margin: 0 auto; padding: 1rem; }
 section, header { background: var(--paper); border: 1px solid var(--faint); border-radius: 8px;
   padding: 1rem 1.25rem; margin-bottom: 1rem; }
 h1 { font-size: 1.6rem; margin: 0 0 .5rem; } h2 { font-size: 1.3rem; margin: 0 0 .5rem; }
@@ -29,6 +30,7 @@ h3 { font-size: 1rem; margin: 1.5rem 0 .25rem; }
 h1, h2, h3, p, li, dd { overflow-wrap: anywhere; }
 dl { display: grid; grid-template-columns: minmax(6rem, max-content) 1fr; gap: .1rem 1rem; margin: .5rem 0; }
 dt { color: var(--quiet); } dd { margin: 0; }
+figure, p, ul, dl { max-width: 60rem; }
 .answer { font-size: 1.05rem; } .answer li { margin: .25rem 0; }
 .warning { background: var(--mark); border-radius: 6px; padding: .5rem .75rem; }
 .note, figcaption { color: var(--quiet); font-size: .875rem; margin: .25rem 0; }
@@ -36,9 +38,10 @@ figure { margin: 0; } .narrow { display: none; } svg { display: block; height: a
 .scroll { overflow-x: auto; }
 table { border-collapse: collapse; font-size: .875rem; font-variant-numeric: tabular-nums; }
 th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--faint); text-align: left; vertical-align: top; }
-th { font-weight: 600; } td.number, th.number { text-align: right; white-space: nowrap; }
+th { font-weight: 600; vertical-align: bottom; } td.number, th.number { text-align: right; }
+td.number { white-space: nowrap; }
 td.short { white-space: nowrap; }
-tr.marked td { background: var(--mark); }
+tr.marked td, td.marked { background: var(--mark); }
 pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; color: var(--quiet); }
 a { color: inherit; }
 @media (max-width: 40rem) {
@@ -46,9 +49,18 @@ a { color: inherit; }
   .wide { display: none; } .narrow { display: block; }
   dl { grid-template-columns: 1fr; } dd { margin-bottom: .4rem; }
   td, th { padding: .3rem .4rem; }
+  .broad thead { display: none; } .broad, .broad tbody, .broad tr { display: block; }
+  .broad tr { padding: .35rem 0; border-bottom: 1px solid var(--faint); }
+  .broad td, .broad td.number { display: flex; gap: 1rem; justify-content: space-between; border: 0;
+    padding: .1rem .4rem; white-space: normal; overflow-wrap: anywhere; text-align: right; }
+  .broad td::before { content: attr(data-of); color: var(--quiet); text-align: left; flex: none; max-width: 60%; }
+  .broad td:first-child { font-weight: 600; justify-content: flex-start; text-align: left; }
+  .broad td:first-child::before { display: none; }
 }
 """
 _SHORT = 28  # characters that stay on one line of a table
+_PADDING = 2  # characters that the space between two columns takes
+_NARROW_LINE = 44  # characters of a table beside each other that a page of 400 pixels has room for
 # No script, and nothing from elsewhere, whatever stands in the page.
 _POLICY = "default-src 'none'; style-src 'unsafe-inline'"
 
@@ -62,8 +74,8 @@ def page_of(title: str, parts: Sequence[Part]) -> str:
         element("style", Html(_style())),
     )
     top = element("header", element("h1", title), *_summary(parts))
-    sections = (_section(part, number) for number, part in enumerate(parts, 1))
-    body = element("body", element("main", top, *sections))
+    sections = [_section(part, number) for number, part in enumerate(parts, 1)]
+    body = element("body", element("main", top, *sections, _glossary(parts)))
     return "<!DOCTYPE html>\n" + element("html", element("head", *head), body, lang="en").text + "\n"
 
 
@@ -84,7 +96,7 @@ def _summary(parts: Sequence[Part]) -> Iterator[Html]:
 
 
 def _section(part: Part, number: int) -> Html:
-    configuration = json.dumps(part.configuration, indent=1, ensure_ascii=False, default=str)
+    configuration = document_text(part.configuration)
     return element(
         "section",
         element("h2", part.title),
@@ -96,6 +108,18 @@ def _section(part: Part, number: int) -> Html:
         element("details", element("summary", "All that was given"), element("pre", configuration)),
         id=f"part-{number}",
     )
+
+
+def _glossary(parts: Sequence[Part]) -> Html:
+    """Return what the words of these parts mean."""
+    tables = [table for part in parts for table in (part.matrix, *part.tables)]
+    charts = [chart for part in parts for chart in part.charts]
+    texts = [text for part in parts for text in (*part.answer, *part.warnings, *part.asked.values())]
+    texts += [text for table in tables for text in (table.title, *table.headings, table.note)]
+    texts += [text for chart in charts for text in (chart.title, *chart.data.column_names, chart.note, chart.over)]
+    words = words_explained("\n".join(texts))
+    entries = element("dl", *(_asked(word, meaning) for word, meaning in words.items()))
+    return element("section", element("h2", "What the words mean"), entries) if words else Html("")
 
 
 def _asked(name: str, text: str) -> Html:
@@ -116,23 +140,40 @@ def _table(table: Table) -> Html:
         and all(row[place] is None or _is_number(row[place]) for row in table.rows)
         for place in range(len(table.headings))
     ]
-    classes = [{"class_": "number"} if each else {} for each in numeric]
-    head = element("tr", *(element("th", name, **given) for name, given in zip(table.headings, classes, strict=True)))
-    rows = (
-        element(
-            "tr",
-            *(_cell(shown(cell), given) for cell, given in zip(row, classes, strict=True)),
-            **({"class_": "marked"} if number == table.marked else {}),
-        )
-        for number, row in enumerate(table.rows)
-    )
-    whole = element("table", element("thead", head), element("tbody", *rows))
+    classes = ["number" if each else "" for each in numeric]
+    names = (element("th", name, **_classes(given)) for name, given in zip(table.headings, classes, strict=True))
+    rows = (_row(table, number, classes) for number in range(len(table.rows)))
+    whole = element("table", element("thead", element("tr", *names)), element("tbody", *rows), **_classes(_fit(table)))
     note = element("p", table.note, class_="note") if table.note else ""
     return joined((element("h3", table.title), element("div", whole, class_="scroll"), note))
 
 
-def _cell(text: str, given: Mapping[str, str]) -> Html:
-    return element("td", text, **(given or {"class_": "short"} if len(text) <= _SHORT else given))
+def _fit(table: Table) -> str:
+    """Return the class of a table that is too wide for a telephone: a narrow page shows its rows as lists."""
+    cells = zip(table.headings, *table.rows, strict=True)
+    width = sum(_PADDING + max(len(shown(cell)) for cell in column) for column in cells)
+    return "broad" if width > _NARROW_LINE else ""
+
+
+def _row(table: Table, number: int, classes: Sequence[str]) -> Html:
+    """Return a row of a table, the marked one with its mark."""
+    row, column = table.marked or (None, None)
+    cells = [
+        _cell(heading, shown(cell), f"{given} marked" if (number, place) == (row, column) else given)
+        for place, (heading, cell, given) in enumerate(zip(table.headings, table.rows[number], classes, strict=True))
+    ]
+    return element("tr", *cells, **({"class_": "marked"} if number == row and column is None else {}))
+
+
+def _cell(heading: str, text: str, given: str) -> Html:
+    """Return a cell with the heading of its column, which a narrow page shows beside it."""
+    short = "short" if len(text) <= _SHORT and "number" not in given else ""
+    return element("td", text, **_classes(short, given), data_of=heading)
+
+
+def _classes(*names: str) -> dict[str, str]:
+    found = " ".join(" ".join(names).split())
+    return {"class_": found} if found else {}
 
 
 def _is_number(cell: object) -> bool:

@@ -56,14 +56,14 @@ class Table:
         title: What it shows.
         headings: Of its columns.
         rows: Its cells: texts, numbers, None where there is nothing.
-        marked: Which row to mark; None for none.
+        marked: The row to mark, and the column, or None for the whole row; None to mark nothing.
         note: What one must know to read it.
     """
 
     title: str
     headings: Sequence[str]
     rows: Sequence[Sequence[object]]
-    marked: int | None = None
+    marked: tuple[int, int | None] | None = None
     note: str = ""
 
 

@@ -1,8 +1,11 @@
-"""What a report says of borders."""
+"""What a report answers from a sweep."""
 
 from typing import Any
 
-from conflict.reporting.of_sweep import border_sentence
+import pyarrow as pa
+
+from conflict.reporting.sweep_answer import border_sentence, different_sentence, least_lost, share_limits
+from conflict.sweeping.summary import Grid
 
 
 def border(function: str, skew: int, holds: float | None, fails: float | None) -> dict[str, Any]:
@@ -25,3 +28,46 @@ def test_a_condition_without_a_border() -> None:
     """It holds everywhere, or nowhere."""
     assert border_sentence([border("f", 0, 0, None)]) == "lost_updates == 0 holds at all latency_ms that were tried."
     assert border_sentence([border("f", 0, None, 0)]) == "lost_updates == 0 holds at no latency_ms that was tried."
+
+
+def grid(**rows: list[float | None]) -> Grid:
+    """Return shares along the latencies 10 and 100, by function."""
+    return Grid(("function",), "latency_ms", (10, 100), {(name,): cells for name, cells in rows.items()})
+
+
+def test_each_function_is_named_where_it_loses_least() -> None:
+    """With what the next one loses there; a function under which an applier stops is not compared."""
+    lost = grid(f=[0.03, 0.04], g=[0.02, 0.05], h=[0.0, 0.0])
+    assert least_lost(lost, {("h",)}) == (
+        "Of the changes of users, g loses least at latency_ms 10 (2.00 % against 3.00 %); "
+        "f does at latency_ms 100 (4.00 % against 5.00 %)."
+    )
+    alone = Grid((), "latency_ms", (10, 100), {(): [0.01, 0.02]})
+    assert least_lost(alone, set()) == "Lost of the changes of users: 1.00 % at latency_ms 10, 2.00 % at 100."
+    nowhere = Grid(("function",), None, (None,), {("f",): [0.3], ("g",): [0.2]})
+    assert least_lost(nowhere, set()) == "g loses least: 20.00 % of the changes of users; f 30.00 %."
+
+
+def test_a_border_outside_the_grid_is_said_to_be_there() -> None:
+    """If every value is above the limit, the border lies below the grid; what latency means stands beside it."""
+    meaning = " latency_ms is the delay of a link, one way, in milliseconds."
+    assert share_limits(grid(f=[0.03, 0.04], g=[0.02, 0.05])) == (
+        "More than 1 % of the changes are lost at every latency_ms that was tried, from 10 on, whatever the function: "
+        f"if there is a border, it is below 10.{meaning}"
+    )
+    assert share_limits(grid(f=[0.0, 0.0])) == "No latency_ms that was tried loses more than 1 % of the changes."
+    assert share_limits(grid(f=[0.0, 0.02], g=[0.02, 0.0], h=[0.0, 0.0], i=[0.2, 0.2])) == (
+        "More than 1 % of the changes are lost, along latency_ms: "
+        f"f from 100 on; g first at 10; h nowhere; i at every value.{meaning}"
+    )
+
+
+def test_the_points_where_rows_differ_are_named() -> None:
+    """With how many rows, and in how many of their runs."""
+    functions, latencies = ["f", "f", "g", "g"], [10, 100, 100, 100]
+    results = pa.table({"function": functions, "latency_ms": latencies, "rows_that_end_different": [0, 1, 4, 2]})
+    assert different_sentence(results, grid()) == (
+        "Rows end different in 3 of 4 runs: f at latency_ms 100 (1 row); "
+        "g at latency_ms 100 (2 to 4 rows, 2 of 2 runs)."
+    )
+    assert different_sentence(results.slice(0, 1), grid()) == "No row ends different in any run."

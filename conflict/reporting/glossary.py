@@ -1,0 +1,43 @@
+"""
+The words that a reader of a report meets and may not know; docs/concepts.md and docs/compare.md say more.
+"""
+
+from __future__ import annotations
+
+import re
+
+__all__ = ["words_explained"]
+
+# By the word, what tells that a page has it, and what it means.
+_WORDS = {
+    "@A": (r"\) ?@\w", "Behind a function: A is the primary, whose applier judges; the other cluster follows it."),
+    "row change": (r"row changes", "One row in one transaction, as a cluster logged it, whoever made it."),
+    "change": (r"\d changes|of all changes|changes of users", "A row change that a user's transaction made."),
+    "rejected": (r"\brejected\b", "The other cluster's applier judged the change to be in conflict, and left its row."),
+    "lost": (
+        r"\b(lost|loses|lose)\b",
+        "Of a user's change: rejected, or overwritten by a change of the other cluster that had not seen it.",
+    ),
+    "refreshed": (
+        r"\brefreshed\b",
+        "Of a row: the applier that rejected a change logs its own row, so that the other cluster takes it.",
+    ),
+    "reflected": (
+        r"\breflected\b",
+        "Of a row, under NDB$EPOCH2 and NDB$EPOCH2_TRANS: what the primary applied comes back to the secondary.",
+    ),
+    "found no row": (r"found no row", "A user's update or delete, tried again, had no row to change."),
+    "rows that differ": (
+        r"rows? ends? different|rows that (differ|end different)|[Rr]ows end different",
+        "Rows that are not the same on both clusters when all changes were applied.",
+    ),
+    "stale": (r"\b[Ss]tale\b", "Of a row: different on the two clusters for a time."),
+    "epoch": (r"\bepochs?\b", "What a cluster commits in one step, about 100 ms; it is applied as one transaction."),
+    "latency_ms": (r"latency_ms", "How long an epoch is on a link, one way, in milliseconds."),
+    "binlog type": (r"\bbinlog types?\b", "What NDB logs of a row change: binlog_type in mysql.ndb_replication."),
+}
+
+
+def words_explained(text: str) -> dict[str, str]:
+    """Return the words that a text has, with what they mean."""
+    return {word: meaning for word, (pattern, meaning) in _WORDS.items() if re.search(pattern, text)}

@@ -1,0 +1,56 @@
+"""
+Which binlog types a conflict function may be used with, as tables of a report say it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from conflict.compatibility.deployment import Deployment, Policy, TableLogging
+from conflict.compatibility.requirements import requirements
+from conflict.compatibility.requirements_table import MARKS, example_function, example_table, mark
+from conflict.reporting.parts import Table
+from conflict.rules.functions import FUNCTIONS, FunctionSpec
+
+__all__ = ["usable_types_table", "usable_with"]
+
+_TYPES = (2, 3, 6, 7, 8, 9)  # 0 depends on server options, 4 means the same as 6
+_FITS = "ok"
+_WORKS = "works, against the manual"
+
+
+def usable_types_table(functions: Iterable[str]) -> Iterator[Table]:
+    """
+    Yield which binlog types functions may be used with.
+
+    Args:
+        functions: Texts such as ``NDB$MAX(x)``; those that are no conflict function of NDB are left out.
+    """
+    specs = {each.name: each for each in FUNCTIONS}
+    names = dict.fromkeys(name for each in functions if (name := each.partition("(")[0]) in specs)
+    rows = [[name, *(_cell(specs[name], each) for each in _TYPES)] for name in names]
+    if not rows:
+        return
+    cells = {cell for row in rows for cell in row[1:]}
+    legend = [f"{name}: {meaning}" for name, meaning in MARKS.items() if any(name in cell.split() for cell in cells)]
+    if _WORKS in cells:
+        legend.append(
+            f"{_WORKS}: every change can be judged, but the manual does not allow the function with this type"
+        )
+    headings = ("function", *(f"type {each}" for each in _TYPES))
+    yield Table("Binlog types that the functions are usable with", headings, rows, note=f"{'; '.join(legend)}.")
+
+
+def usable_with(binlog_type: int) -> str:
+    """Return the functions that can judge every change logged in a binlog type, and that the manual allows with it."""
+    names = [each.name for each in FUNCTIONS if _cell(each, binlog_type) == _FITS]
+    if len(names) == len(FUNCTIONS):
+        return "every function"
+    return ", ".join(names) or "no function"
+
+
+def _cell(spec: FunctionSpec, binlog_type: int) -> str:
+    """Return what a function can judge under a type; a function that only the manual rules out there works."""
+    deployment = Deployment(example_function(spec), example_table(), TableLogging(binlog_type))
+    by_needs, by_manual = (mark(requirements(deployment, policy)) for policy in (Policy.NEEDS, Policy.MANUAL))
+    return by_needs if by_needs == by_manual else _WORKS if by_needs == _FITS else by_manual

@@ -1,0 +1,79 @@
+"""Words, documents and tables that several parts of a report share."""
+
+import json
+
+import pyarrow as pa
+import pytest
+
+from conflict.reporting.bytes_by_type import change_of_bytes
+from conflict.reporting.document_text import document_text
+from conflict.reporting.drawing import draw
+from conflict.reporting.glossary import words_explained
+from conflict.reporting.of_sizes import sizes_part
+from conflict.reporting.parts import Chart, Form
+from conflict.reporting.usable_types import usable_types_table, usable_with
+
+
+def test_a_list_of_a_document_takes_one_line() -> None:
+    """However long; the text is the document again."""
+    document = {"a": list(range(200)), "b": [{"c": None, "d": []}, "e"], "f": {}, "g": 1.5}
+    text = document_text(document)
+    assert json.loads(text) == document
+    assert text.splitlines()[1].startswith(' "a": [0, 1, 2,')
+    assert len(text.splitlines()) == 12
+
+
+def test_changes_of_bytes() -> None:
+    """In percent; of ranges both ends."""
+    assert change_of_bytes((596072, 596072), (720517, 720517)) == "-17.3 %"
+    assert change_of_bytes((500, 1100), (1000, 1000)) == "-50.0 to +10.0 %"
+    assert change_of_bytes((1000, 1000), (1000, 1000)) == "0.0 %"
+
+
+def test_functions_and_the_types_that_the_manual_allows() -> None:
+    """The manual rules NDB$MAX out with type 9, though every change carries what it compares; policies have no row."""
+    (table,) = usable_types_table(["NDB$MAX(x)", "NDB$EPOCH2() @A", "OVERWRITE"])
+    assert [list(row) for row in table.rows] == [
+        ["NDB$MAX", "W! D!", "W!", "U? D!", "ok", "refused", "works, against the manual"],
+        ["NDB$EPOCH2", "refused", "refused", "ok", "ok", "ok", "ok"],
+    ]
+    assert "works, against the manual: every change can be judged" in table.note
+    assert list(usable_types_table(["OVERWRITE"])) == []
+    assert usable_with(7) == "every function"
+    assert usable_with(3) == "NDB$MAX_INS, NDB$MAX_DEL_WIN_INS"
+    assert usable_with(2) == "no function"
+
+
+def test_no_type_is_called_least_while_another_may_take_less() -> None:
+    """Type 3 takes 90 bytes; type 2, of which only bounds are known, may take 80."""
+    bounds = {"2": (80, 120), "3": (90, 90), "7": (100, 100)}
+    formats = {name: {"least": {"bytes": each[0]}, "most": {"bytes": each[1]}} for name, each in bounds.items()}
+    totals = {"logged": {"bytes": 100}, "rows": 5, "formats": formats}
+    document = {"formats": dict.fromkeys(bounds, "F"), "totals": totals, "file_bytes": 300, "tables": []}
+    assert list(sizes_part(document, "a file").answer) == [
+        (
+            "The log has 300 bytes, 100 of them in the row events of 5 row changes, as many as binlog type 7 takes; "
+            "the rest frames transactions and does not depend on the format."
+        ),
+        (
+            "Which NDB binlog type takes least is not certain: "
+            "type 3 90 bytes (-10.0 %); type 2 80 to 120 bytes (-20.0 to +20.0 %)."
+        ),
+        "A range means: the log does not show which columns statements set.",
+    ]
+
+
+def test_only_words_that_a_page_has_are_explained() -> None:
+    """The primary behind a function, and what became of changes."""
+    assert list(words_explained("NDB$EPOCH() @A loses least")) == ["@A", "lost"]
+    assert words_explained("nothing") == {}
+
+
+@pytest.mark.parametrize(
+    ("values", "named"), [((10.0, 100.0, 1000.0), True), ((0.0, 400.0), True), ((50.0, 90.0, 99.0, 100.0), False)]
+)
+def test_the_values_of_an_axis_are_named_where_there_is_room(values: tuple[float, ...], named: bool) -> None:
+    """Over more than a decade the axis is logarithmic, so that 10 and 100 stand apart; 99 and 100 do not."""
+    data = pa.table({"x": values, "f": [0.0] * len(values), "g": [0.0] * len(values)})
+    svg = draw(Chart("c", "t", Form.LINES, data, "rows", "x"), "svg").decode()
+    assert all(f">{value:,g}<" in svg for value in values) == named
