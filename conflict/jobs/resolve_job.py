@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
 from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.config.configuration import Configuration
-from conflict.grid.epoch_files import applies_of, schedule_table
+from conflict.grid.epoch_files import applies_of, read_summaries, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
@@ -51,8 +51,9 @@ from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS,
 
 __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
 
-# Of so many epoch applies it is looked at whether they leave open when a row was judged.
-MAX_OPEN_EPOCHS = 5_000
+# Of so many epoch applies, with so many row changes together, it is looked at whether they leave open when a row was
+# judged: the reference engine tries them row by row.
+MAX_OPEN_EPOCHS, MAX_OPEN_CHANGES = 5_000, 30_000
 
 
 def resolve_history(
@@ -137,12 +138,13 @@ def settle_history(
 def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Settled:
     """Return the result with the moments of judging that explain what the binlogs show."""
     job, resolved = settled.job, settled.resolved
-    wanted = resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS])
+    examined = _examined(resolved, job.run)
+    wanted = resolved.positions(examined)
     if any(summary.contradicted for summary in resolved.summaries):
         for name, positions in job.differing(resolved.found).items():
             wanted[name] |= positions
     if not any(wanted.values()):
-        return settled
+        return attrs.evolve(settled, not_examined=len(resolved.contested) - len(examined))
     clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     applies = {
         cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
@@ -156,9 +158,22 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
             job.clear()
             applied = [ApplierEpochs.of_cluster(cluster, located) for cluster in moments.clusters(clusters)]
             resolved = job.resolve(applied)
-            for name, positions in resolved.positions(resolved.contested[:MAX_OPEN_EPOCHS]).items():
+            examined = _examined(resolved, job.run)
+            for name, positions in resolved.positions(examined).items():
                 wanted[name] |= positions
-    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments)
+    left = len(resolved.contested) - len(examined)
+    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=left)
+
+
+def _examined(resolved: Resolved, run: ResolveRun) -> Int64:
+    """Return the numbers of the epoch applies that are tried row by row: the first that rows leave open, in bounds."""
+    numbers, applies = resolved.contested[:MAX_OPEN_EPOCHS], resolved.found.applies
+    changes = [
+        {each.number: each.changes for each in read_summaries(run.history, name, len(segments))}
+        for name, segments in run.manifest.segments.items()
+    ]
+    sizes = [changes[1 - applies.applier[each]].get(int(applies.foreign_epoch[each]), 0) for each in numbers.tolist()]
+    return numbers[: int(np.searchsorted(np.cumsum(sizes), MAX_OPEN_CHANGES, "right"))]
 
 
 @attrs.frozen(eq=False)
@@ -172,6 +187,7 @@ class Settled:
         resolved: The parts that the buckets wrote.
         moments: The moments of judging that explain what the binlogs show.
         placed: The places of untraced epochs; None if there are none.
+        not_examined: Epoch applies of which it was not looked at whether they leave open when a row was judged.
     """
 
     job: ResolveJob
@@ -179,6 +195,7 @@ class Settled:
     resolved: Resolved
     moments: Moments
     placed: Placed | None
+    not_examined: int = 0
 
     @property
     def part(self) -> LogPart:
@@ -207,7 +224,7 @@ class Settled:
             for name, each in self.job.further_rows.items()
         }
         summary = attrs.evolve(summary, settled=tuple(self.moments.inferences), rounds=found.rounds, restarts=restarts)
-        summary = with_open_rows(summary, self.moments.open_epochs)
+        summary = attrs.evolve(with_open_rows(summary, self.moments.open_epochs), not_examined=self.not_examined)
         return summary if self.placed is None else with_open_schedule(summary, self.placed.schedule)
 
     def write(self) -> None:

@@ -156,10 +156,12 @@ def _apply(here: Background, apply: EpochApply, source: ReplayedCluster, shown: 
         except ApplierStopped:
             continue  # the binlog shows that it did not stop; the effects decide
     if shown is not None:
-        derived = effects_of(current)
-        for key in dict.fromkeys(entry.row for entry in entries):
+        derived, by_row = effects_of(current), dict[RowKey, list[LoggedChange]]()
+        for entry in entries:
+            by_row.setdefault(entry.row, []).append(entry)
+        for key, operations in by_row.items():
             if derived.get(key) is not shown.get(key):
-                _force(current, [entry for entry in entries if entry.row == key], shown.get(key))
+                _force(current, operations, shown.get(key))
     commit_pass(current, source)
     here.keep(dict.fromkeys(key for entry in entries for key in touched_keys(entry.change)), (apply.epoch, apply.group))
 

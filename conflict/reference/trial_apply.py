@@ -41,13 +41,17 @@ class TrialApply:
     entries: Sequence[LoggedChange]
     skip_missing: bool = False
     _scratch: ReplayedCluster = attrs.field(init=False)
+    _numbers: dict[RowKey, list[int]] = attrs.field(init=False)  # of the entries of each row
 
     def __attrs_post_init__(self) -> None:
         cluster = self.here.cluster
         scratch = ReplayedCluster(cluster.cluster, cluster.setups, cluster.layouts, skip_missing=self.skip_missing)
         scratch.act_as(self.apply.role)
         scratch.max_replicated_epoch = cluster.max_replicated_epoch
-        for key in {entry.row for entry in self.entries}:
+        self._numbers = {}
+        for number, entry in enumerate(self.entries):
+            self._numbers.setdefault(entry.row, []).append(number)
+        for key in self._numbers:
             scratch.store.put(key, cluster.store.get(key))
         scratch.store.commit()
         self._scratch = scratch
@@ -97,7 +101,7 @@ class TrialApply:
         function = self._scratch.setups[key[0]].function
         if function is None or function.spec.transactional:
             return None
-        numbers = [number for number, entry in enumerate(self.entries) if entry.row == key]
+        numbers = self._numbers[key]
         moments = {} if moment is None else {key: moment}
         current = self._pass(moments, [self.entries[number] for number in numbers])
         effect = effects_of(current).get(key)

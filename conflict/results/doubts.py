@@ -13,7 +13,7 @@ import attrs
 
 from conflict.shown_text import counted
 
-__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "notes_of", "unexplained_changes"]
+__all__ = ["Doubt", "causes_of", "doubts_of", "missing_parts", "not_examined", "notes_of", "unexplained_changes"]
 
 Document = Mapping[str, Any]
 
@@ -44,7 +44,7 @@ def doubts_of(run: Document) -> tuple[Doubt, ...]:
     Args:
         run: The document `run.json`, or the part that `conflict.results.run_document.Run.checks` returns.
     """
-    parts = (_contradiction, causes_of, notes_of, unexplained_changes, missing_parts)
+    parts = (_contradiction, causes_of, notes_of, unexplained_changes, not_examined, missing_parts)
     return tuple(doubt for part in parts for doubt in part(run))
 
 
@@ -82,6 +82,14 @@ def unexplained_changes(run: Document) -> Iterator[Doubt]:
                 f"{name} changed {counted(changes, 'row')} that should not exist there",
                 "older than the binlogs, or made when another function was in force.",
             )
+
+
+def not_examined(run: Document) -> Iterator[Doubt]:
+    """Yield how many applied epochs were too many to look at row by row."""
+    epochs = run["epochs_not_examined"]
+    if epochs:
+        text = "may leave open when their rows were judged, and so may the counters; no row depends on it."
+        yield Doubt("Not looked at", f"{counted(epochs, 'applied epoch')} {text}")
 
 
 def missing_parts(run: Document) -> Iterator[Doubt]:

@@ -102,6 +102,8 @@ class RunSummary:
         rounds: Sizes of the rounds (see `conflict.columnar.rounds`); of the resolve job alone.
         settled: Questions that the order of the binlogs leaves open, with the answers that agree with their changes; of
             the resolve job alone.
+        not_examined: Epoch applies that may leave open when a row was judged, and are too many to look at; of the
+            resolve job alone.
     """
 
     counters: dict[str, dict[str, int]]
@@ -122,6 +124,7 @@ class RunSummary:
     restarts: dict[str, tuple[PossibleRestart, ...]] = attrs.field(factory=dict)
     settled: tuple[Inference, ...] = ()
     rounds: tuple[RoundFigures, ...] = ()
+    not_examined: int = 0
 
     @property
     def converged(self) -> bool | None:
@@ -163,6 +166,7 @@ class RunSummary:
             "contradictions": self.contradictions,
             "unexplained_changes": self.unexplained,
             "undecided": self.undecided,
+            "epochs_not_examined": self.not_examined,
             # What is derived is not what happened where the binlogs contradict it.
             "counter_ranges": None if self.contradicted else self.counter_ranges,
         }

@@ -85,6 +85,7 @@ def test_names_in_a_result_are_no_markup():
         "likely_causes": [],
         "definition_notes": [],
         "unexplained_changes": {},
+        "epochs_not_examined": 0,
         "epochs_left_out": {},
         "binlog_errors": {},
         "stops": {},

@@ -13,6 +13,7 @@ from conflict.errors import ConflictError
 from conflict.grid.folder import Folder
 from conflict.history.log_files import check_log_files
 from conflict.pipeline import ENGINES
+from conflict.results.doubts import doubts_of
 from conflict.results.likely_causes import CauseKind
 from conflict.results.run_document import Run
 from tests.conflict import faults
@@ -156,3 +157,15 @@ def test_a_row_slice_is_said(engine: str, tmp_path: Path) -> None:
     run = run_of(attrs.evolve(configuration, replication=rows), tmp_path, engine)
     assert CauseKind.ROW_SLICE in causes_of(run)
     assert not run.contradicted
+
+
+def test_epochs_that_are_too_many_to_look_at_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The engine gives up open decisions, not rows: these are the same, and the summary says what it left."""
+    configuration = ConflictCase.load(RECORDINGS / "lives/live_2_epoch_type8").configuration()
+    whole = run_of(configuration, tmp_path / "whole", "local")
+    monkeypatch.setattr("conflict.jobs.resolve_job.MAX_OPEN_CHANGES", 0)
+    some = run_of(configuration, tmp_path / "some", "local")
+    assert whole.summary.not_examined == 0
+    assert some.summary.not_examined > 0
+    assert some.summary.rows == whole.summary.rows
+    assert [each.label for each in doubts_of(some.checks())] == ["Not looked at"]

@@ -71,6 +71,7 @@ def test_a_notebook_gets_no_markup_and_no_control_characters():
         "likely_causes": [],
         "definition_notes": [],
         "unexplained_changes": {},
+        "epochs_not_examined": 0,
         "epochs_left_out": {},
         "binlog_errors": {},
         "differing_rows": {},

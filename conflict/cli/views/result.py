@@ -16,7 +16,7 @@ from conflict.cli.views.doubts import print_doubts
 from conflict.cli.views.tables import counted, table_of
 from conflict.config.configuration import Configuration
 from conflict.history.scheduling.reconcile import Inference
-from conflict.results.doubts import causes_of, missing_parts, notes_of, unexplained_changes
+from conflict.results.doubts import causes_of, missing_parts, not_examined, notes_of, unexplained_changes
 from conflict.results.model import Stop
 from conflict.results.run_document import Run
 from conflict.results.summary import RunSummary
@@ -292,4 +292,5 @@ def _print_agreement(console: Console, run: Run) -> None:
         )
     print_doubts(console, causes_of(run.checks()))
     print_doubts(console, notes_of(run.checks()))
+    print_doubts(console, not_examined(run.checks()))
     print_doubts(console, missing_parts(run.checks()))
