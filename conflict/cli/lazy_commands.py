@@ -12,6 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from conflict.cli.refusals import interrupted, refusing_bad_input
+from conflict.decoding.interruptions import stopped_politely
 
 __all__ = ["group_of"]
 
@@ -52,7 +53,8 @@ def group_of(commands: Mapping[str, tuple[str, str]]) -> type[TyperGroup]:
         def invoke(self, ctx: Any) -> Any:
             """Import and run the command; an interruption at any moment of that ends as it does in the command."""
             try:
-                return super().invoke(ctx)
+                with stopped_politely():
+                    return super().invoke(ctx)
             except KeyboardInterrupt as error:
                 raise interrupted() from error
 

@@ -29,7 +29,7 @@ __all__ = ["Forks", "forks"]
 _ROOT = Path(__file__).parents[2]
 _WARM = (str(DEMO / "A.binlog.000001"), str(DEMO / "run.toml"))
 _MAIN = """
-import json, os, resource, signal, sys, tempfile
+import json, os, resource, signal, sys, tempfile, traceback
 from contextlib import redirect_stdout, suppress
 from pathlib import Path
 import conflict.pipeline, conflict.columnar.bucket, conflict.reference.replay
@@ -39,6 +39,7 @@ import conflict.decoding.decoding, conflict.decoding.inputs, conflict.decoding.o
 from conflict.cli import app
 from conflict.jobs.runner import in_threads
 conflict.pipeline.spark_workers = lambda *given: in_threads
+POLITE = {signal.SIGINT, signal.SIGTERM}
 
 def warm(log, run):
     "Load the compiled code of each command."
@@ -53,25 +54,35 @@ def warm(log, run):
 
 def fork(words, file_bytes):
     said, out = os.pipe()
+    signal.pthread_sigmask(signal.SIG_BLOCK, POLITE)  # they wait until the command can answer them
     pid = os.fork()
     if pid:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, POLITE)
         os.close(out)
         return pid, said
     os.dup2(out, 1), os.dup2(out, 2)
     if file_bytes is not None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (file_bytes, file_bytes))
-    sys.argv = ["ndb-conflict", *words]
     code = 70
     try:
-        app.main()
-        code = 0
-    except SystemExit as end:
-        code = end.code or 0
+        code = run(words)
+        signal.pthread_sigmask(signal.SIG_BLOCK, POLITE)
     except KeyboardInterrupt:  # before the command begins, or after it has ended
         code = 130
+    except BaseException:
+        traceback.print_exc()
     finally:
         sys.stdout.flush(), sys.stderr.flush()
         os._exit(code)
+
+def run(words):
+    sys.argv = ["ndb-conflict", *words]
+    try:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, POLITE)
+        app.main()
+    except SystemExit as end:
+        return end.code or 0
+    return 0
 
 def ended(pid, said):
     with open(said, errors="replace") as text:

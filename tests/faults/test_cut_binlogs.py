@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import os
 import random
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 
 from conflict.config.run_file import load_run_file
 from conflict.conformance.case import ConflictCase
+from conflict.grid.epoch_files import EPOCHS
+from conflict.grid.tables import TableNumbers
 from conflict.history.epochs import BinlogEpoch, EpochReader, read_epochs
-from ndb_formats.binlog_reader import read_events
+from conflict.ingestion.row_shapes import tables_in_force
+from conflict.ingestion.segment_arrays import UnreadableError
+from conflict.ingestion.segment_columns import read_columns
+from conflict.ingestion.segments import Segment
+from ndb_formats.binlog_reader import FIRST_POSITION, read_events
 from ndb_formats.errors import CutFileError
 from ndb_formats.schema.tables import Schema
 from tests.corpora import DEMO, RECORDINGS
@@ -49,23 +57,37 @@ def epochs_of(path: Path, server: int, schema: Schema) -> tuple[list[BinlogEpoch
     return epochs, False
 
 
+def columns_of(path: Path, server: int, schema: Schema) -> tuple[pa.Table, bool]:
+    """Return the same of the reader in columns: number, changes and time of each epoch."""
+    segment, numbers = Segment(0, path, 0, path.stat().st_size), TableNumbers(schema.tables, {})
+    try:
+        content = read_columns(segment, server, tables_in_force(schema, None), numbers, 1, 0)
+    except UnreadableError:  # nothing is whole, not even the first event
+        return EPOCHS.empty_table(), path.stat().st_size > FIRST_POSITION
+    assert content.error is None or isinstance(content.error, CutFileError)
+    return content.epochs, content.error is not None
+
+
 def check(folder: Path, scratch: Path, every: int, anywhere: int) -> None:
-    """Cut a binlog at each of its first bytes, and anywhere."""
+    """Cut a binlog at each of its first bytes, and anywhere; the same place is not tried twice."""
     path, server, schema = log_of(folder)
     data, reader = path.read_bytes(), EpochReader(server, schema)
-    whole = [(event.end, epoch) for event in read_events(path) if (epoch := reader.feed(event)) is not None]
+    cut = scratch / path.name
+    cut.write_bytes(data)
+    whole = [(event.end, epoch) for event in read_events(cut) if (epoch := reader.feed(event)) is not None]
     assert whole
-    ends = {4, *(event.end for event in read_events(path))}
+    ends = {4, *(event.end for event in read_events(cut))}
     seed = random.randrange(1 << 32)
     print(f"seed {seed}")  # noqa: T201  # shown if it fails
     chance = random.Random(seed)
-    first = range(4, min(every, len(data)))
-    cut = scratch / path.name
-    for place in (*first, *(chance.randrange(4, len(data)) for _ in range(anywhere))):
-        cut.write_bytes(data[:place])
-        found, is_cut = epochs_of(cut, server, schema)
-        assert [epoch.number for epoch in found] == [epoch.number for end, epoch in whole if end <= place], place
-        assert is_cut == (place not in ends), place
+    columns, _ = columns_of(cut, server, schema)
+    assert columns.column("number").to_pylist() == [epoch.number for _, epoch in whole]
+    places = {*range(4, min(every, len(data))), *(chance.randrange(4, len(data)) for _ in range(anywhere))}
+    for place in sorted(places, reverse=True):
+        os.truncate(cut, place)
+        before = [epoch for end, epoch in whole if end <= place]
+        assert epochs_of(cut, server, schema) == (before, place not in ends), place
+        assert columns_of(cut, server, schema) == (columns[: len(before)], place not in ends), place
 
 
 def test_the_demo_cut_at_some_bytes(tmp_path: Path) -> None:
