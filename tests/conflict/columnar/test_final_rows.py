@@ -155,7 +155,7 @@ MADE = {
 
 
 @given(**MADE)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_columns_of_every_type(seed: int, steps: int, function: str, required: bool, blobs: bool) -> None:
     """Rows and exceptions rows hold what the scalar codecs give, defaults and zeros among them."""
     history, run = _make(seed, steps, function, required=required, blobs=blobs)

@@ -74,6 +74,7 @@ def test_document():
         "contradictions": contradictions,
         "unexplained_changes": {"A": 0, "B": 2},
         "undecided": {},
+        "epochs_not_examined": 0,
         "not_known": {},
         "open_places": {},
         "ndb_count_more": {},

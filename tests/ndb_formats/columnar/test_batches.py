@@ -251,7 +251,7 @@ class TestRandom:
     """Random tables and rows, whole and damaged."""
 
     @given(data=files(checksum=True), rows=st.integers(1, 5))
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     def test_random_tables(self, tmp_path_factory: pytest.TempPathFactory, data: bytes, rows: int) -> None:
         """Any types, NULLs, absent columns, several rows per event, bytes that no server writes."""
         path = tmp_path_factory.mktemp("random") / "binlog.000001"
@@ -262,7 +262,7 @@ class TestRandom:
         assert columnar_answer(path, {"c0", "c2"}) == scalar_answer(path, {"c0", "c2"})
 
     @given(data=st.data(), whole=files(checksum=False))
-    @settings(max_examples=300)
+    @settings(max_examples=150)
     def test_damage(self, tmp_path_factory: pytest.TempPathFactory, data: st.DataObject, whole: bytes) -> None:
         """Changed bytes that no checksum finds give the same other rows, or the same error after the same rows."""
         damaged = bytearray(whole)
