@@ -35,6 +35,8 @@ def print_story(console: Console, story: Story) -> None:
     for line in _functions(story):
         console.print(Text(line))
     console.print(Text(_times(story)))
+    if story.marked is not None:
+        console.print(Text(f"> marks the operation that was asked for: event {story.marked}."))
     followers = _followers(story)
     for event in story.events:
         console.print()
