@@ -134,6 +134,13 @@ class Configuration:
         """Return the tables of a cluster as they are declared, exceptions tables among them."""
         return self.schema if cluster.schema is None else cluster.schema
 
+    def schema_at_start(self, cluster: ClusterConfiguration) -> Schema:
+        """Return the tables of a cluster at the start of its binlogs, without the exceptions tables."""
+        if cluster.name not in self.definitions:
+            return self.data_schema
+        tables = tuple(version.table for version in self.definitions[cluster.name].start.versions.values())
+        return Schema(tables, self.schema.inexact_keys)
+
     def setups(self) -> dict[str, dict[str, TableSetup]]:
         """Return, per cluster, how its server sets up each table; at the end of its binlogs, if that changes."""
         if self.definitions:
