@@ -94,7 +94,10 @@ class Subject:
         if binlog_type is None:
             return None
         if any(cluster.versions for cluster in self.clusters):
-            return "definitions change, and changes are logged again only where they do not"
+            return (
+                "definitions change in the binlogs, and a change does not say with which one it would be logged again; "
+                "compare binlogs from before the change, or from after it"
+            )
         shapes: dict[str, set[str]] = {}
         for segments in self.manifest.segments.values():
             for segment in segments:
