@@ -172,5 +172,5 @@ def _refusals(pair: Pair, clusters: Sequence[ClusterSetup], judged: Iterable[int
 def binlog_types_of(configuration: Configuration) -> str:
     """Return the binlog types that the tables of a run are logged in, by number."""
     numbers = {row.format: row.number for row in reversed(BINLOG_TYPES) if row.number in range(2, 10) and row.format}
-    formats = {setup.format for tables in configuration.setups_at_start().values() for setup in tables.values()}
+    formats = {setup.format for tables in configuration.first_setups().values() for setup in tables.values()}
     return ", ".join(sorted(str(numbers.get(each, "?")) for each in formats if each.logged))

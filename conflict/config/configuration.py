@@ -158,6 +158,10 @@ class Configuration:
             return self.setups()
         return {name: known.start.setups for name, known in self.definitions.items()}
 
+    def first_setups(self) -> dict[str, dict[str, TableSetup]]:
+        """Return, per cluster, how its server sets up each table at first: at the start, or when it is created."""
+        return {name: {table: own[0] for table, own in over.items()} for name, over in self.setups_over_time().items()}
+
     def setups_over_time(self) -> dict[str, dict[str, list[TableSetup]]]:
         """Return, per cluster and table, every setup that it had, one after the other."""
         if not self.definitions:
