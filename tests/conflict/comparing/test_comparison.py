@@ -75,6 +75,16 @@ def test_definitions_that_change(case: Path, tmp_path: Path) -> None:
     assert {name: count for name, count in figures.differing.items() if name in differing} == differing
 
 
+@pytest.mark.slow
+@pytest.mark.corpus("conformance/everyday")
+def test_every_recording_whose_definitions_change(tmp_path: Path) -> None:
+    """The same of all of the corpus."""
+    cases = sorted((SHARED / "conformance" / "everyday").glob("*/ddl_*"))
+    assert cases
+    for case in cases:
+        test_definitions_that_change(case, tmp_path)
+
+
 def test_formats_where_definitions_change() -> None:
     """They are not tried, and it is said what to do."""
     found = compared(ConflictCase.load(CHANGING[0]), "OVERWRITE", (3,))
