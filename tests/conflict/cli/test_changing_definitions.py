@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from conflict.cli.app import app
-from tests.corpora import RECORDINGS
+from tests.corpora import RECORDINGS, schema_file
 
 CREATED = RECORDINGS / "everyday/max/ddl_drop_and_create_type7"
 COPIED = RECORDINGS / "everyday/epoch2/ddl_drop_column_type8"
@@ -60,10 +60,16 @@ def test_a_function_that_a_statement_took_away(tmp_path: Path) -> None:
     for folder in folders:
         folder.mkdir()
         shutil.copy(COPIED / f"{folder.name}.binlog.000001", folder / "binlog.000001")
-    scenario = json.loads((COPIED / "scenario.json").read_text())
-    schema = tmp_path / "schema.sql"
-    schema.write_text("USE day;\n" + ";\n".join(table["create"] for table in scenario["tables"]))
-    options = ["--engine", "local", "--schema", schema, "--conflict-fn", "day.t1=NDB$EPOCH2()", "--primary", "A"]
+    options = [
+        "--engine",
+        "local",
+        "--schema",
+        schema_file(COPIED, tmp_path),
+        "--conflict-fn",
+        "day.t1=NDB$EPOCH2()",
+        "--primary",
+        "A",
+    ]
     said = run("resolve", *folders, *options, "--out", tmp_path / "out")
     assert "day.t1: 1 row differs; resolved by NDB$EPOCH2(6) until a statement in the binlogs took it away." in said
     configuration = json.loads((tmp_path / "out/run.json").read_text())["configuration"]

@@ -23,7 +23,7 @@ from ndb_formats.columnar_text.log_text import TextOptions
 from ndb_formats.schema.tables import Schema
 from ndb_formats.selection import Selection
 from tests.conflict.changing_logs import write_cut_logs
-from tests.corpora import RECORDINGS
+from tests.corpora import RECORDINGS, schema_file
 from tests.ndb_formats.rewritten import rewritten
 
 CHANGING = sorted(path.parent for path in RECORDINGS.glob("everyday/*/ddl_*/scenario.json"))
@@ -33,14 +33,6 @@ CREATED, WIDENED = (
     RECORDINGS / "everyday/max_ins/ddl_widen_column_type7",
 )
 Line = dict[str, Any]
-
-
-def schema_of(case: Path, folder: Path) -> Path:
-    """Return a schema file of the tables of a recording as they were at the start of its binlogs."""
-    scenario = json.loads((case / "scenario.json").read_text())
-    file = folder / "schema.sql"
-    file.write_text(f"USE {scenario['database']};\n" + ";\n".join(table["create"] for table in scenario["tables"]))
-    return file
 
 
 def decode(*arguments: object, code: int = 0) -> str:
@@ -72,7 +64,7 @@ def rows_at_the_end(lines: Sequence[Line], table: str, key: Sequence[str]) -> di
 @pytest.mark.parametrize("side", ["A", "B"])
 def test_the_changes_leave_the_recorded_rows(case: Path, side: str, tmp_path: Path) -> None:
     """By their names in the log, the values of all columns come to what was read from the servers at the end."""
-    lines = json_lines("--schema", schema_of(case, tmp_path), case / f"{side}.binlog.000001")
+    lines = json_lines("--schema", schema_file(case, tmp_path), case / f"{side}.binlog.000001")
     compared = 0
     for table, expected in json.loads((case / "expected.json").read_text())[side]["tables"].items():
         found = rows_at_the_end(lines, table, expected["primary_key"])
@@ -92,7 +84,7 @@ def test_the_changes_leave_the_recorded_rows(case: Path, side: str, tmp_path: Pa
 @pytest.mark.parametrize("case", CHANGING, ids=lambda case: case.name)
 def test_all_formats_say_the_same(case: Path, tmp_path: Path) -> None:
     """Parquet and CSV have a file for each version of a table, and nothing is lost; --wide and text have all names."""
-    schema, binlog = schema_of(case, tmp_path), case / "B.binlog.000001"
+    schema, binlog = schema_file(case, tmp_path), case / "B.binlog.000001"
     lines = json_lines("--schema", schema, binlog)
     decode("--format", "parquet", "-r", tmp_path / "typed", "--schema", schema, binlog)
     assert sorted(map(str, lines)) == sorted(map(str, parquet_lines(tmp_path / "typed", lines)))
@@ -123,7 +115,7 @@ def parquet_lines(folder: Path, lines: Sequence[Line]) -> Iterator[Line]:
 def test_a_table_gets_a_file_per_version(tmp_path: Path) -> None:
     """The dropped column is in the first file alone."""
     decode(
-        *("--format", "parquet", "-r", tmp_path / "out", "--schema", schema_of(DROPPED, tmp_path)),
+        *("--format", "parquet", "-r", tmp_path / "out", "--schema", schema_file(DROPPED, tmp_path)),
         DROPPED / "A.binlog.000001",
     )
     files = sorted((tmp_path / "out/day/t1").iterdir())
@@ -133,14 +125,14 @@ def test_a_table_gets_a_file_per_version(tmp_path: Path) -> None:
 
 def test_both_logs_at_once(tmp_path: Path) -> None:
     """Each server's log starts with the schema: the statement that both have is followed in each."""
-    schema, files = schema_of(ADDED, tmp_path), [ADDED / f"{side}.binlog.000001" for side in "AB"]
+    schema, files = schema_file(ADDED, tmp_path), [ADDED / f"{side}.binlog.000001" for side in "AB"]
     apart = [line for file in files for line in json_lines("--schema", schema, file)]
     assert apart == json_lines("--schema", schema, *files)
 
 
 def test_a_start_after_the_statement(tmp_path: Path) -> None:
     """The schema is that at the start of the file, wherever the selection begins."""
-    schema, file = schema_of(ADDED, tmp_path), ADDED / "A.binlog.000001"
+    schema, file = schema_file(ADDED, tmp_path), ADDED / "A.binlog.000001"
     every = json_lines("--schema", schema, file)
     place = next(line["position"] for line in every if "n1" in line.get("after", {}))
     assert [line for line in every if line["position"] >= place] == json_lines("--schema", schema, "-j", place, file)
@@ -148,7 +140,7 @@ def test_a_start_after_the_statement(tmp_path: Path) -> None:
 
 def test_definitions_of_the_end(tmp_path: Path) -> None:
     """With --schema-at end they are taken back; without, the statement contradicts them, and says so."""
-    schema, file = schema_of(ADDED, tmp_path), ADDED / "A.binlog.000001"
+    schema, file = schema_file(ADDED, tmp_path), ADDED / "A.binlog.000001"
     every = json_lines("--schema", schema, file)
     end = tmp_path / "end.sql"
     end.write_text(schema.read_text().replace("PRIMARY KEY", "n1 INT, PRIMARY KEY", 1))
@@ -159,7 +151,7 @@ def test_definitions_of_the_end(tmp_path: Path) -> None:
 
 def test_a_table_that_the_log_creates_is_what_the_statement_says(tmp_path: Path) -> None:
     """Also where the schema knows another one of that name, which can only be of a later time."""
-    schema, file = schema_of(CREATED, tmp_path), CREATED / "A.binlog.000001"
+    schema, file = schema_file(CREATED, tmp_path), CREATED / "A.binlog.000001"
     every = json_lines("--schema", schema, file)
     changed = tmp_path / "A.binlog.000001"
     changed.write_bytes(rewritten(file, lambda text: None if "DROP TABLE" in text else text))
@@ -169,7 +161,7 @@ def test_a_table_that_the_log_creates_is_what_the_statement_says(tmp_path: Path)
 @pytest.mark.parametrize("form", [["json"], ["csv"], ["parquet"], ["csv", "--wide"], ["text", "-v"]], ids=" ".join)
 def test_a_statement_that_cannot_be_followed(form: list[str], tmp_path: Path) -> None:
     """What comes before is kept, the message names place, table, column and statement, and the code is 3."""
-    schema, file = schema_of(ADDED, tmp_path), tmp_path / "A.binlog.000001"
+    schema, file = schema_file(ADDED, tmp_path), tmp_path / "A.binlog.000001"
     wrong = "ALTER TABLE t1 MODIFY COLUMN nowhere INT"
     file.write_bytes(rewritten(ADDED / file.name, lambda text: wrong if "ALTER" in text else text))
     out = tmp_path / "out"
@@ -186,7 +178,7 @@ def test_a_statement_that_cannot_be_followed(form: list[str], tmp_path: Path) ->
 
 def test_a_table_that_nobody_defined_stays_without_names(tmp_path: Path) -> None:
     """A new table like one that is not known is not known either, and stops nothing."""
-    schema, file = schema_of(CREATED, tmp_path), tmp_path / "A.binlog.000001"
+    schema, file = schema_file(CREATED, tmp_path), tmp_path / "A.binlog.000001"
 
     def edit(text: str) -> str:
         return "CREATE TABLE t9 LIKE nowhere" if text.startswith("DROP TABLE") else text

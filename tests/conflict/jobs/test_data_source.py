@@ -1,6 +1,5 @@
 """`spark.read.format("ndb_binlog")`: row changes as a DataFrame."""
 
-import json
 from datetime import UTC
 from decimal import Decimal
 from pathlib import Path
@@ -11,6 +10,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import conflict
 from conflict.jobs.data_source import register
+from tests.corpora import schema_file
 from tests.ndb_formats.rewritten import rewritten
 
 DEMO = Path(__file__).parents[2] / "recordings" / "demo"
@@ -122,9 +122,7 @@ def test_one_table_has_its_columns(spark: SparkSession) -> None:
 def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
     """Both logs of a folder are followed from the schema; the rows are those of `read_binlog`."""
     case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
-    scenario = json.loads((case / "scenario.json").read_text())
-    schema = tmp_path / "schema.sql"
-    schema.write_text("USE day;\n" + ";\n".join(table["create"] for table in scenario["tables"]))
+    schema = schema_file(case, tmp_path)
     files = [case / f"{side}.binlog.000001" for side in "AB"]
     rows = _read(spark, case / "*.binlog.000001", schema=str(schema), table="day.t1").collect()
     expected = conflict.read_binlog(files, "day.t1", schema=schema).to_arrow().to_pylist()
@@ -141,9 +139,7 @@ def test_definitions_that_change(spark: SparkSession, tmp_path: Path) -> None:
 def test_a_statement_that_cannot_be_followed(spark: SparkSession, tmp_path: Path) -> None:
     """It is an error, unless the epochs that are read end before it."""
     case = DEMO.parent / "everyday" / "epoch2" / "ddl_add_column_type8"
-    scenario = json.loads((case / "scenario.json").read_text())
-    schema, file = tmp_path / "schema.sql", tmp_path / "A.binlog.000001"
-    schema.write_text("USE day;\n" + ";\n".join(table["create"] for table in scenario["tables"]))
+    schema, file = schema_file(case, tmp_path), tmp_path / "A.binlog.000001"
     wrong = "ALTER TABLE t1 DROP COLUMN nowhere"
     file.write_bytes(rewritten(case / file.name, lambda text: wrong if "ALTER" in text else text))
     with pytest.raises(PySparkException, match=wrong):
