@@ -6,9 +6,14 @@ They are no literals: numba compiles a function anew for each literal that it is
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 __all__ = ["NO", "NONE", "YES", "ZERO"]
 
-ZERO, NONE = np.int64(0), np.int64(-1)
-YES, NO = np.bool_(True), np.bool_(False)
+# To the type checker they are ints and bools.
+ZERO: Any = np.int64(0)
+NONE: Any = np.int64(-1)
+YES: Any = np.bool_(True)
+NO: Any = np.bool_(False)
