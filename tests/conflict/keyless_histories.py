@@ -135,14 +135,14 @@ class LooseModel:
     The table by itself: rows with their number, one after the other, as `docs/functions.md` says it.
 
     Attributes:
-        rejected: Per applier and foreign epoch, the transactions in conflict; their inserts are not applied.
+        rejected: Per applier, foreign and own epoch, the transactions in conflict; their inserts are not applied.
         applied: Per applier, how many epochs it applies.
         reflecting: Clusters that reflect inserts.
         rows: Per cluster, its rows.
         missing: Per applier that did not find a row, how many epochs it had applied.
     """
 
-    rejected: Mapping[tuple[str, int], set[int]]
+    rejected: Mapping[tuple[str, int, int], set[int]]
     applied: Mapping[str, int]
     reflecting: set[str]
     rows: dict[str, Counter[Row]] = attrs.field(factory=lambda: {"A": Counter(), "B": Counter()})
@@ -167,7 +167,7 @@ class LooseModel:
         name = cluster.name
         if name in self.missing or self._done[name] > self.applied[name]:
             return
-        rejected = self.rejected.get((name, item.foreign_epoch), set())
+        rejected = self.rejected.get((name, item.foreign_epoch, item.epoch), set())
         rows, before = self.rows[name].copy(), self.rows[name]
         reflected = Counter[Row]()
         for group, old, new in self._sent.get((item.source, item.foreign_epoch), []):

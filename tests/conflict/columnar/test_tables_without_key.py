@@ -8,11 +8,9 @@ without that table, is what the reference engine says of them in the whole one.
 from collections import Counter, defaultdict
 from typing import Any
 
-import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-import conflict.pipeline
 from conflict.columnar.setups_over_time import compares_reflected
 from conflict.history.model import History
 from conflict.jobs.runner import in_process
@@ -51,12 +49,12 @@ def operations(found: dict[str, Any]) -> list[dict[str, Any]]:
     return [dict(row) | {"applier": side} for side in "AB" for row in found[f"outcomes {side}"].elements()]
 
 
-def rejected_transactions(found: dict[str, Any]) -> dict[tuple[str, int], set[int]]:
-    """Return the transactions in conflict, by applier and foreign epoch."""
+def rejected_transactions(found: dict[str, Any]) -> dict[tuple[str, int, int], set[int]]:
+    """Return the transactions in conflict, by applier, foreign epoch and own epoch."""
     rejected = defaultdict(set)
     for row in operations(found):
         if row["cause"] == "TRANS_IN_CONFLICT":
-            rejected[row["applier"], row["source_epoch"]].add(row["group"])
+            rejected[row["applier"], row["source_epoch"], row["epoch"]].add(row["group"])
     return rejected
 
 
@@ -68,9 +66,32 @@ def loose_rows(found: dict[str, Any], side: str) -> Counter[tuple[Any, ...]]:
 def stopped_by_loose_rows(found: dict[str, Any]) -> dict[str, tuple[int, int]]:
     """Return, per applier that stopped because of such a row, how many epochs it had applied, and the error."""
     stops = found["summary"]["stops"].items()
-    return {
-        name: (len(found[f"epochs {name}"]), int(stop["error"])) for name, stop in stops if stop["table"] == LOOSE
-    }
+    return {name: (len(found[f"epochs {name}"]), int(stop["error"])) for name, stop in stops if stop["table"] == LOOSE}
+
+
+@given(seed=st.integers(0, 2**32 - 1), steps=st.integers(40, 120), setting=st.integers(0, len(SETTINGS) - 1))
+@settings(max_examples=10)
+def test_an_applier_that_does_not_find_a_row_applies_nothing_after_it(seed: int, steps: int, setting: int) -> None:
+    """
+    Error 1032: rows and counters are those of the log that is cut before the epoch that stopped the applier.
+
+    Half of the updates and deletes are of rows of the other cluster, which may not be there.
+    """
+    run = configuration(setting)
+    assume(not compares_reflected(run))
+    history, whole = make_history(seed, steps, complete=True), with_loose_table(run)
+    loose = with_loose_rows(history, seed, foreign=0.5)
+    found = by_reference(loose, whole)
+    stops = stopped_by_loose_rows(found)
+    assume(stops)
+    assert {error for _, error in stops.values()} == {1032}
+    cut = by_reference(cut_at(loose, {name: count for name, (count, _) in stops.items()}), whole)
+    assert not stopped_by_loose_rows(cut)
+    assert cut["counters"] == found["counters"]
+    for part in ("rows", "exceptions", "epochs", "outcomes"):
+        assert {name: cut[name] for name in cut if name.startswith(part)} == {
+            name: found[name] for name in found if name.startswith(part)
+        }
 
 
 @given(
