@@ -6,16 +6,24 @@ without that table, is what the reference engine says of them in the whole one.
 """
 
 from collections import Counter, defaultdict
+from pathlib import Path
 from typing import Any
 
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from conflict.columnar.setups_over_time import compares_reflected
+from conflict.config.run_file import load_run_file
+from conflict.grid.folder import Folder
 from conflict.history.model import History
 from conflict.jobs.runner import in_process
+from conflict.pipeline import run_local
 from conflict.rules.counters import REFLECTED_RECEIVED, TRANSACTION_ROW_REJECTS
+from conflict.runs.options import ResolveOptions, no_progress
+from conflict.runs.reference_run import run_reference
 from tests.conflict.columnar.both_engines import by_kernels, by_reference
+from tests.conflict.conformance.test_options import write_run_file
 from tests.conflict.keyless_histories import (
     FUNCTIONS,
     LOOSE,
@@ -115,6 +123,16 @@ def test_inserts_updates_and_deletes_without_a_key(
     history = make_history(seed, steps, complete=True, roles=roles)
     loose, whole = with_loose_rows(history, seed), with_loose_table(run, function)
     check(history, loose, run, whole)
+
+
+@pytest.mark.parametrize("case", ["epoch2_trans/no_primary_key_apart_type7", "none/no_primary_key_type2"])
+def test_the_run_is_handed_over(case: str, tmp_path: Path) -> None:
+    """The columnar engine leaves recorded runs to the reference engine, says why, and gives its answer."""
+    run = load_run_file(write_run_file(case, tmp_path)).configuration
+    found = run_local(run, Folder(str(tmp_path / "out")))
+    assert (found.engine, found.engine_reason) == ("reference", "table day.t1 has no primary key")
+    expected = run_reference(run, Folder(str(tmp_path / "expected")), None, no_progress, ResolveOptions())
+    assert found.summary == expected.summary
 
 
 def check(history: History, loose: History, run: Any, whole: Any) -> Counter[int]:
