@@ -13,9 +13,10 @@ from sqlglot.tokenizer_core import TokenType
 
 from ndb_formats.errors import FormatError, SchemaError
 from ndb_formats.schema.alter_table import alter_table, without_index
-from ndb_formats.schema.create_table import key_columns, options_charset, take_name, take_table
+from ndb_formats.schema.create_table import complete, key_columns, options_charset, take_name, take_table
 from ndb_formats.schema.exact_keys import with_inexact_columns
 from ndb_formats.schema.full_names import full_name
+from ndb_formats.schema.serving_key import without_serving_key
 from ndb_formats.schema.sql_words import Words, statements
 from ndb_formats.schema.tables import ForeignKey, Schema, Table
 
@@ -312,8 +313,9 @@ def _create_unique_index(known: Definitions, words: Words, statement: Statement)
     found = known.find(*take_name(words, statement.database))
     if found is None:
         return []
-    after = found.with_unique_key(name, key_columns(words)[0])
-    return [TableStep(found, after, tuple(range(len(found.columns))), added_only=True)]
+    after = complete(without_serving_key(found).with_unique_key(name, key_columns(words)[0]))
+    same_key = bool(found.serving) == bool(after.serving)
+    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key, added_only=same_key)]
 
 
 def _drop_index(known: Definitions, words: Words, statement: Statement) -> list[TableStep]:
@@ -325,7 +327,9 @@ def _drop_index(known: Definitions, words: Words, statement: Statement) -> list[
     if name.upper() == "PRIMARY":
         after = attrs.evolve(found, primary_key=(), primary_key_prefixes=())
         return [TableStep(found, after, tuple(range(len(found.columns))), copied=True)]
-    return [TableStep(found, without_index(found, name), tuple(range(len(found.columns))))]
+    after = complete(without_index(without_serving_key(found), name))
+    same_key = bool(found.serving) == bool(after.serving)
+    return [TableStep(found, after, tuple(range(len(found.columns))), copied=not same_key)]
 
 
 def _name_database(_: Definitions, words: Words, __: Statement) -> list[TableStep]:
