@@ -79,7 +79,7 @@ def _draw(axes: Axes, story: Story, places: Mapping[int, float], texts: Mapping[
     for event in story.events:
         if event.number in places:
             _draw_event(axes, event, lanes, places, texts[event.number], first=names[0])
-    if story.marked in places:
+    if story.marked is not None and story.marked in places:
         lane = lanes[story.event(story.marked).cluster]
         axes.plot([lane], [places[story.marked]], "o", color="#222222", markersize=13, fillstyle="none", zorder=3)
 

@@ -91,7 +91,9 @@ def _cited(story: Story) -> list[int]:
         if number not in found:
             found.add(number)
             event = story.event(number)
-            left |= _numbers(event.sentence, story) | ({event.cause_number} - {None})
+            left |= _numbers(event.sentence, story)
+            if event.cause_number is not None:
+                left.add(event.cause_number)
     return sorted(found)
 
 
