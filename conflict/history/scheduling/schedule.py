@@ -178,13 +178,17 @@ class _Period:
         traces: Where the binlog shows each foreign epoch.
         hints: What other sources say, by foreign epoch.
         epochs: First and last foreign epoch that count as applied in it.
-        highest: The highest foreign epoch of the traces; 0 if there is none.
+        highest: The highest foreign epoch of the traces; -1 if there is none.
     """
 
     traces: dict[int, Position]
     hints: Mapping[int, Hint]
     epochs: tuple[int, int] = (0, END[0])
-    highest: int = 0
+    highest: int = -1
+
+    def may_show(self, epoch: int) -> bool:
+        """Whether the next trace of the applier, of this epoch, can belong to the period."""
+        return self.hints.get(epoch, Hint()).applied and epoch > self.highest
 
 
 def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Period]:
@@ -192,17 +196,13 @@ def _periods(traces: Sequence[tuple[int, Position]], hints: Hints) -> list[_Peri
     periods = [_Period({}, each) for each in hints] or [_Period({}, {})]
     place = 0
     for epoch, position in traces:
-        hint = periods[place].hints.get(epoch)
-        hints_left = place + 1 < len(hints)
-        if hints_left and hint is not None and not hint.applied:
+        while place + 1 < len(periods) and not periods[place].may_show(epoch):
             place += 1
-        elif periods[place].traces and epoch <= periods[place].highest:
+        if epoch <= periods[place].highest:
+            # Only the first trace tells from which epoch on the replica surely applied epochs again.
+            periods[place].epochs = (periods[place].epochs[0], periods[place].highest)
+            periods.append(_Period({}, {}, epochs=(epoch, END[0])))
             place += 1
-            if not hints_left:
-                # Only the first trace tells from which epoch on the replica surely applied epochs again.
-                before = periods[place - 1]
-                before.epochs = (before.epochs[0], before.highest)
-                periods.append(_Period({}, {}, epochs=(epoch, END[0])))
         periods[place].traces[epoch] = position
         periods[place].highest = max(periods[place].highest, epoch)
     return periods
