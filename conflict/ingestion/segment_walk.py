@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from conflict.config.definitions import TableVersion
 from conflict.grid.image_digests import digests_of_columns
@@ -239,7 +238,7 @@ def _compared(column: ImageColumn, chunk: EventChunk, cells: Cells) -> UInt64:
     array = column.array(chunk.data, chunk.base, cells)
     if not pa.types.is_integer(array.type):
         return np.zeros(len(cells), np.uint64)
-    values = array.fill_null(0)
+    values = np.asarray((array.fill_null(0) if array.null_count else array).to_numpy())
     if pa.types.is_signed_integer(array.type):
-        values = pc.max_element_wise(values, pa.scalar(0, array.type))
-    return np.asarray(values.to_numpy()).astype(np.uint64)
+        values = np.maximum(values, 0)
+    return values.astype(np.uint64, copy=False)
