@@ -168,9 +168,7 @@ def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Sett
 def _examined(resolved: Resolved, run: ResolveRun) -> Int64:
     """Return the numbers of the epoch applies that are tried row by row: the first that rows leave open, in bounds."""
     numbers, applies = resolved.contested[:MAX_OPEN_EPOCHS], resolved.found.applies
-    changes = [
-        read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()
-    ]
+    changes = [read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()]
     sizes = [changes[1 - applies.applier[each]].get(int(applies.foreign_epoch[each]), 0) for each in numbers.tolist()]
     return numbers[: int(np.searchsorted(np.cumsum(sizes), MAX_OPEN_CHANGES, "right"))]
 

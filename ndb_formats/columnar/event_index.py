@@ -169,9 +169,7 @@ def index_parts(
             return
 
 
-def _index(
-    name: str, arrays: list[npt.NDArray[Any]], end: int, trailer: int, error: FormatError | None
-) -> EventIndex:
+def _index(name: str, arrays: list[npt.NDArray[Any]], end: int, trailer: int, error: FormatError | None) -> EventIndex:
     positions, types, sizes, server_ids, timestamps = arrays
     return EventIndex(name, positions, types, sizes, server_ids, timestamps, end, trailer, error)
 
