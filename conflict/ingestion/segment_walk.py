@@ -32,7 +32,7 @@ from ndb_formats.schema.tables import Schema
 
 __all__ = ["SegmentWalk"]
 
-_ROWS_AT_ONCE = 1 << 19
+_ROWS_AT_ONCE = 1 << 17
 _SERVER_ID, _EPOCH, _LOG_NAME = range(3)  # columns of ndb_apply_status
 _MAX_FLAGS = 0x7FFF
 

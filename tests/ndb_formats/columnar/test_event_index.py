@@ -88,6 +88,15 @@ def test_every_file_of_the_corpus() -> None:
         assert_same(path)
 
 
+def test_the_end() -> None:
+    """An index says where the last event ends, also if that is a rows event, which it leaves out."""
+    for path in BINLOGS:
+        headers, error = answer(lambda path=path: read_headers(path))
+        if error is None:
+            place, header = headers[-1]
+            assert index_events(path).end == place + header.size
+
+
 def test_start_and_stop() -> None:
     """Start and stop mean the same."""
     path = TYPES / "binlog.000001"
