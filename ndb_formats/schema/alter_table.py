@@ -66,7 +66,8 @@ class _Work:
         if any(each.name.lower() == column.name.lower() for each, _ in self.columns):
             message = (
                 f"the statement makes column {column.name}, which the table has already; is the definition that of "
-                'a later time? Give the one from before the binlogs, or set schema_at = "end"'
+                'a later time? Give the one from before the binlogs, or say that it is of their end: schema_at = "end" '
+                "in a run file, --schema-at end for decode"
             )
             raise SchemaError(message, table=self.table.full_name, column=column.name)
         self.columns.insert(place, (column, source))
