@@ -54,7 +54,19 @@ from conflict.rules.table_setup import TableSetup
 from ndb_formats.events.rows_event import Operation
 from ndb_formats.rules.update_format import ndb_columns
 
-__all__ = ["Simulated", "simulate"]
+__all__ = [
+    "CLOCK_START",
+    "LOADING_EPOCHS",
+    "SLICES",
+    "Simulated",
+    "intentions_of",
+    "intervals_of",
+    "joined",
+    "latencies",
+    "loading_of",
+    "settings_of",
+    "simulate",
+]
 
 LOADED_PER_TRANSACTION = 1000
 LOADING_EPOCHS = 4  # until the rows that tables hold at first have come back
@@ -138,10 +150,10 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
         for number, table in enumerate(model.tables)
     ]
     offsets = np.concatenate([[0], np.cumsum(spaces)]).astype(np.int64)
-    loading = _loading(model.tables)
+    loading = loading_of(model.tables)
     loaded = len(loading.kind)
-    intentions = [_intentions(each, offsets, start) for each in drawn]
-    intentions[0] = _joined(_intentions(loading, offsets, 0), intentions[0])
+    intentions = [intentions_of(each, offsets, start) for each in drawn]
+    intentions[0] = joined(intentions_of(loading, offsets, 0), intentions[0])
     changes = _changes([int((each.kind != Wish.READ).sum()) for each in intentions])
     shortest = min(site.epoch for site in model.sites)
     ticks = -(-(start + model.duration + model.drain) // shortest) + 2
@@ -151,12 +163,12 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     longest = max(len(each.start) for each in intentions) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
-        settings=np.array([_settings(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
+        settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
         tables=tables.reshape(2, -1),
         intentions=(intentions[0], intentions[1]),
-        latency=np.array([_latency(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
-        outages=_intervals([site.link.outages for site in model.sites], start),
-        stops=_intervals([site.applier.stops for site in model.sites], start),
+        latency=np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
+        outages=_both(intervals_of([site.link.outages for site in model.sites], start)),
+        stops=_both(intervals_of([site.applier.stops for site in model.sites], start)),
         rules=rules_of(clusters),
         key_table=key_table,
         changes=changes,
@@ -180,7 +192,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     return world, offsets, loaded
 
 
-def _loading(tables: Sequence[ModelTable]) -> Drawn:
+def loading_of(tables: Sequence[ModelTable]) -> Drawn:
     """Return the transactions that insert the rows that tables hold at first, at time 0."""
     table = np.repeat(np.arange(len(tables)), [each.records for each in tables])
     key = np.concatenate([np.arange(each.records) for each in tables])
@@ -192,14 +204,14 @@ def _loading(tables: Sequence[ModelTable]) -> Drawn:
     return Drawn(np.zeros(count, np.int64), sizes, kinds, table, key, np.zeros(len(key), np.uint64))
 
 
-def _intentions(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
+def intentions_of(drawn: Drawn, offsets: Int64, start: int) -> Intentions:
     """Return what users want in the form that compiled code reads, from the moment on at which they begin."""
     first = np.concatenate([[0], np.cumsum(drawn.sizes)]).astype(np.int64)
     key = (offsets[drawn.table] + drawn.key).astype(np.int32)
     return Intentions(drawn.start + start, first, drawn.kind.astype(np.int8), key, drawn.writes)
 
 
-def _joined(first: Intentions, second: Intentions) -> Intentions:
+def joined(first: Intentions, second: Intentions) -> Intentions:
     """Return one list of transactions after another."""
     return Intentions(
         np.concatenate([first.start, second.start]),
@@ -268,7 +280,7 @@ def _sites(changes: Changes) -> Records:
     return sites
 
 
-def _settings(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
+def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
     """Return what does not change of a cluster; its epochs begin at a random time, before everything else."""
     found, work = np.zeros((), SETTINGS), site.workload
     chance = stream(seed, side, Purpose.PHASE)
@@ -306,7 +318,7 @@ def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
     return found
 
 
-def _latency(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
+def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
     """Return how long each epoch of a cluster would travel. Shape (ticks,)."""
     latency: Latency = site.link.latency
     chance = stream(seed, side, Purpose.LATENCY)
@@ -323,8 +335,12 @@ def _latency(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64:
     return np.maximum(np.rint(drawn), 0).astype(np.int64)
 
 
-def _intervals(spans: Sequence[Sequence[Span]], start: int) -> tuple[Intervals, Intervals]:
-    """Return spans of both clusters as starts and ends, in order."""
+def intervals_of(spans: Sequence[Sequence[Span]], start: int) -> list[Intervals]:
+    """Return spans of each cluster as starts and ends, in order."""
     arrays = [np.array(sorted(each), np.int64).reshape(-1, 2) + start for each in spans]
-    first, second = ((each[:, 0].copy(), each[:, 1].copy()) for each in arrays)
+    return [(each[:, 0].copy(), each[:, 1].copy()) for each in arrays]
+
+
+def _both(intervals: Sequence[Intervals]) -> tuple[Intervals, Intervals]:
+    first, second = intervals
     return first, second

@@ -62,7 +62,12 @@ def predictions(model: Model, found: Mapping[str, Any]) -> list[Predicted]:
     Args:
         model: What was simulated.
         found: Its figures, as intervals.
+
+    Returns:
+        The closed forms; none of more than two clusters.
     """
+    if not model.is_pair:
+        return []
     setups, predicted = model.setups(), list[Predicted]()
     for site, other in (model.sites, reversed(model.sites)):
         mine, theirs = found["clusters"][site.name], found["clusters"][other.name]

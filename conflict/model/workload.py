@@ -193,10 +193,12 @@ class KeySpace:
     Attributes:
         records: Rows that each table holds at first.
         columns: Data columns of each.
+        clusters: How many clusters share them.
     """
 
     records: Sequence[int]
     columns: Sequence[int]
+    clusters: int = 2
 
 
 def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int) -> Drawn:
@@ -224,10 +226,11 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
         choice = workload.keys.get(number, Uniform())
         inserts = workload.inserts.get(number, InsertKeys.OWN)
         ranks = choice.ranks(chance[Purpose.KEYS], len(mine), max(records, 1))
-        own = _own_half(ranks, workload.affinity, records, side, chance[Purpose.KEYS])
+        share = (tables.clusters, side)
+        own = _own_part(ranks, workload.affinity, records, share, chance[Purpose.KEYS])
         newest = isinstance(choice, Latest)
         key[mine] = (
-            own if inserts is InsertKeys.ANY else _with_new(own, kind[mine], records, side, inserts, newest=newest)
+            own if inserts is InsertKeys.ANY else _with_new(own, kind[mine], records, share, inserts, newest=newest)
         )
         writes[mine] = _column_sets(workload, number, tables.columns[number], len(mine), chance[Purpose.COLUMNS])
     return Drawn(start, sizes, kind, table, key, writes | RESOLVE_BIT)
@@ -251,23 +254,33 @@ def _times(workload: Workload, duration: int, chance: np.random.Generator) -> In
     return times[times < duration]
 
 
-def _with_new(ranks: Int64, kind: Int8, records: int, side: int, inserts: InsertKeys, *, newest: bool) -> Int64:
-    """Return the rows that wishes want: inserts take new keys; with `newest`, ranks count from the newest row back."""
+def _with_new(
+    ranks: Int64, kind: Int8, records: int, share: tuple[int, int], inserts: InsertKeys, *, newest: bool
+) -> Int64:
+    """
+    Return the rows that wishes want: inserts take new keys; with `newest`, ranks count from the newest row back.
+
+    `share` is how many clusters there are, and the number of this one: of new rows, every second or third is its own.
+    """
+    clusters, side = share
     inserted = kind == Wish.INSERT
     earlier = np.cumsum(inserted) - inserted  # inserts of this cluster before each wish
     shared = inserts is InsertKeys.SHARED
     if newest:
-        last = records - 1 + (earlier if shared else np.maximum(2 * earlier - 1 + side, 0))
+        last = records - 1 + (earlier if shared else np.maximum(clusters * (earlier - 1) + side + 1, 0))
         ranks = np.maximum(last - ranks, 0)
-    return np.where(inserted, records + (earlier if shared else 2 * earlier + side), ranks)
+    return np.where(inserted, records + (earlier if shared else clusters * earlier + side), ranks)
 
 
-def _own_half(ranks: Int64, affinity: float, records: int, side: int, chance: np.random.Generator) -> Int64:
-    """Move a share of the ranks to the cluster's own half of the rows: every second row."""
-    if not affinity or records < 2:
+def _own_part(
+    ranks: Int64, affinity: float, records: int, share: tuple[int, int], chance: np.random.Generator
+) -> Int64:
+    """Move ranks, as often as `affinity` says, to the cluster's own part of the rows: of two clusters, every second."""
+    clusters, side = share
+    if not affinity or records < clusters:
         return ranks
     own: Bool = chance.random(len(ranks)) < affinity
-    moved = ranks - ranks % 2 + side
+    moved = ranks - ranks % clusters + side
     return np.where(own, np.where(moved < records, moved, side), ranks)
 
 

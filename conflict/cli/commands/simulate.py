@@ -16,7 +16,7 @@ from conflict.cli.exit_codes import ExitCode, exit_with
 from conflict.cli.outputs import ForceOption, JsonOption, check_output, write_json
 
 if TYPE_CHECKING:
-    from conflict.model.run import Simulated
+    from conflict.model.runs import AnyRun
 
 __all__ = ["simulate"]
 
@@ -51,7 +51,7 @@ def simulate(
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
     from conflict.model.model_file import load_model
-    from conflict.model.report import run_seeds
+    from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
     binlogs = out.with_name(f"{out.name}-binlogs") if out is not None and write_binlogs is None else write_binlogs
@@ -62,7 +62,7 @@ def simulate(
     with compilation_is_said(), progress_bars() as progress:
         contradicted = False
 
-        def keep(run: Simulated) -> None:
+        def keep(run: AnyRun) -> None:
             nonlocal contradicted
             contradicted = _keep(run, out, binlogs, progress, force=force)
 
@@ -86,19 +86,20 @@ def _check_folders(out: Path | None, binlogs: Path | None, model_file: Path, *, 
 
 
 def _keep(
-    run: Simulated, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
+    run: AnyRun, out: Path | None, binlogs: Path | None, progress: Callable[[str, int, int], None], *, force: bool
 ) -> bool:
     """Write the binlogs of a run, and their result; return whether the one contradicts the other."""
     import conflict.pipeline
     from conflict.compatibility.deployment import Policy
     from conflict.config.run_file import load_run_file
-    from conflict.model.run_folder import RUN_FILE, run_folder, write_run
+    from conflict.model.run_folder import RUN_FILE, run_folder
+    from conflict.model.runs import write_any
     from conflict.runs.options import ResolveOptions
 
     if binlogs is None:
         return False
     with run_folder(binlogs, replace=force) as folder:
-        write_run(run, folder, lambda done, total: progress("writing binlogs", done, total))
+        write_any(run, folder, lambda done, total: progress("writing binlogs", done, total))
     if out is None:
         return False
     made = load_run_file(binlogs / RUN_FILE)
