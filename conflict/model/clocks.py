@@ -81,7 +81,8 @@ class Journeys:
         kept = np.flatnonzero(moments >= 0)
         if not len(kept):
             return [[0.0, 0.0]]
-        return [[round(int(moments[place]) / 1e6, 3), round(int(took[place]) / 1e3, 1)] for place in kept]
+        # No moment is later than the end of its epoch, also when it is rounded.
+        return [[int(moments[place]) // 1000 / 1e3, round(int(took[place]) / 1e3, 1)] for place in kept]
 
 
 Side = tuple[EpochClock, Sequence[BinlogEpoch], int]

@@ -104,13 +104,15 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
     clusters = {}
     for side, log in enumerate(logs):
         start = begin - shift[side]
+        phase = start % log.clock.epoch
         users = list(log.transactions())[loaded[side] :]
         clusters[log.name] = {
             "server_id": log.server_id,
             "role": log.role,
             "epoch_ms": log.clock.epoch / 1000,
             "checkpoint_ms": log.clock.checkpoint / 1000,
-            "workload": learnt_workload(log.epochs, log.clock, users, numbers, start, seconds),
+            "phase_ms": phase / 1000,
+            "workload": learnt_workload(log.epochs, log.clock, users, numbers, start - phase, seconds),
             "link": {"trace_ms": travel.trace(side, begin)},
             "applier": {"epoch_ms": 0, "row_us": 0},
         }

@@ -163,7 +163,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     longest = max(len(each.start) for each in intentions) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
-        settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
+        settings=np.array([settings_of(site, clusters[side], seed, side, start) for side, site in enumerate(model.sites)]),
         tables=tables.reshape(2, -1),
         intentions=(intentions[0], intentions[1]),
         latency=np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
@@ -280,11 +280,10 @@ def _sites(changes: Changes) -> Records:
     return sites
 
 
-def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
-    """Return what does not change of a cluster; its epochs begin at a random time, before everything else."""
+def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int, start: int) -> npt.NDArray[np.void]:
+    """Return what does not change of a cluster; users begin at `start`."""
     found, work = np.zeros((), SETTINGS), site.workload
-    chance = stream(seed, side, Purpose.PHASE)
-    found["phase"], found["first_checkpoint"] = -int(chance.random() * site.epoch), 1000 * (side + 1)
+    found["phase"], found["first_checkpoint"] = _phase(site, seed, side, start), 1000 * (side + 1)
     found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
     found["bandwidth"] = site.link.bandwidth
     found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
@@ -294,6 +293,13 @@ def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.
         setup.function is not None and setup.function.spec.transactional for setup in cluster.setups
     )
     return found
+
+
+def _phase(site: Site, seed: int, side: int, start: int) -> int:
+    """Return when the first epoch of a cluster begins: before everything else, at a random time if none is given."""
+    if site.phase is None:
+        return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
+    return (start - site.phase) % site.epoch - site.epoch
 
 
 def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
@@ -328,7 +334,7 @@ def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64
         drawn = latency.middle * np.exp(latency.spread * chance.standard_normal(ticks))
     elif latency.kind == "trace":
         moments, each = np.array(latency.trace).T
-        closed = np.arange(1, ticks + 1) * site.epoch - start
+        closed = _phase(site, seed, side, start) + np.arange(1, ticks + 1) * site.epoch - start
         drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
     else:
         drawn = np.full(ticks, latency.middle)

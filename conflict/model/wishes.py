@@ -64,17 +64,18 @@ def learnt_workload(
         clock: When its epochs were.
         users: The transactions of its users.
         numbers: The tables.
-        begin: When they began, by its clock.
+        begin: When the epoch began in which they began, by its clock.
         seconds: How long they worked.
     """
     there = _existence(epochs, clock, numbers, begin)
     done, wanted, sizes = _counts(users, numbers)
-    # Slots as short as an epoch, because users wait when their cluster does.
-    slot_seconds = max(clock.epoch / SECOND, seconds / MOST_SLOTS)
-    slots = np.zeros(math.ceil(seconds / slot_seconds))
+    # Slots are epochs, because users wait when their cluster does; in long logs, several.
+    slot = clock.epoch * math.ceil(seconds * SECOND / MOST_SLOTS / clock.epoch)
+    slot_seconds = slot / SECOND
+    slots = np.zeros(math.ceil(seconds / slot_seconds) + 1)
     for transaction in users:
-        slot = int((clock.time(transaction.epoch) - begin) / SECOND / slot_seconds)
-        slots[min(max(slot, 0), len(slots) - 1)] += 1
+        number = (clock.time(transaction.epoch) - begin) // slot
+        slots[min(max(number, 0), len(slots) - 1)] += 1
     wishes, weights, present = _wishes(done, wanted, there, numbers)
     fits, fails = _chances(wishes, present, numbers)
     tried = _sizes(sizes, fits, fails)

@@ -136,6 +136,7 @@ class Workload:
         rates: Transactions per second, in time slots of equal length; they repeat.
         shapes: What a transaction consists of.
         slot: Length of a time slot, in microseconds.
+        phase: How long the first slot has gone on when users begin.
         keys: Which rows are wanted, by table; uniform where left out.
         columns: Data columns that an update sets; 0 is all of them, as an ORM does.
         column_sets: By table, sets of columns (bits) that updates set, with weights; in place of `columns`.
@@ -151,6 +152,7 @@ class Workload:
     rates: tuple[float, ...]
     shapes: Shapes
     slot: int = SECOND
+    phase: int = 0
     keys: Mapping[int, KeyChoice] = attrs.field(factory=dict)
     columns: int = 0
     column_sets: Mapping[int, tuple[tuple[int, float], ...]] = attrs.field(factory=dict)
@@ -246,12 +248,12 @@ def _weighted(chance: np.random.Generator, weights: Mapping[int, float], count: 
 
 def _times(workload: Workload, duration: int, chance: np.random.Generator) -> Int64:
     """Return when transactions start: in each slot a Poisson number of them, at any time in it."""
-    slots = -(-duration // workload.slot)
+    slots = -(-(duration + workload.phase) // workload.slot)
     rates = np.resize(np.array(workload.rates, np.float64), slots)
     counts = chance.poisson(rates * workload.slot / SECOND)
     begins = np.repeat(np.arange(slots) * workload.slot, counts)
-    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64))
-    return times[times < duration]
+    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64)) - workload.phase
+    return times[(times >= 0) & (times < duration)]
 
 
 def _with_new(

@@ -147,7 +147,7 @@ class _Loop:
             replayed = ReplayedCluster(
                 Cluster(site.name, site.server_id, (), site.role), setups[site.name], layouts, relays=True
             )
-            settings = settings_of(site, clusters[side], seed, side)
+            settings = settings_of(site, clusters[side], seed, side, start)
             stations.append(
                 Station(
                     side,
