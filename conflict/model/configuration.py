@@ -126,7 +126,6 @@ class Site:
         checkpoint: ``TimeBetweenGlobalCheckpoints``.
         skew: How far its clock is ahead.
         replicates_from: The clusters whose epochs its applier applies; None for the other one of two.
-        phase: How long its open epoch has gone on when users begin; None for a time drawn at random.
     """
 
     name: str
@@ -139,7 +138,6 @@ class Site:
     checkpoint: int = 2_000_000
     skew: int = 0
     replicates_from: tuple[str, ...] | None = None
-    phase: int | None = None
 
 
 @attrs.frozen

@@ -9,8 +9,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import attrs
-
 from conflict.config.text_file import located, read_text
 from conflict.errors import ConfigurationError
 from conflict.model.configuration import MOST_COLUMNS, Applier, Latency, Link, Model, ModelTable, Site
@@ -175,11 +173,10 @@ def _site(
 ) -> Site:
     """Return a cluster; its workload is the common one with its own entries laid over it."""
     work = Words(f"clusters.{name}.workload", _over(common, words.table("workload").given))
-    phase = words.time("phase_ms") if "phase_ms" in words else None
     site = Site(
         name,
         words.whole("server_id", number, low=1),
-        attrs.evolve(workload_of(work, tables), phase=phase or 0),
+        workload_of(work, tables),
         Role(words.text("role", usual, tuple(Role))),
         _link(words.table("link")),
         _applier(words.table("applier")),
@@ -187,7 +184,6 @@ def _site(
         words.time("checkpoint_ms", 2000, low=1),
         words.time("clock_skew_ms", 0, low=-(10.0**9)),
         _sources(words),
-        phase,
     )
     if site.checkpoint < site.epoch:
         words.refuse("checkpoint_ms", "at least epoch_ms")

@@ -77,14 +77,8 @@ def _users_decisions(run: Simulated) -> Decisions:
     return Decisions(**{name: getattr(decisions, name)[run.loaded :] for name in names})
 
 
-def own_changes(run: Simulated, side: int) -> slice:
-    """Return the changes that a cluster's users made, without those that loaded the tables."""
-    first = run.world.changes.begin[side] + (run.loaded if side == 0 else 0)
-    return slice(first, int(run.world.site[side]["stop"]))
-
-
 def _users(run: Simulated, side: int) -> Figures:
-    totals, mine = run.world.totals[side], own_changes(run, side)
+    totals, mine = run.world.totals[side], run.own_changes(side)
     tables = run.world.key_table[run.world.changes.rows["key"][mine]]
     return {
         "changes_by_table": {
@@ -101,7 +95,7 @@ def _users(run: Simulated, side: int) -> Figures:
 
 
 def _losses(run: Simulated, side: int, rejected: int) -> Figures:
-    loss = run.world.made.loss[own_changes(run, side)]
+    loss = run.world.made.loss[run.own_changes(side)]
     return {
         "rejected": int(np.count_nonzero(loss == Loss.REJECTED)),
         "overwritten": int(np.count_nonzero(loss == Loss.OVERWRITTEN)),
@@ -113,7 +107,7 @@ def _lost_transactions(run: Simulated) -> list[int]:
     """Return how many transactions of each cluster had a change rejected."""
     found = []
     for side in range(2):
-        mine = own_changes(run, side)
+        mine = run.own_changes(side)
         rejected = run.world.made.loss[mine] == Loss.REJECTED
         found.append(len(np.unique(run.world.made.transaction[mine][rejected])))
     return found
@@ -174,7 +168,7 @@ def _window(run: Simulated, side: int) -> Figures:
 
     `back` is how long they were not known to have arrived: the window of the functions by epoch.
     """
-    changes, epochs = run.world.made.at[own_changes(run, side)], _user_epochs(run, side)
+    changes, epochs = run.world.made.at[run.own_changes(side)], _user_epochs(run, side)
     places = np.searchsorted(epochs["closed"], changes, "right")  # an epoch holds what was committed before it ends
     found = places < len(epochs)
     changes, mine = changes[found], epochs[places[found]]

@@ -59,6 +59,7 @@ __all__ = [
     "LOADING_EPOCHS",
     "SLICES",
     "Simulated",
+    "draw_all",
     "intentions_of",
     "intervals_of",
     "joined",
@@ -97,6 +98,11 @@ class Simulated:
     key_offsets: Int64
     quiet: bool
 
+    def own_changes(self, side: int) -> slice:
+        """Return the changes that a cluster's users made, without those that loaded the tables."""
+        first = self.world.changes.begin[side] + (self.loaded if side == 0 else 0)
+        return slice(first, int(self.world.site[side]["stop"]))
+
 
 def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lambda done, total: None) -> Simulated:
     """
@@ -112,7 +118,7 @@ def simulate(model: Model, seed: int, progress: Callable[[int, int], None] = lam
     """
     start = LOADING_EPOCHS * max(site.epoch for site in model.sites)
     space = KeySpace([table.records for table in model.tables], [table.columns for table in model.tables])
-    drawn = [draw(site.workload, space, model.duration, seed, side) for side, site in enumerate(model.sites)]
+    drawn = draw_all(model, space, seed, start)
     scale = 1
     while True:
         world, offsets, loaded = _world(model, seed, start, drawn, scale)
@@ -163,7 +169,7 @@ def _world(model: Model, seed: int, start: int, drawn: Sequence[Drawn], scale: i
     longest = max(len(each.start) for each in intentions) + 1
     tables = np.array([[_table(*each) for each in zip(model.tables, one.setups, strict=True)] for one in clusters])
     world = World(
-        settings=np.array([settings_of(site, clusters[side], seed, side, start) for side, site in enumerate(model.sites)]),
+        settings=np.array([settings_of(site, clusters[side], seed, side) for side, site in enumerate(model.sites)]),
         tables=tables.reshape(2, -1),
         intentions=(intentions[0], intentions[1]),
         latency=np.array([latencies(site, ticks, seed, side, start) for side, site in enumerate(model.sites)]),
@@ -280,10 +286,10 @@ def _sites(changes: Changes) -> Records:
     return sites
 
 
-def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int, start: int) -> npt.NDArray[np.void]:
-    """Return what does not change of a cluster; users begin at `start`."""
+def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int) -> npt.NDArray[np.void]:
+    """Return what does not change of a cluster."""
     found, work = np.zeros((), SETTINGS), site.workload
-    found["phase"], found["first_checkpoint"] = _phase(site, seed, side, start), 1000 * (side + 1)
+    found["phase"], found["first_checkpoint"] = _phase(site, seed, side), 1000 * (side + 1)
     found["epoch"], found["checkpoint"], found["skew"] = site.epoch, site.checkpoint, CLOCK_START + site.skew
     found["bandwidth"] = site.link.bandwidth
     found["per_epoch"], found["per_row"] = site.applier.per_epoch, site.applier.per_row
@@ -295,11 +301,17 @@ def settings_of(site: Site, cluster: ClusterSetup, seed: int, side: int, start: 
     return found
 
 
-def _phase(site: Site, seed: int, side: int, start: int) -> int:
-    """Return when the first epoch of a cluster begins: before everything else, at a random time if none is given."""
-    if site.phase is None:
-        return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
-    return (start - site.phase) % site.epoch - site.epoch
+def draw_all(model: Model, space: KeySpace, seed: int, start: int) -> list[Drawn]:
+    """Draw what the users of each cluster want; they begin at `start`."""
+    opened = [(start - _phase(site, seed, side)) % site.epoch for side, site in enumerate(model.sites)]
+    return [
+        draw(site.workload, space, model.duration, seed, side, opened[side]) for side, site in enumerate(model.sites)
+    ]
+
+
+def _phase(site: Site, seed: int, side: int) -> int:
+    """Return when the first epoch of a cluster begins: at a random time, before everything else."""
+    return -int(stream(seed, side, Purpose.PHASE).random() * site.epoch)
 
 
 def _table(table: ModelTable, setup: TableSetup) -> npt.NDArray[np.void]:
@@ -334,7 +346,7 @@ def latencies(site: Site, ticks: int, seed: int, side: int, start: int) -> Int64
         drawn = latency.middle * np.exp(latency.spread * chance.standard_normal(ticks))
     elif latency.kind == "trace":
         moments, each = np.array(latency.trace).T
-        closed = _phase(site, seed, side, start) + np.arange(1, ticks + 1) * site.epoch - start
+        closed = _phase(site, seed, side) + np.arange(1, ticks + 1) * site.epoch - start
         drawn = each[np.maximum(np.searchsorted(moments, closed, "right") - 1, 0)]
     else:
         drawn = np.full(ticks, latency.middle)

@@ -22,7 +22,7 @@ from conflict.history.model import Transaction
 from conflict.model.clocks import EpochClock
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["Numbers", "learnt_workload", "short_name"]
+__all__ = ["Numbers", "done_by", "learnt_workload", "short_name"]
 
 Shares = npt.NDArray[np.float64]
 MOST_SLOTS = 2000  # in which rates are counted
@@ -83,6 +83,7 @@ def learnt_workload(
     return {
         "transactions_per_second": [round(float(count) / slot_seconds * scale, 3) for count in slots],
         "slot_seconds": slot_seconds,
+        "slots": "epochs",
         "rowspertransaction": {str(size): round(float(weight), 3) for size, weight in tried.items() if weight},
         **_listed_wishes(wishes, _stays(users, numbers)),
         "insertkeys": {short_name(name): "own" if each.grows else "any" for name, each in numbers.items()},
@@ -136,6 +137,11 @@ def _counts(
             done[change.table, _WISHES[change.operation]] += 1
             wanted[change.table][numbers[change.table].row[change.key]] += 1
     return done, wanted, sizes
+
+
+def done_by(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> dict[tuple[str, str], int]:
+    """Return how often users did what, by the name of the table without its database."""
+    return {(short_name(table), wish): count for (table, wish), count in _counts(users, numbers)[0].items()}
 
 
 def _stays(users: Sequence[Transaction], numbers: Mapping[str, Numbers]) -> float:

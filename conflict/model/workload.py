@@ -136,7 +136,7 @@ class Workload:
         rates: Transactions per second, in time slots of equal length; they repeat.
         shapes: What a transaction consists of.
         slot: Length of a time slot, in microseconds.
-        phase: How long the first slot has gone on when users begin.
+        by_epochs: Whether the first slot begins with the epoch that is open when users begin, and not with them.
         keys: Which rows are wanted, by table; uniform where left out.
         columns: Data columns that an update sets; 0 is all of them, as an ORM does.
         column_sets: By table, sets of columns (bits) that updates set, with weights; in place of `columns`.
@@ -152,7 +152,7 @@ class Workload:
     rates: tuple[float, ...]
     shapes: Shapes
     slot: int = SECOND
-    phase: int = 0
+    by_epochs: bool = False
     keys: Mapping[int, KeyChoice] = attrs.field(factory=dict)
     columns: int = 0
     column_sets: Mapping[int, tuple[tuple[int, float], ...]] = attrs.field(factory=dict)
@@ -203,7 +203,7 @@ class KeySpace:
     clusters: int = 2
 
 
-def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int) -> Drawn:
+def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: int, opened: int = 0) -> Drawn:
     """
     Draw what the users of a cluster want.
 
@@ -213,9 +213,10 @@ def draw(workload: Workload, tables: KeySpace, duration: int, seed: int, side: i
         duration: How long, in microseconds.
         seed: Of the run.
         side: Number of the cluster.
+        opened: How long its epoch has been open when users begin.
     """
     chance = {purpose: stream(seed, side, purpose) for purpose in Purpose}
-    start = _times(workload, duration, chance[Purpose.TIMES])
+    start = _times(workload, duration, opened if workload.by_epochs else 0, chance[Purpose.TIMES])
     sizes, kind, table = workload.shapes.draw(chance, len(start))
     if workload.operations:
         kept = int(np.searchsorted(np.cumsum(sizes), workload.operations, "right"))
@@ -246,13 +247,17 @@ def _weighted(chance: np.random.Generator, weights: Mapping[int, float], count: 
     return numbers[drawn_by_weight(chance, np.array(list(weights.values()), np.float64), count)]
 
 
-def _times(workload: Workload, duration: int, chance: np.random.Generator) -> Int64:
-    """Return when transactions start: in each slot a Poisson number of them, at any time in it."""
-    slots = -(-(duration + workload.phase) // workload.slot)
+def _times(workload: Workload, duration: int, begun: int, chance: np.random.Generator) -> Int64:
+    """
+    Return when transactions start: in each slot a Poisson number of them, at any time in it.
+
+    The first slot has gone on for a time `begun`.
+    """
+    slots = -(-(duration + begun) // workload.slot)
     rates = np.resize(np.array(workload.rates, np.float64), slots)
     counts = chance.poisson(rates * workload.slot / SECOND)
     begins = np.repeat(np.arange(slots) * workload.slot, counts)
-    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64)) - workload.phase
+    times = np.sort(begins + (chance.random(len(begins)) * workload.slot).astype(np.int64)) - begun
     return times[(times >= 0) & (times < duration)]
 
 

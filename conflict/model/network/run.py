@@ -26,6 +26,7 @@ from conflict.model.run import (
     CLOCK_START,
     LOADING_EPOCHS,
     SLICES,
+    draw_all,
     intentions_of,
     intervals_of,
     joined,
@@ -34,7 +35,7 @@ from conflict.model.run import (
     settings_of,
 )
 from conflict.model.table_layouts import layouts_of
-from conflict.model.workload import Drawn, KeySpace, draw
+from conflict.model.workload import Drawn, KeySpace
 from conflict.reference.applier import Applier
 from conflict.reference.cluster import ReplayedCluster
 
@@ -85,7 +86,7 @@ def simulate_network(
     """
     # An epoch takes two of the longest to the next cluster while tables are loaded, and comes round once.
     start = (LOADING_EPOCHS + 2 * len(model.sites)) * max(site.epoch for site in model.sites)
-    loop = _Loop.of(model, seed, start, _drawn(model, seed) if wanted is None else wanted)
+    loop = _Loop.of(model, seed, start, _drawn(model, seed, start) if wanted is None else wanted)
     end = start + model.duration
     loop.run_until(start)
     loop.begin(seed, start, end + model.drain)
@@ -101,11 +102,10 @@ def simulate_network(
     return Network(model, seed, start, now, loop.stations, loop.differences, quiet)
 
 
-def _drawn(model: Model, seed: int) -> list[Drawn]:
+def _drawn(model: Model, seed: int, start: int) -> list[Drawn]:
     """Return what the users of each cluster want."""
     records, columns = ([getattr(table, name) for table in model.tables] for name in ("records", "columns"))
-    space = KeySpace(records, columns, len(model.sites))
-    return [draw(site.workload, space, model.duration, seed, side) for side, site in enumerate(model.sites)]
+    return draw_all(model, KeySpace(records, columns, len(model.sites)), seed, start)
 
 
 @attrs.define(eq=False)
@@ -147,7 +147,7 @@ class _Loop:
             replayed = ReplayedCluster(
                 Cluster(site.name, site.server_id, (), site.role), setups[site.name], layouts, relays=True
             )
-            settings = settings_of(site, clusters[side], seed, side, start)
+            settings = settings_of(site, clusters[side], seed, side)
             stations.append(
                 Station(
                     side,
