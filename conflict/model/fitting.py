@@ -22,7 +22,7 @@ __all__ = ["Done", "fitted"]
 
 # By cluster: how often its users inserted, updated or deleted rows of each table, by the table's name without database.
 Done = Mapping[str, Mapping[tuple[str, str], int]]
-ROUNDS, RUNS, CHANGES = 3, 4, 100_000
+ROUNDS, RUNS, CHANGES = 4, 4, 100_000
 FIRST_SEED = 2**31
 MOST = 1.5  # a wish is wanted at most so many times as often as before
 _WISHES = {Operation.WRITE_ROW: "insert", Operation.UPDATE_ROW: "update", Operation.DELETE_ROW: "delete"}
@@ -46,7 +46,7 @@ def fitted(document: dict[str, Any], done: Done) -> dict[str, Any]:
             simulated: Counter[tuple[str, str]] = Counter()
             for run in tried:
                 simulated.update(_done(run, side))
-            work = _wanted_otherwise(cluster["workload"], done[name], simulated, runs)
+            work = _wanted_otherwise(cluster["workload"], done[name], simulated, runs, number)
             clusters[name] = {**cluster, "workload": work}
         document = {**document, "clusters": clusters}
     return document
@@ -66,15 +66,23 @@ def _done(run: Simulated, side: int) -> Counter[tuple[str, str]]:
 
 
 def _wanted_otherwise(
-    work: dict[str, Any], done: Mapping[tuple[str, str], int], simulated: Mapping[tuple[str, str], int], runs: int
+    work: dict[str, Any],
+    done: Mapping[tuple[str, str], int],
+    simulated: Mapping[tuple[str, str], int],
+    runs: int,
+    number: int,
 ) -> dict[str, Any]:
-    """Return a workload in which each wish is wanted more often if it did less than it should, and the other way."""
+    """
+    Return a workload in which each wish is wanted more often if it did less than it should, and the other way.
+
+    Later rounds change less, so that chance evens out between them (Robbins and Monro).
+    """
     if "wishes" not in work:
         return work
     wishes = []
     for wish, table, weight in work["wishes"]:
         recorded, found = done.get((table, wish), 0), simulated.get((table, wish), 0) / runs
-        ratio = min(max((recorded + 1) / (found + 1), 1 / MOST), MOST)
+        ratio = min(max((recorded + 1) / (found + 1), 1 / MOST), MOST) ** (1 / (number + 1))
         wishes.append([wish, table, round(weight * ratio, 3)])
     before, after = (sum(weight for *_, weight in each) for each in (work["wishes"], wishes))
     rates = [round(rate * after / before, 3) for rate in work["transactions_per_second"]]

@@ -100,7 +100,7 @@ def learn(logs: tuple[Log, Log]) -> dict[str, Any]:
     # The second cluster's times, in those of the first one.
     shift = [0, travel.shift]
     begin = min(moment + by for moment, by in zip(begins, shift, strict=True))
-    end = max(log.clock.time(log.epochs[-1].number) + by for log, by in zip(logs, shift, strict=True))
+    end = max(log.clock.time(log.epochs[-1].number) + log.clock.epoch + by for log, by in zip(logs, shift, strict=True))
     seconds = max((end - begin) / SECOND, 1.0)
     clusters, done = {}, {}
     for side, log in enumerate(logs):

@@ -70,13 +70,13 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
     windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
-    took = (
+    took = [
         f"{shown(each['mean']['median'])} ms from {name} to the {'other' if len(windows) == 2 else 'next'} cluster "
         f"(99 % at most {shown(each['p99']['median'])} ms)"
         for name, each in windows.items()
-        if len(windows) == 2 or each["max"]["high"]
-    )
-    yield f"A change took {' and '.join(took)}."
+        if each["max"]["high"]
+    ]
+    yield f"A change took {' and '.join(took)}." if took else "No change reached another cluster."
     different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
     average = shown(found["rows_different_on_average"]["median"])

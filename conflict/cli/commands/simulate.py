@@ -1,5 +1,5 @@
 """
-`ndb-conflict simulate`: what becomes of a workload on two clusters, before anyone deploys it.
+`ndb-conflict simulate`: what becomes of a workload on two clusters or more, before anyone deploys it.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ def simulate(
     write_binlogs: Annotated[
         Path | None,
         typer.Option(
-            help="Folder for the binlogs of both clusters in the first run, with a run file and the schedule."
+            help="Folder for the binlogs of all clusters in the first run, with a run file and the schedule."
         ),
     ] = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
 ) -> None:
     """
-    Simulate two clusters that replicate to each other: conflicts, lost updates, stale rows, the conflict window.
+    Simulate clusters that replicate to each other: conflicts, lost updates, stale rows, the conflict window.
 
     Example: ndb-conflict simulate model.toml --seeds 20
 

@@ -85,7 +85,7 @@ def _print_windows(console: Console, model: Model, found: Mapping[str, Any], run
     next_to = [followers_of(model, side) for side in range(len(model.sites))]
     names = [site.name for site in model.sites]
     ways = {
-        f"{name} → {', '.join(names[each] for each in others)}": found["clusters"][name]["window_ms"]
+        f"{name} → {', '.join(names[each] for each in others)}": _measured(found["clusters"][name]["window_ms"])
         for name, others in zip(names, next_to, strict=True)
         if others
     }
@@ -96,6 +96,11 @@ def _print_windows(console: Console, model: Model, found: Mapping[str, Any], run
     if rows:
         reached = [name for name, each in everywhere.items() if each and each["max"].high]
         console.print(table_of("How long until all clusters had them, ms", [""], _headings(reached, runs), rows))
+
+
+def _measured(window: Mapping[str, Interval]) -> Mapping[str, Interval]:
+    """Return a conflict window, or nothing if no change arrived."""
+    return window if window["max"].high else {}
 
 
 def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
@@ -137,7 +142,8 @@ def _print_bytes(
         f"{each.number} {each.name}": str(each.number) for each in BINLOG_TYPES if str(each.number) in sizes[names[0]]
     }
     title = "Bytes of row events, those of the applier among them, had all tables this binlog type"
-    console.print(table_of(title, ["binlog type"], _headings(names, runs), _rows(lines, sizes)))
+    if rows := _rows(lines, sizes):
+        console.print(table_of(title, ["binlog type"], _headings(names, runs), rows))
 
 
 def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:
@@ -154,17 +160,18 @@ def _print_predictions(console: Console, model: Model, found: Mapping[str, Any])
 
 
 def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
-    stale = found["stale_ms"]
-    console.print(
-        f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
-        f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most."
-    )
+    stale, different = found["stale_ms"], found["rows_that_end_different"]
+    if stale["max"].high:
+        console.print(
+            f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
+            f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most"
+            f"{', but for those that end different' if different.high else ''}."
+        )
     share = found["share_of_time_different"]
     console.print(
         f"The clusters differed for {100 * share.median:.1f} % of the time, "
         f"in {_shown(found['rows_different_on_average'])} rows on average."
     )
-    different = found["rows_that_end_different"]
     if not different.high:
         console.print("At the end no row differs.")
     else:
