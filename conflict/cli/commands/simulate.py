@@ -34,9 +34,7 @@ def simulate(
     ] = None,
     write_binlogs: Annotated[
         Path | None,
-        typer.Option(
-            help="Folder for the binlogs of all clusters in the first run, with a run file and the schedule."
-        ),
+        typer.Option(help="Folder for the binlogs of all clusters in the first run, with a run file and the schedule."),
     ] = None,
     json_file: JsonOption = None,
     force: ForceOption = False,
