@@ -27,6 +27,7 @@ from conflict.history.scheduling.schedule import Summary
 from conflict.history.scheduling.steps import hints_of_steps
 from conflict.jobs.log_part import HintsOf
 from conflict.pipeline import ENGINES
+from conflict.runs.options import ResolveOptions
 from ndb_formats.errors import FormatError
 
 __all__ = ["CaseStatus", "CaseVerdict", "judge", "judge_all", "verdicts_json"]
@@ -141,7 +142,8 @@ def _given(hints: ClusterHints, _: Mapping[str, Sequence[Summary]]) -> ClusterHi
 
 def _compare_run(case: ConflictCase, engine: str, hints_of: HintsOf) -> Comparison:
     with tempfile.TemporaryDirectory() as folder:
-        run = ENGINES[engine](case.configuration(), Folder(folder), hints_of)
+        options = ResolveOptions(whole_open_epochs=True)
+        run = ENGINES[engine](case.configuration(), Folder(folder), hints_of, options=options)
         readings = read_readings(case, Folder(folder), run)
     undecided = sum(run.summary.undecided.values()) + sum(each.rows for each in run.settled)
     return compare_readings(readings, case.expected, undecided)

@@ -18,7 +18,7 @@ from conflict.columnar.foreign_keys.states import linked_states
 from conflict.columnar.kernels.arrays import Bool, Conflicts, EpochApplies, Int64
 from conflict.columnar.kernels.fold import fold
 from conflict.columnar.older_states import OlderRows, find_older_rows
-from conflict.columnar.output.contested import contested_applies
+from conflict.columnar.output.contested import ContestedRows, contested_rows
 from conflict.columnar.output.effects import Differing, compare_effects
 from conflict.columnar.output.exceptions_numbering import TrackedRows
 from conflict.columnar.output.writer import write_bucket
@@ -93,13 +93,15 @@ class ResolvedBucket:
         summaries: What the bucket adds to the figures of the run; what it left to the reference engine by itself.
         tracked: Exceptions rows that passes over the bucket made and rolled back.
         stopping: Per cluster, the first operation that stops its applier; empty after rounds, which found them.
-        contested: Epoch applies with rows that may have been judged before a change of their own cluster.
+        contested: Rows that may have been judged before a change of their own cluster.
+        left_out: Epoch applies that the binlogs contradict on rows that are left to the reference engine.
     """
 
     summaries: Sequence[BucketSummary]
     tracked: Sequence[TrackedRows]
     stopping: dict[str, StoppingOperation]
-    contested: Int64
+    contested: ContestedRows
+    left_out: Int64 = attrs.field(factory=lambda: np.zeros(0, np.int64))
 
 
 def run_round(task: BucketTask) -> Findings:
@@ -147,18 +149,18 @@ def resolve_bucket(task: BucketTask) -> ResolvedBucket | None:
     if run.needs_rounds:
         bucket.kept = load_rows(task.kept, task.bucket).all(changes.array("ordinal") for changes in bucket.changes)
     result = _decided(task, bucket, candidates=True)
-    contested = contested_applies(result)
+    before, differing = result, np.zeros(0, np.int64)
     stopping = {} if run.needs_rounds else first_stopping(bucket, run.clusters, result.applies)
     if result.older is not None:
         stopping = {} if run.needs_rounds else stopping_decisions(bucket, run.clusters, result.applies, result.folded)
-        left_open, before = result.older.left_open, result
+        left_open = result.older.left_open
         result, differing, differing_keys = _without_left_open(result)
-        contested = np.union1d(contested, differing)
         if run.needs_rounds and not np.isin(differing_keys, np.flatnonzero(left_open)).all():
             return None
         assumed = _assumed_conflicts(before, left_open)
     summary, tracked = write_bucket(result, run.manifest.files, run.out, run.options)
-    found = ResolvedBucket([summary], [tracked], stopping, contested)
+    contested = contested_rows(before, contradicted=summary.contradicted > 0)
+    found = ResolvedBucket([summary], [tracked], stopping, contested, differing)
     if result.older is None or not result.older.left_open.any():
         return found
     rest = resolve_left_open(run, result, assumed, ToldTransactions() if task.told is None else task.told.load())

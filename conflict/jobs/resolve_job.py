@@ -23,11 +23,11 @@ import pyarrow.compute as pc
 
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.cluster_setup import ClusterSetup
-from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.kernels.arrays import Conflicts, EpochApplies
 from conflict.columnar.setups_over_time import cluster_setups
 from conflict.columnar.stop_reports import stop_of
 from conflict.config.configuration import Configuration
-from conflict.grid.epoch_files import applies_of, read_epoch_sizes, schedule_table
+from conflict.grid.epoch_files import applies_of, schedule_table
 from conflict.grid.folder import Folder
 from conflict.grid.manifest import Manifest, read_manifest
 from conflict.grid.schemas import SCHEDULE
@@ -35,6 +35,7 @@ from conflict.grid.tables import table_numbers
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.model import Cluster, EpochApply, Start
 from conflict.ingestion.definition_steps import definition_changes, row_steps
+from conflict.jobs.examined import Examined
 from conflict.jobs.log_part import WHOLE, LogPart
 from conflict.jobs.resolve_run import ResolveRun
 from conflict.jobs.resolve_stages import LeftToReferenceError, Resolved, ResolveJob
@@ -50,10 +51,6 @@ from conflict.results.summary import BucketSummary, RunSummary, add_summaries, w
 from conflict.rules.counters import TRANSACTION_COMMITS, TRANSACTION_ITERATIONS, TRANSACTION_REJECTS
 
 __all__ = ["LeftToReferenceError", "Settled", "count_transactions", "resolve_history", "settle_history"]
-
-# Of so many epoch applies, with so many row changes together, it is looked at whether they leave open when a row was
-# judged: the reference engine tries them row by row.
-MAX_OPEN_EPOCHS, MAX_OPEN_CHANGES = 5_000, 30_000
 
 
 def resolve_history(
@@ -138,39 +135,27 @@ def settle_history(
 def _explained(settled: Settled, settling: Settling, schedule: pa.Table) -> Settled:
     """Return the result with the moments of judging that explain what the binlogs show."""
     job, resolved = settled.job, settled.resolved
-    examined = _examined(resolved, job.run)
-    wanted = resolved.positions(examined)
+    examined = Examined({name: {} for name in job.run.manifest.clusters})
+    examined.add_whole(resolved.positions(resolved.left_out))
+    examined.add_open(resolved, job.run)
     if any(summary.contradicted for summary in resolved.summaries):
-        for name, positions in job.differing(resolved.found).items():
-            wanted[name] |= positions
-    if not any(wanted.values()):
-        return attrs.evolve(settled, not_examined=len(resolved.contested) - len(examined))
+        examined.add_whole(job.differing(resolved.found))
     clusters = _timelines(schedule, job.run.manifest, job.run.part.starts)
     applies = {
         cluster.name: [item for item in cluster.timeline if isinstance(item, EpochApply)] for cluster in clusters
     }
-    moments, applied, seen = Moments(), settled.applied, 0
+    moments, applied, more = Moments(), settled.applied, len(examined) > 0
     # What is explained can leave other rows open than before.
-    while (count := sum(map(len, wanted.values()))) > seen:
-        seen, known = count, moments.found
-        moments, located = settling.find_moments(applies, wanted)
+    while more:
+        known, more = moments.found, False
+        moments, located = settling.find_moments(applies, examined.rows)
         if moments.found != known:
             job.clear()
             applied = [ApplierEpochs.of_cluster(cluster, located) for cluster in moments.clusters(clusters)]
             resolved = job.resolve(applied)
-            examined = _examined(resolved, job.run)
-            for name, positions in resolved.positions(examined).items():
-                wanted[name] |= positions
-    left = len(resolved.contested) - len(examined)
-    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=left)
-
-
-def _examined(resolved: Resolved, run: ResolveRun) -> Int64:
-    """Return the numbers of the epoch applies that are tried row by row: the first that rows leave open, in bounds."""
-    numbers, applies = resolved.contested[:MAX_OPEN_EPOCHS], resolved.found.applies
-    changes = [read_epoch_sizes(run.history, name, len(segments)) for name, segments in run.manifest.segments.items()]
-    sizes = [changes[1 - applies.applier[each]].get(int(applies.foreign_epoch[each]), 0) for each in numbers.tolist()]
-    return numbers[: int(np.searchsorted(np.cumsum(sizes), MAX_OPEN_CHANGES, "right"))]
+            more = examined.add_whole(resolved.positions(resolved.left_out))
+            more = examined.add_open(resolved, job.run) or more
+    return attrs.evolve(settled, applied=applied, resolved=resolved, moments=moments, not_examined=examined.left)
 
 
 @attrs.frozen(eq=False)

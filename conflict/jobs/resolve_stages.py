@@ -15,6 +15,7 @@ from conflict.columnar.applier_stops import StoppingOperation
 from conflict.columnar.apply_order import ApplierEpochs
 from conflict.columnar.foreign_keys.broken import breaks_a_link
 from conflict.columnar.kernels.arrays import Conflicts, EpochApplies, Int64
+from conflict.columnar.output.contested import ContestedRows
 from conflict.columnar.output.exceptions_numbering import number_exceptions
 from conflict.columnar.rounds.bucket_round import Findings
 from conflict.columnar.rounds.fixed_point import FixedPoint, Round, find_fixed_point, without_rounds
@@ -60,23 +61,38 @@ class Resolved:
     Attributes:
         found: What the appliers applied, and the transactions in conflict.
         summaries: What each bucket adds to the figures.
-        contested: Numbers of epoch applies with rows that may have been judged earlier, sorted.
+        contested: Rows that may have been judged earlier, in the order of the epoch applies.
+        left_out: Numbers of epoch applies that the binlogs contradict on rows left to the reference engine, sorted.
         names: The clusters.
     """
 
     found: FixedPoint
     summaries: list[BucketSummary]
-    contested: Int64
+    contested: ContestedRows
+    left_out: Int64
     names: Sequence[str]
+
+    def rows_at(self, rows: ContestedRows) -> dict[str, dict[Position, ContestedRows]]:
+        """Return rows by applier and own position of the epoch apply."""
+        found: dict[str, dict[Position, ContestedRows]] = {name: {} for name in self.names}
+        applies, starts = np.unique(rows.apply, return_index=True)
+        for number, start, stop in zip(applies.tolist(), starts, np.append(starts, len(rows))[1:], strict=True):
+            name, place = self._place(number)
+            found[name][place] = rows.chosen(slice(start, stop))
+        return found
 
     def positions(self, applies: Int64) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies, given by number."""
         wanted: dict[str, set[Position]] = {name: set() for name in self.names}
-        all_applies = self.found.applies
         for number in applies.tolist():
-            name = self.names[all_applies.applier[number]]
-            wanted[name].add((int(all_applies.epoch[number]), int(all_applies.group[number])))
+            name, place = self._place(number)
+            wanted[name].add(place)
         return wanted
+
+    def _place(self, number: int) -> tuple[str, Position]:
+        """Return the applier of an epoch apply, and its own position."""
+        applies = self.found.applies
+        return self.names[applies.applier[number]], (int(applies.epoch[number]), int(applies.group[number]))
 
 
 @attrs.define
@@ -122,9 +138,10 @@ class ResolveJob:
         if in_the_middle:  # what was left to the reference engine stands after all buckets
             tracked += [each.tracked[-1] if len(each.tracked) > 1 else {} for each in resolved]
         self.further_rows = number_exceptions(self.run.out, self.run.clusters, found.applies, found.conflicts, tracked)
-        contested = np.unique(np.concatenate([each.contested for each in resolved]))
+        contested = ContestedRows.joined([each.contested for each in resolved])
+        left_out = np.unique(np.concatenate([each.left_out for each in resolved]))
         summaries = [summary for each in resolved for summary in each.summaries]
-        return Resolved(found, summaries, contested, self._names)
+        return Resolved(found, summaries, contested, left_out, self._names)
 
     def differing(self, found: FixedPoint) -> dict[str, set[Position]]:
         """Return, per applier, the own positions of epoch applies of which the binlogs show other effects."""

@@ -4,13 +4,13 @@ What the resolve job settles in memory, on the rows that matter: places of untra
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import attrs
 
 from conflict.columnar.apply_order import Located
+from conflict.columnar.output.contested import ContestedRows
 from conflict.config.configuration import Configuration
 from conflict.grid.epoch_files import read_summaries
 from conflict.grid.manifest import Manifest
@@ -20,16 +20,20 @@ from conflict.history.scheduling.schedule import epoch_ends
 from conflict.history.scheduling.start import Bounds
 from conflict.history.timeline import timeline_of
 from conflict.jobs.resolve_run import ResolveRun
+from conflict.jobs.row_spans import Wanted
 from conflict.jobs.runner import Runner, StageProgress
-from conflict.jobs.touched_rows import TouchedTask, Wanted, read_touched, touched_history
+from conflict.jobs.touched_rows import TouchedTask, read_touched, touched_history
 from conflict.reference.background import Recorded
 from conflict.reference.moments import Moments, find_moments
 from conflict.reference.placement import Placed, place_untraced
+from conflict.reference.row_store import RowKey
 from ndb_formats.events.row_image import RowLayout
 
 __all__ = ["NOWHERE", "Settling", "layouts_of"]
 
 Applies = Mapping[str, Sequence[EpochApply]]
+# By applier and own position of an epoch apply, some of its rows; None for all.
+OpenRows = Mapping[str, Mapping[Position, ContestedRows | None]]
 NOWHERE: Position = (0, -1)
 
 
@@ -55,25 +59,36 @@ class Settling:
     def place_untraced(self, applies: Applies) -> Placed:
         """Place the epochs that left no trace, from the rows that they touch."""
         wanted = {name: Wanted.of_applies(own, lambda apply: apply.window is not None) for name, own in applies.items()}
-        history, recorded, _ = self._read("placing epochs", applies, wanted)
+        history, recorded, _ = self._read("placing epochs", applies, wanted, checked=True)
         setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
-    def find_moments(self, applies: Applies, wanted: Mapping[str, AbstractSet[Position]]) -> tuple[Moments, Located]:
+    def find_moments(self, applies: Applies, examined: OpenRows) -> tuple[Moments, Located]:
         """
         Find when the rows of some epochs were judged.
 
         Args:
             applies: Per cluster, the epoch applies of its applier, at their places.
-            wanted: Per cluster, the own positions of those to look at.
+            examined: By applier and own position of those to look at, the rows of it; None for all.
 
         Returns:
             The moments, and where their rows are.
         """
-        chosen = {name: Wanted.of_applies(own, _at(wanted[name])) for name, own in applies.items()}
-        history, recorded, located = self._read("finding moments", applies, chosen)
+        wanted = {
+            name: Wanted.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
+            for name, own in applies.items()
+        }
+        history, recorded, located = self._read("reading open rows", applies, wanted, checked=False)
+        names = {place: row for row, place in located.items()}
+        rows = {
+            name: {place: None if each is None else _named(each, names) for place, each in own.items()}
+            for name, own in examined.items()
+        }
         setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
-        return find_moments(history, setups, recorded, skip_missing=skip_missing, wanted=wanted), located
+        progress = partial(self.progress, "finding moments")
+        return find_moments(
+            history, setups, recorded, skip_missing=skip_missing, wanted=rows, progress=progress
+        ), located
 
     @property
     def _bounds(self) -> list[Bounds]:
@@ -83,10 +98,12 @@ class Settling:
             Bounds(last=manifest.last_epochs[name]) if bounds is None else bounds[name] for name in manifest.segments
         ]
 
-    def _read(self, stage: str, applies: Applies, wanted: Mapping[str, Wanted]) -> tuple[History, Recorded, Located]:
+    def _read(
+        self, stage: str, applies: Applies, wanted: Mapping[str, Wanted], *, checked: bool
+    ) -> tuple[History, Recorded, Located]:
         """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
         run, manifest = self.run, self.run.manifest
-        tasks = [TouchedTask(run, bucket, wanted) for bucket in range(manifest.buckets)]
+        tasks = [TouchedTask(run, bucket, wanted, checked) for bucket in range(manifest.buckets)]
         parts = self.runner(read_touched, tasks, partial(self.progress, stage))
         clusters, recorded = [], {}
         for cluster in self.configuration.clusters:
@@ -105,8 +122,28 @@ class Settling:
         return history, recorded, {row: place for part in parts for row, place in part.located.items()}
 
 
-def _at(positions: AbstractSet[Position]) -> Callable[[EpochApply], bool]:
+def _at(positions: Collection[Position]) -> Callable[[EpochApply], bool]:
     return lambda apply: apply.traced and (apply.epoch, apply.group) in positions
+
+
+def _by_foreign_epoch(
+    applies: Sequence[EpochApply], rows: Mapping[Position, ContestedRows | None]
+) -> dict[int, ContestedRows]:
+    """Return the rows that are looked at by foreign epoch, without epochs of which all are."""
+    found: dict[int, list[ContestedRows | None]] = {}
+    for apply in applies:
+        place = apply.epoch, apply.group
+        if apply.traced and place in rows:
+            found.setdefault(apply.foreign_epoch, []).append(rows[place])
+    some = {epoch: [each for each in parts if each is not None] for epoch, parts in found.items()}
+    return {
+        epoch: ContestedRows.joined(some[epoch]) for epoch, parts in found.items() if len(some[epoch]) == len(parts)
+    }
+
+
+def _named(rows: ContestedRows, names: Mapping[tuple[int, int], RowKey]) -> frozenset[RowKey]:
+    """Return table and key of rows, given by bucket and number in it."""
+    return frozenset(names[place] for place in zip(rows.bucket.tolist(), rows.key.tolist(), strict=True))
 
 
 def layouts_of(manifest: Manifest, numbers: TableNumbers) -> dict[str, RowLayout]:

@@ -64,9 +64,14 @@ class Background:
 
     def changes_between(self, keys: Iterable[RowKey], after: Position, before: Position) -> list[Position]:
         """Return where one of several rows changed between two positions, in order."""
-        return sorted(
-            {at for key in keys for at, _ in self.versions.get(key, ()) if after < at < before},
-        )
+        return sorted({at for key in keys for at in self.changes(key, after, before)})
+
+    def changes(self, key: RowKey, after: Position, before: Position) -> list[Position]:
+        """Return where a row changed between two positions, in order."""
+        versions = self.versions.get(key, ())
+        first = bisect.bisect_right(versions, after, key=itemgetter(0))
+        last = bisect.bisect_left(versions, before, key=itemgetter(0))
+        return [at for at, _ in versions[first:last]]
 
     def keep(self, keys: Iterable[RowKey], position: Position) -> None:
         """Note how rows stand after a group."""

@@ -12,9 +12,9 @@ that no explanation hangs on another one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from itertools import islice
+from itertools import count, islice
 from math import prod
 
 import attrs
@@ -46,6 +46,8 @@ MAX_TRIALS = 5_000
 MAX_UNEXPLAINED = 50
 
 Effects = Mapping[RowKey, Effect]
+# By applying cluster and own position of an epoch apply, some of its rows; None for all.
+Wanted = Mapping[str, Mapping[Position, AbstractSet[RowKey] | None]]
 Assumed = dict[RowKey, Position]
 
 
@@ -87,7 +89,8 @@ def find_moments(
     recorded: Recorded,
     *,
     skip_missing: bool = False,
-    wanted: Mapping[str, AbstractSet[Position]] | None = None,
+    wanted: Wanted | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Moments:
     """
     Find the moments that explain the effects in the binlogs, and those that the binlogs leave open.
@@ -98,7 +101,9 @@ def find_moments(
         setups: Per cluster, how its server set up each table.
         recorded: Per cluster, the effects of its applier that its binlog shows.
         skip_missing: Skip operations that lack a value to compare, instead of stopping their applier.
-        wanted: Per applying cluster, the own positions of the epoch applies to look at; None for all.
+        wanted: Which rows of which epoch applies to look at; None for all. Of an epoch with some rows, none may be of
+            a rejected transaction.
+        progress: Called with the epoch applies that were looked at, and their number.
 
     Raises:
         HistoryError: The traces have no order of causes.
@@ -111,15 +116,24 @@ def find_moments(
     with_applies = attrs.evolve(history, applies=applies)
     links = with_applies.links
     before = {link: _begun(own) for link, own in links.items()}
+    done, total = count(1), sum(map(len, (before if wanted is None else wanted).values()))
 
     def visit(here: Background, apply: EpochApply, source: Background) -> None:
         name, place = here.cluster.name, (apply.epoch, apply.group)
+        if wanted is not None and place not in wanted[name]:
+            return
+        progress(next(done), total)
         entries = here.cluster.arriving(source.cluster, apply.foreign_epoch)
-        if not entries or not recorded[name] or not (wanted is None or place in wanted[name]):
+        rows = None if wanted is None else wanted[name][place]
+        if rows is not None:
+            entries = [entry for entry in entries if entry.row in rows]
+        if not entries or not recorded[name]:
             return
         if not _all_known(here, source, apply, entries):
             return
         shown = recorded[name].get(place, {})
+        if rows is not None:
+            shown = {key: effect for key, effect in shown.items() if key in rows}
         trial = TrialApply(here, source, apply, entries, skip_missing)
         _Search(here, apply, entries, shown, trial, *before[name, apply.source][place]).run(moments)
 
@@ -200,7 +214,7 @@ class _Search:
         found = {}
         place = self.apply.epoch, self.apply.group
         for key in dict.fromkeys(entry.row for entry in self.entries):
-            changed = [at for at, _ in self.here.versions.get(key, ()) if begun < at < place]
+            changed = self.here.changes(key, begun, place)
             if changed:
                 found[key] = [(epoch, group - 1) for epoch, group in reversed(changed)]
         return found
@@ -275,7 +289,7 @@ class _Search:
             if chosen is None:
                 continue
             answers: dict[object, RowAnswer] = {_outcomes(chosen[0]): chosen[0]}
-            for after in (None, *earlier):
+            for after in (None, *self.trial.different(key, earlier)):
                 tried = self.trial.answer(key, after)
                 if tried is not None and tried[1] is self.shown.get(key):
                     answers.setdefault(_outcomes(tried[0]), tried[0])

@@ -4,7 +4,7 @@ What an epoch apply would have done, had its rows been judged at other moments.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import attrs
 
@@ -15,7 +15,7 @@ from conflict.reference.cluster import ReplayedCluster
 from conflict.reference.epoch_commit import effects_of
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.epoch_pass import ApplierStopped, EpochPass
-from conflict.reference.row_store import RowKey
+from conflict.reference.row_store import Row, RowKey
 from conflict.results.open_rows import JudgedOperation, RowAnswer
 from conflict.rules.decision import Cause, Verdict
 
@@ -111,6 +111,24 @@ class TrialApply:
             return None
         counters = tuple(sorted((name, count) for name, count in current.counters.items() if count))
         return RowAnswer(operations, counters), effect
+
+    def different(self, key: RowKey, moments: Iterable[Position]) -> Iterator[Position]:
+        """Yield the moments at which a row was not, for its function, what it was at one before or at the commit."""
+        seen = {self._judged_by(key, self._scratch.store.get(key))}
+        for moment in moments:
+            state = self._judged_by(key, self.here.row_at(key, moment))
+            if state not in seen:
+                seen.add(state)
+                yield moment
+
+    def _judged_by(self, key: RowKey, row: Row | None) -> object:
+        """Return all of a row that a decision on it hangs on."""
+        function = self._scratch.setups[key[0]].function
+        column = None if function is None else function.column
+        if row is None or column is None:
+            return row and (row.local, row.epoch, row.dated)
+        value = row.payloads.get(self._scratch.setups[key[0]].table.ordinal(column))
+        return row.local, row.epoch, row.dated, row.assumed, value
 
     def _judged(self, current: EpochPass, numbers: Sequence[int]) -> Iterator[JudgedOperation]:
         """Yield the operations of a pass; `numbers` are those of its entries."""

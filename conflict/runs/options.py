@@ -28,6 +28,8 @@ class ResolveOptions:
         final_rows: Whether the rows of the tables at the end are wanted; the reference engine writes them anyway.
         all_outcomes: Whether outcomes are written of every operation, or of those alone that were not applied as they
             stood.
+        whole_open_epochs: Whether an epoch with rows that are open is told with its other rejected operations; judges
+            of recordings need them.
         replace: Whether a result that is in the folder already is replaced.
     """
 
@@ -35,6 +37,7 @@ class ResolveOptions:
     keep_history: Folder | None = None
     final_rows: bool = True
     all_outcomes: bool = False
+    whole_open_epochs: bool = False
     replace: bool = False
 
 

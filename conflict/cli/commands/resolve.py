@@ -150,7 +150,7 @@ def resolve(
         chosen = choice.engine
         messages.print(f"The {chosen} engine resolves this: {choice.reason}.", highlight=False)
     gc.freeze()  # what imports made stays, and need not be looked at again and again
-    with compilation_is_said(), progress_bars() as progress:
+    with compilation_is_said(), progress_bars(time_left=True) as progress:
         run = conflict.pipeline.resolve(
             loaded, str(out), engine=chosen, policy=policy, options=options, progress=progress
         )

@@ -15,7 +15,7 @@ from conflict.columnar.kernels.plain_values import YES, ZERO
 from conflict.columnar.kernels.search import open_start
 from conflict.rules.decision import Verdict
 
-__all__ = ["outcome_bit", "try_earlier_states"]
+__all__ = ["choose_rows", "go_back", "outcome_bit", "try_earlier_states"]
 
 REJECTED = int(Verdict.REJECTED)
 FIRST_VERDICT_BIT = 8  # causes have the bits below
@@ -29,11 +29,11 @@ def outcome_bit(verdict, cause):
 
 
 @njit(cache=True, nogil=True)
-def _choose(here, changes, work, keys, first_open):
+def choose_rows(here, changes, work, keys, first_open):
     """
     List the marked rows that their own cluster changed from `first_open` on in `Work.moved`; return how many.
 
-    `keys` are the rows that pass TRACK decided on.
+    `keys` are the rows that the pass decided on.
     `Work.earlier` links the own changes of each row, the last one first.
     """
     notes, done = work.state.notes, work.state.done[here]
@@ -55,7 +55,7 @@ def _choose(here, changes, work, keys, first_open):
 
 
 @njit(cache=True, nogil=True)
-def _go_back(here, chosen, work):
+def go_back(here, chosen, work):
     """Undo one own change of each chosen row, and keep the row as it was; return how many rows changed."""
     count = 0
     for place in range(chosen):
@@ -90,10 +90,10 @@ def try_earlier_states(number, schedule, changes, rules, work, passes, start, st
     apply = schedule.applies[number]
     here, arrival = apply["applier"], work.arrivals[number]
     first_open = open_start(number, schedule, changes)
-    chosen = _choose(here, changes, work, passes.tracked.key[start:stop], first_open)
+    chosen = choose_rows(here, changes, work, passes.tracked.key[start:stop], first_open)
     started, nothing, trial = False, Groups(passes.tracked.group, ZERO, ZERO), passes.trial
     while chosen > 0:
-        if started and _go_back(here, chosen, work) == 0:
+        if started and go_back(here, chosen, work) == 0:
             break
         if started or arrival["early_start"] < arrival["early_stop"]:
             work.early.ignored[0] = True

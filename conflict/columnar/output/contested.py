@@ -8,26 +8,105 @@ leave open".
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import attrs
 import numpy as np
 
 from conflict.columnar.bucket_result import BucketResult
-from conflict.columnar.kernels.arrays import Bool, Int64, read_only
+from conflict.columnar.cluster_setup import rules_of
+from conflict.columnar.kernels.arrays import Bool, BucketRows, Int64, read_only
+from conflict.columnar.kernels.open_moments import JudgedRows, moments_differ
 from conflict.columnar.kernels.records import packed_changes, packed_schedule
 from conflict.columnar.kernels.search import open_starts
+from conflict.columnar.output.effects import compare_effects
 from conflict.rules.decision import Verdict
 from ndb_formats.events.rows_event import Operation
 
-__all__ = ["contested_applies"]
+__all__ = ["ContestedRows", "contested_rows"]
 
 
-def contested_applies(result: BucketResult) -> Int64:
-    """Return the numbers of the epoch applies with such rows, of functions that judge row by row. Sorted."""
-    found = [_contested(result, number) for number in range(len(result.clusters))]
-    return np.unique(np.concatenate(found))
+@attrs.frozen(eq=False)
+class ContestedRows:
+    """
+    Such rows, each with the epoch apply that may have judged it earlier. int64, shape (rows,).
+
+    Attributes:
+        bucket: Number of the bucket.
+        apply: Number of the epoch apply.
+        key: Number of the row in the bucket.
+    """
+
+    bucket: Int64
+    apply: Int64
+    key: Int64
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def chosen(self, chosen: Bool | Int64 | slice) -> ContestedRows:
+        """Return some of them."""
+        return ContestedRows(self.bucket[chosen], self.apply[chosen], self.key[chosen])
+
+    @classmethod
+    def joined(cls, parts: Sequence[ContestedRows]) -> ContestedRows:
+        """Return those of several buckets, in the order of the epoch applies."""
+        columns = zip(*(attrs.astuple(each, recurse=False) for each in parts), strict=True)
+        joined = cls(*(np.concatenate(column) for column in columns))
+        return joined.chosen(np.argsort(joined.apply, kind="stable"))
+
+
+def contested_rows(result: BucketResult, *, contradicted: bool) -> ContestedRows:
+    """
+    Return such rows of functions that judge row by row, without those that every moment decides alike.
+
+    Of rows that are older than the log, of those on which the binlogs contradict the result, and of those for which a
+    moment was found, all are returned: what the search assumes of them is not what was decided.
+
+    Args:
+        result: A decided bucket.
+        contradicted: Whether the binlogs contradict it.
+    """
+    number = result.bucket.number
+    found = np.concatenate([_contested(result, side) for side in range(len(result.clusters))], axis=1)
+    rows = ContestedRows(np.full(found.shape[1], number), *found)
+    if not len(rows) or result.older is not None:
+        return rows
+    moments = result.applies.moments.of_bucket(number)
+    known = np.ones(len(result.bucket.key_table), np.bool_)
+    known[moments.key] = False
+    if contradicted:
+        for each in compare_effects(result, with_applies=False).rows:
+            known[each.key] = False
+    kept = ~known[rows.key]
+    if not kept.all():
+        kept[~kept] = _open(result, rows.chosen(~kept))
+    return rows.chosen(kept)
+
+
+def _open(result: BucketResult, rows: ContestedRows) -> Bool:
+    """Return which rows another moment may have decided otherwise. Shape (rows,)."""
+    keys, places = np.unique(rows.key, return_inverse=True)
+    chosen = [_of_keys(each, keys) for each in result.bucket.rows]
+    order = np.lexsort((places, rows.apply))
+    pairs = JudgedRows.of(rows.apply[order], places[order], len(result.applies))
+    found = np.empty(len(rows), np.bool_)
+    found[order] = moments_differ(
+        result.applies, chosen, rules_of(result.clusters), result.conflicts, result.bucket.key_table[keys], pairs
+    )
+    return found
+
+
+def _of_keys(rows: BucketRows, keys: Int64) -> BucketRows:
+    """Return the changes of some keys, which are numbered anew; `keys` are sorted."""
+    place = np.minimum(np.searchsorted(keys, rows.key), len(keys) - 1)
+    chosen = np.flatnonzero(keys[place] == rows.key)
+    columns = {field.name: getattr(rows, field.name)[chosen] for field in attrs.fields(BucketRows)}
+    return BucketRows(**{**columns, "key": place[chosen].astype(np.int32)})
 
 
 def _contested(result: BucketResult, number: int) -> Int64:
-    """Return those of one applier."""
+    """Return epoch apply and key of those of one applier. Shape (2, rows)."""
     apply, key = _not_simply_applied(result, number)
     own = result.bucket.rows[number]
     asked = np.zeros(len(result.bucket.key_table), np.bool_)
@@ -40,7 +119,7 @@ def _contested(result: BucketResult, number: int) -> Int64:
     begins, ends = _windows(result, number, apply)
     first = np.searchsorted(places, key.astype(np.int64) * width + begins)
     last = np.searchsorted(places, key.astype(np.int64) * width + ends)
-    return np.unique(apply[first < last])
+    return np.unique(np.stack([apply, key])[:, first < last], axis=1)
 
 
 def _not_simply_applied(result: BucketResult, number: int) -> tuple[Int64, Int64]:

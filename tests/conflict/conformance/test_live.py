@@ -11,6 +11,7 @@ from conflict.conformance.judge import CaseStatus, judge_all
 from conflict.conformance.judged_run import JudgedRun
 from conflict.grid.folder import Folder
 from conflict.pipeline import ENGINES
+from conflict.runs.options import ResolveOptions
 from tests.corpora import RECORDINGS, SHARED
 
 # Rows judged earlier, epochs gone through again, open moments; and the same with transactions and reflected rows.
@@ -22,7 +23,8 @@ def resolved(case: str, engine: str) -> JudgedRun:
     """Resolve a bundled run without steps."""
     loaded = ConflictCase.load(RECORDINGS / "lives" / case)
     with TemporaryDirectory() as folder:
-        run = ENGINES[engine](loaded.configuration(), Folder(folder))
+        options = ResolveOptions(whole_open_epochs=True)
+        run = ENGINES[engine](loaded.configuration(), Folder(folder), options=options)
         return JudgedRun.read(loaded, Folder(folder), run)
 
 

@@ -1,0 +1,248 @@
+"""
+Which changes of a bucket's rows decide on some epoch applies: per row, spans of own epochs of both clusters.
+
+A row as an applier may have met it hangs on its own cluster's changes since the last one that tells its state alone,
+and on the changes of the other cluster that were applied since. Nothing later matters.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Literal, Self
+
+import attrs
+import numpy as np
+
+from conflict.columnar.bucket import Bucket
+from conflict.columnar.kernels.arrays import Bool, Int32, Int64, Presence, UInt64
+from conflict.columnar.output.contested import ContestedRows
+from conflict.grid.columns import GridColumns
+from conflict.grid.schemas import RowStep
+from conflict.history.effects import Effect
+from conflict.history.model import EpochApply
+from ndb_formats.events.rows_event import Operation
+
+__all__ = ["Spans", "Wanted", "rows_in_spans", "spans_of"]
+
+FIRST, LAST = np.uint64(0), np.uint64(2**64 - 1)
+
+
+@attrs.frozen(eq=False)
+class Wanted:
+    """
+    What one applier applied, as far as it decides which rows are read.
+
+    Attributes:
+        epochs: Foreign epochs that are looked at, sorted. uint64, shape (wanted,).
+        arrived: Own epoch before which none of the rows of each can have been judged. uint64, shape (wanted,).
+        until: Own epoch after which it cannot have been applied. uint64, shape (wanted,).
+        traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
+        first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
+        rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
+        whole: Which epochs are looked at with all of their rows. bool, shape (wanted,).
+    """
+
+    epochs: UInt64
+    arrived: UInt64
+    until: UInt64
+    traced_in: UInt64
+    first_later: UInt64
+    rows: Int64
+    whole: Bool
+
+    @classmethod
+    def of_applies(
+        cls,
+        applies: Sequence[EpochApply],
+        wanted: Callable[[EpochApply], bool],
+        rows: Mapping[int, ContestedRows] | None = None,
+    ) -> Self:
+        """
+        Return it for the epoch applies of one applier, in order, and those of them that are looked at.
+
+        Args:
+            applies: All of them.
+            wanted: Whether one is looked at.
+            rows: By foreign epoch, the rows of it that are looked at; all of an epoch that is not there.
+        """
+        bounds, given, before = dict[int, tuple[int, int]](), rows or {}, 0
+        for apply in applies:
+            if wanted(apply):
+                # What is open of a row is asked of one worker: it has committed the epoch apply before.
+                first = max(apply.arrived[0], before if apply.foreign_epoch in given else 0)
+                last = apply.epoch if apply.window is None else apply.window.before[0]
+                known = bounds.get(apply.foreign_epoch, (first, last))
+                bounds[apply.foreign_epoch] = min(known[0], first), max(known[1], last)
+            before = apply.epoch
+        arrived, until = (np.array([each[place] for _, each in sorted(bounds.items())], np.uint64) for place in (0, 1))
+        traced = [(apply.epoch, apply.foreign_epoch) for apply in applies if apply.traced]
+        own, foreign = (np.array([pair[place] for pair in traced], np.uint64) for place in (0, 1))
+        epochs = sorted(bounds)
+        chosen = [
+            np.stack([given[epoch].bucket, given[epoch].key, np.full(len(given[epoch]), place)])
+            for place, epoch in enumerate(epochs)
+            if epoch in given
+        ]
+        return cls(
+            np.array(epochs, np.uint64),
+            arrived,
+            until,
+            own,
+            np.minimum.accumulate(foreign[::-1])[::-1],
+            np.concatenate([np.zeros((3, 0), np.int64), *chosen], axis=1),
+            np.array([epoch not in given for epoch in epochs], np.bool_),
+        )
+
+
+@attrs.frozen(eq=False)
+class Spans:
+    """
+    Stretches of own epochs of one cluster in which changes of rows are read. Shape (spans,).
+
+    Attributes:
+        key: The row.
+        first: The first epoch.
+        last: The last epoch.
+    """
+
+    key: Int64
+    first: UInt64
+    last: UInt64
+
+    def __len__(self) -> int:
+        return len(self.key)
+
+    def and_whole(self, keys: Int64) -> Spans:
+        """Return these and all epochs of some rows."""
+        first, last = (np.full(len(keys), end, np.uint64) for end in (FIRST, LAST))
+        return _joined([self, Spans(keys, first, last)])
+
+
+def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bool]) -> list[Spans]:
+    """
+    Return, per cluster, the spans of the rows that epochs touch.
+
+    Args:
+        bucket: The bucket.
+        wanted: Per cluster, what its applier applied.
+        reflects: Per cluster, whether its applier sends back what it applied; else it sends refreshed rows alone.
+    """
+    found: list[list[Spans]] = [[], []]
+    for applier, name in enumerate(bucket.clusters):
+        mine = wanted[name]
+        key, place = _rows_of(bucket, applier, mine, everything=reflects[1 - applier])
+        start = _last_anchor(bucket, applier, key, mine.arrived[place])
+        found[applier].append(Spans(key, start, mine.until[place]))
+        later = np.append(mine.first_later, LAST)[np.searchsorted(mine.traced_in, start)]
+        epoch = mine.epochs[place]
+        found[1 - applier].append(Spans(key, np.minimum(epoch, later), epoch))
+    return [_joined(parts) for parts in found]
+
+
+def _joined(parts: Sequence[Spans]) -> Spans:
+    """Return all spans."""
+    columns = zip(*(attrs.astuple(each, recurse=False) for each in parts), strict=True)
+    return Spans(*(np.concatenate(column) for column in columns))
+
+
+def rows_in_spans(columns: GridColumns, spans: Spans) -> Int64:
+    """Return the rows of `columns`, which are in the order of time, that spans cover. In order."""
+    if not len(columns) or not len(spans):
+        return np.zeros(0, np.int64)
+    key, epoch = columns.array("key"), columns.array("epoch")
+    asked = np.zeros(max(int(key.max()), int(spans.key.max())) + 1, np.bool_)
+    asked[spans.key] = True
+    rows = np.flatnonzero(asked[key])
+    rows = rows[np.argsort(key[rows], kind="stable")]
+    places = _Places(key[rows], epoch[rows])
+    covered = np.zeros(len(rows) + 1, np.int64)
+    np.add.at(covered, places.of(spans.key, spans.first, "left"), 1)
+    np.add.at(covered, places.of(spans.key, spans.last, "right"), -1)
+    return np.sort(rows[np.cumsum(covered[:-1]) > 0])
+
+
+class _Places:
+    """Finds places among rows that are sorted by key and epoch."""
+
+    def __init__(self, key: Int32 | Int64, epoch: UInt64) -> None:
+        self._epochs = np.unique(epoch)
+        # Key and epoch in one number.
+        self._width = len(self._epochs) + 1
+        self.sorted = key.astype(np.int64) * self._width + np.searchsorted(self._epochs, epoch)
+
+    def of(self, key: Int32 | Int64, epoch: UInt64, side: Literal["left", "right"]) -> Int64:
+        """Return how many rows come before an epoch of a key, for ``right`` those of the epoch among them."""
+        ranks = np.searchsorted(self._epochs, epoch, side)
+        return np.asarray(np.searchsorted(self.sorted, key.astype(np.int64) * self._width + ranks))
+
+
+def _rows_of(bucket: Bucket, applier: int, wanted: Wanted, *, everything: bool) -> tuple[Int64, Int64]:
+    """
+    Return the keys that are looked at, each with its epoch (place in `Wanted.epochs`), without repetition.
+
+    Args:
+        bucket: The bucket.
+        applier: Number of the applying cluster.
+        wanted: What it applied.
+        everything: Whether the other cluster sent back all that its applier did; else refreshed rows alone.
+    """
+    chosen = wanted.rows[:, wanted.rows[0] == bucket.number]
+    keys, places = [chosen[1]], [chosen[2]]
+    for columns in (bucket.changes[1 - applier], bucket.consequences[1 - applier]):
+        rows, place = _rows_of_epochs(columns, wanted)
+        if columns is bucket.consequences[1 - applier] and not everything:
+            sent = np.isin(columns.of_rows("effect", rows), (Effect.REFRESHED, Effect.REFRESHED_ABSENT))
+            rows, place = rows[sent], place[sent]
+        keys.append(columns.of_rows("key", rows).astype(np.int64))
+        places.append(place)
+    pairs = np.unique(np.stack([np.concatenate(keys), np.concatenate(places)]), axis=1)
+    return pairs[0], pairs[1]
+
+
+def _rows_of_epochs(columns: GridColumns, wanted: Wanted) -> tuple[Int64, Int64]:
+    """Return the rows of the epochs that are looked at with all rows, and which of the epochs each is of."""
+    if not len(columns) or not wanted.whole.any():
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    here = columns.array("epoch")
+    place = np.minimum(np.searchsorted(wanted.epochs, here), len(wanted.epochs) - 1)
+    rows = np.flatnonzero((wanted.epochs[place] == here) & wanted.whole[place])
+    return rows, place[rows]
+
+
+def _last_anchor(bucket: Bucket, side: int, key: Int64, before: UInt64) -> UInt64:
+    """
+    Return, per key, the last own epoch before a given one whose change or effect tells the state of the row alone.
+
+    A delete does; so does any change, if no function compares a column of the table; else a change that carries the
+    column. Shape (keys,); 0 if there is none.
+    """
+    found = np.zeros(len(key), np.uint64)
+    compared = np.array(
+        [bucket.numbers.resolve_ordinal(table.full_name) is not None for table in bucket.numbers.tables], np.bool_
+    )
+    asked = np.zeros(len(bucket.key_table), np.bool_)
+    asked[key] = True
+    if len(bucket.changes[side]):
+        rows = bucket.rows[side]
+        carried = rows.after_presence == Presence.PRESENT
+        tells = (rows.operation == Operation.DELETE_ROW) | ~compared[bucket.key_table[rows.key]] | carried
+        tells = np.where(rows.operation > max(Operation), rows.operation == RowStep.EMPTIED, tells)
+        chosen = np.flatnonzero(tells & asked[rows.key])
+        found = np.maximum(found, _last_before(rows.key[chosen], rows.epoch[chosen], key, before))
+    columns = bucket.consequences[side]
+    if len(columns):
+        keys, effect = columns.array("key"), columns.array("effect")
+        tells = ~compared[bucket.key_table[keys]] | np.isin(effect, (Effect.DELETED, Effect.REFRESHED_ABSENT))
+        chosen = np.flatnonzero(tells & asked[keys])
+        found = np.maximum(found, _last_before(keys[chosen], columns.array("epoch")[chosen], key, before))
+    return found
+
+
+def _last_before(keys: Int32, epochs: UInt64, key: Int64, before: UInt64) -> UInt64:
+    """Return, per key, the last epoch among its own before a given one; 0 if there is none."""
+    if not len(keys):
+        return np.zeros(len(key), np.uint64)
+    order = np.argsort(keys, kind="stable")
+    keys, epochs = keys[order], epochs[order]
+    last = _Places(keys, epochs).of(key, before, "left") - 1
+    return np.where((last >= 0) & (keys[last] == key), epochs[last], FIRST)

@@ -1,0 +1,85 @@
+"""The rows that are open are found in columns: the same ones, with the same answers, as the reference engine finds."""
+
+import tempfile
+from pathlib import Path
+
+import attrs
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from conflict.config.run_file import load_run_file
+from conflict.grid.folder import Folder
+from conflict.pipeline import run_local
+from conflict.results.run_document import Run
+from conflict.runs.options import ResolveOptions
+from conflict.runs.reference_run import run_reference
+from tests.conflict.world_binlogs import write_world
+from tests.conflict.worlds import random_steps, world
+
+EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
+FUNCTIONS = ["NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)"]
+
+
+def figures(run: Run) -> dict[str, object]:
+    """Return what a run says of moments; the numbers of operations are among those that were read."""
+    rows = {
+        (epoch.applier, epoch.foreign_epoch, epoch.position): [
+            attrs.evolve(
+                row,
+                answers=tuple(
+                    attrs.evolve(answer, operations=tuple(attrs.evolve(each, number=0) for each in answer.operations))
+                    for answer in row.answers
+                ),
+            )
+            for row in epoch.rows
+        ]
+        for epoch in run.summary.open_epochs
+    }
+    summary = run.summary
+    return {
+        "rows": rows,
+        "ranges": summary.counter_ranges,
+        "undecided": summary.undecided,
+        "contradicted": summary.contradicted,
+        "not examined": summary.not_examined,
+    }
+
+
+def compare(function: str, seed: int, early: list[int], *, contradicted: bool = False) -> int:
+    """Resolve the binlogs of a world with both engines; return how many rows are open."""
+    made = world(function)
+    made.early = early
+    made.run(random_steps(seed, 60, "tn"))
+    for cluster in (0, 1):
+        made.close(cluster)
+    with tempfile.TemporaryDirectory() as folder:
+        run = load_run_file(write_world(made, function, Path(folder))).configuration
+        found = run_reference(run, Folder(f"{folder}/reference"))
+        if found.summary.contradicted and not contradicted:  # each engine explains what it can of such binlogs
+            return 0
+        for whole in (False, True):
+            options = ResolveOptions(whole_open_epochs=whole)
+            assert figures(run_local(run, Folder(f"{folder}/{whole}"), options=options)) == figures(found)
+    return sum(len(epoch.rows) for epoch in found.summary.open_epochs)
+
+
+@settings(max_examples=8)
+@given(st.sampled_from(FUNCTIONS), st.integers(0, 10_000), EARLY)
+def test_the_same_rows_are_open(function: str, seed: int, early: list[int]) -> None:
+    """Rows that were judged early, in binlogs that do not say so: with the open rows alone, and with whole epochs."""
+    compare(function, seed, early)
+
+
+@pytest.mark.slow
+@settings(max_examples=300)
+@given(st.sampled_from(FUNCTIONS), st.integers(0, 10_000), EARLY)
+def test_the_same_rows_are_open_in_many_worlds(function: str, seed: int, early: list[int]) -> None:
+    """The same, more often."""
+    compare(function, seed, early)
+
+
+@pytest.mark.parametrize("seed", [2, 4, 7, 10])
+def test_rows_are_open(seed: int) -> None:
+    """There are such rows in these worlds, whose binlogs leave other rows unexplained."""
+    assert compare("NDB$EPOCH()", seed, [0, 2], contradicted=True) > 0
