@@ -84,7 +84,7 @@ def moments_differ(
         judged: The rows, of functions that judge row by row.
     """
     schedule, changes = packed_schedule(applies), packed_changes(rows)
-    given = Conflicts(read_only(conflicts.offsets), read_only(conflicts.groups))
+    given = Conflicts(read_only(conflicts.offsets), np.require(conflicts.groups, requirements=["C", "W"]))
     capacity = len(changes.rows) * (9 if rules.tables["reflects"].any() else 5) // 4 + 1024
     while True:
         work = Work.of(read_only(key_table), changes, applies, RowMoments.none(), capacity, keeping=True)
@@ -112,7 +112,7 @@ def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, f
         facts: 0; work space. int8, shape (keys,).
         found: Set for rows on which a moment decides otherwise. bool, shape (rows,).
     """
-    sent = 0
+    sent = ZERO
     for number in range(len(schedule.applies)):
         if not work.arrivals[number]["active"]:
             continue
@@ -128,7 +128,7 @@ def _try_all(schedule, changes, rules, conflicts, work, passes, judged, facts, f
             return FULL
         if answers:
             entries = sent
-            sent = log_rows(number, schedule, rules, work, passes.final, (0, made), sent)
+            sent = log_rows(number, schedule, rules, work, passes.final, (ZERO, made), sent)
             if sent < 0:
                 return FULL
             queue_up(number, schedule, entries, sent, work)
