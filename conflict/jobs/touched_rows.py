@@ -88,7 +88,7 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     """Return, per cluster, what is needed of the rows."""
     run = task.run
     reflecting = rules_of(run.clusters).tables["reflects"].any(axis=1) | run.part.starts_in_the_middle
-    spans = spans_of(bucket, task.wanted, [bool(each) for each in reflecting])
+    spans = spans_of(bucket, task.wanted, [bool(reflecting[0]), bool(reflecting[1])])
     whole = np.zeros(len(bucket.key_table), np.bool_)
     if task.checked:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)
