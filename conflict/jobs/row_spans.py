@@ -2,7 +2,8 @@
 Which changes of a bucket's rows decide on some epoch applies: per row, spans of own epochs of both clusters.
 
 A row as an applier may have met it hangs on its own cluster's changes since the last one that tells its state alone,
-and on the changes of the other cluster that were applied since. Nothing later matters.
+and on the changes of the other cluster that were applied since. Nothing later matters where the place
+of the epoch is known.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ class Wanted:
     Attributes:
         epochs: Foreign epochs that are looked at, sorted. uint64, shape (wanted,).
         arrived: Own epoch before which none of the rows of each can have been judged. uint64, shape (wanted,).
-        until: Own epoch after which it cannot have been applied. uint64, shape (wanted,).
+        until: Own epoch after which nothing decides on it. uint64, shape (wanted,).
         traced_in: Own epochs of the traced epoch applies, in order. uint64, shape (traced,).
         first_later: The least foreign epoch of that epoch apply and all later ones. uint64, shape (traced,).
         rows: Bucket, key and epoch (place in `epochs`) of the rows that are looked at. int64, shape (3, rows).
@@ -70,7 +71,8 @@ class Wanted:
             if wanted(apply):
                 # What is open of a row is asked of one worker: it has committed the epoch apply before.
                 first = max(apply.arrived[0], before if apply.foreign_epoch in given else 0)
-                last = apply.epoch if apply.window is None else apply.window.before[0]
+                # Later changes tell whether, and where, an untraced epoch was applied.
+                last = apply.epoch if apply.window is None else int(LAST)
                 known = bounds.get(apply.foreign_epoch, (first, last))
                 bounds[apply.foreign_epoch] = min(known[0], first), max(known[1], last)
             before = apply.epoch
@@ -135,7 +137,8 @@ def spans_of(bucket: Bucket, wanted: Mapping[str, Wanted], reflects: Sequence[bo
         found[applier].append(Spans(key, start, mine.until[place]))
         later = np.append(mine.first_later, LAST)[np.searchsorted(mine.traced_in, start)]
         epoch = mine.epochs[place]
-        found[1 - applier].append(Spans(key, np.minimum(epoch, later), epoch))
+        last = np.where(mine.until[place] == LAST, LAST, epoch)
+        found[1 - applier].append(Spans(key, np.minimum(epoch, later), last))
     return [_joined(parts) for parts in found]
 
 

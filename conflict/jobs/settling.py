@@ -59,7 +59,7 @@ class Settling:
     def place_untraced(self, applies: Applies) -> Placed:
         """Place the epochs that left no trace, from the rows that they touch."""
         wanted = {name: Wanted.of_applies(own, lambda apply: apply.window is not None) for name, own in applies.items()}
-        history, recorded, _ = self._read("placing epochs", applies, wanted, checked=True)
+        history, recorded, _ = self._read("placing epochs", applies, wanted, placing=True)
         setups, skip_missing = self.configuration.setups_at_start(), self.configuration.skip_missing
         return place_untraced(history, setups, recorded, skip_missing=skip_missing)
 
@@ -78,7 +78,7 @@ class Settling:
             name: Wanted.of_applies(own, _at(examined[name]), _by_foreign_epoch(own, examined[name]))
             for name, own in applies.items()
         }
-        history, recorded, located = self._read("reading open rows", applies, wanted, checked=False)
+        history, recorded, located = self._read("reading open rows", applies, wanted, placing=False)
         names = {place: row for row, place in located.items()}
         rows = {
             name: {place: None if each is None else _named(each, names) for place, each in own.items()}
@@ -99,16 +99,16 @@ class Settling:
         ]
 
     def _read(
-        self, stage: str, applies: Applies, wanted: Mapping[str, Wanted], *, checked: bool
+        self, stage: str, applies: Applies, wanted: Mapping[str, Wanted], *, placing: bool
     ) -> tuple[History, Recorded, Located]:
         """Return a History of the rows that some epochs touch, what the binlogs show of them, and where they are."""
         run, manifest = self.run, self.run.manifest
-        tasks = [TouchedTask(run, bucket, wanted, checked) for bucket in range(manifest.buckets)]
+        tasks = [TouchedTask(run, bucket, wanted, placing) for bucket in range(manifest.buckets)]
         parts = self.runner(read_touched, tasks, partial(self.progress, stage))
         clusters, recorded = [], {}
         for cluster in self.configuration.clusters:
             transactions, recorded[cluster.name] = touched_history(parts, cluster.name, run)
-            if cluster.name in run.part.shows:
+            if any(cluster.name in each.showing for each in parts):
                 recorded[cluster.name].setdefault(NOWHERE, {})  # its binlog shows something, if not of these rows
             timeline = timeline_of(transactions, applies[cluster.name], self.changes.get(cluster.name, ()))
             start = run.part.starts.get(cluster.name)

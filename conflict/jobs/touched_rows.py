@@ -42,13 +42,14 @@ class TouchedTask:
         run: The run.
         bucket: Number of the bucket.
         wanted: Per applying cluster.
-        checked: Whether all rows are wanted of tables with unique keys, or that take part in foreign keys.
+        placing: Whether the epochs are to be placed. Then all that they did is wanted, and all rows of tables with
+            unique keys, or that take part in foreign keys.
     """
 
     run: ResolveRun
     bucket: int
     wanted: Mapping[str, Wanted]
-    checked: bool
+    placing: bool
 
 
 @attrs.frozen
@@ -60,11 +61,13 @@ class TouchedRows:
         changes: Per cluster, its own changes: a row of `CHANGES` with the key's bytes and both images added.
         effects: Per cluster, what its binlog shows of its applier's work: epoch, group, table, key, effect.
         located: Bucket and number in it of each row, by table and key.
+        showing: Clusters whose binlogs show something of their applier's work on any row of the bucket.
     """
 
     changes: dict[str, list[dict[str, Any]]]
     effects: dict[str, list[tuple[int, int, str, bytes, Effect]]]
     located: dict[tuple[str, bytes], tuple[int, int]]
+    showing: frozenset[str]
 
 
 def read_touched(task: TouchedTask) -> TouchedRows:
@@ -76,7 +79,7 @@ def read_touched(task: TouchedTask) -> TouchedRows:
     chosen = np.zeros(len(bucket.key_table), np.bool_)
     for each in spans:
         chosen[each.key] = True
-    found = TouchedRows({}, {}, _located(bucket, chosen))
+    found = TouchedRows({}, {}, _located(bucket, chosen), _showing(bucket))
     for side, name in enumerate(bucket.clusters):
         changes, consequences = bucket.changes[side], bucket.consequences[side]
         found.changes[name] = _changes(bucket, side, rows_in_spans(changes, spans[side]))
@@ -87,10 +90,11 @@ def read_touched(task: TouchedTask) -> TouchedRows:
 def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
     """Return, per cluster, what is needed of the rows."""
     run = task.run
-    reflecting = rules_of(run.clusters).tables["reflects"].any(axis=1) | run.part.starts_in_the_middle
-    spans = spans_of(bucket, task.wanted, [bool(reflecting[0]), bool(reflecting[1])])
+    everything = task.placing or run.part.starts_in_the_middle
+    reflecting = rules_of(run.clusters).tables["reflects"]
+    spans = spans_of(bucket, task.wanted, [everything or bool(own.any()) for own in reflecting])
     whole = np.zeros(len(bucket.key_table), np.bool_)
-    if task.checked:
+    if task.placing:
         with_unique = np.array([bool(table.unique_keys) for table in run.numbers.tables], np.bool_)
         whole |= (with_unique | run.linked.tables)[bucket.key_table]
     if run.part.starts_in_the_middle:  # what tells of a row that is older than the log can be anywhere
@@ -101,7 +105,7 @@ def _needed(bucket: Bucket, task: TouchedTask) -> list[Spans]:
 
 def rows_of_keys(bucket: Bucket, chosen: Bool) -> TouchedRows:
     """Return all that a bucket holds of some rows. Shape of `chosen` (keys,)."""
-    found = TouchedRows({}, {}, _located(bucket, chosen))
+    found = TouchedRows({}, {}, _located(bucket, chosen), _showing(bucket))
     for side, name in enumerate(bucket.clusters):
         changes, consequences = bucket.changes[side], bucket.consequences[side]
         found.changes[name] = _changes(bucket, side, np.flatnonzero(chosen[changes.array("key")]))
@@ -118,6 +122,10 @@ def _located(bucket: Bucket, needed: Bool) -> dict[tuple[str, bytes], tuple[int,
         (name, identity[_IDENTITY_PREFIX:]): (bucket.number, number)
         for name, identity, number in zip(names, identities, numbers.tolist(), strict=True)
     }
+
+
+def _showing(bucket: Bucket) -> frozenset[str]:
+    return frozenset(name for name, own in zip(bucket.clusters, bucket.consequences, strict=True) if len(own))
 
 
 def _changes(bucket: Bucket, side: int, rows: Int64) -> list[dict[str, Any]]:

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from conflict.config.run_file import load_run_file
+from conflict.conformance.case import ConflictCase
 from conflict.grid.folder import Folder
 from conflict.pipeline import run_local
 from conflict.results.run_document import Run
@@ -16,6 +17,7 @@ from conflict.runs.options import ResolveOptions
 from conflict.runs.reference_run import run_reference
 from tests.conflict.world_binlogs import write_world
 from tests.conflict.worlds import random_steps, world
+from tests.corpora import RECORDINGS
 
 EARLY = st.lists(st.integers(0, 3), min_size=1, max_size=4)
 FUNCTIONS = ["NDB$EPOCH()", "NDB$MAX(x)", "NDB$OLD(x)", "NDB$MAX_DELETE_WIN(x)", "NDB$MAX_INS(x)"]
@@ -83,3 +85,13 @@ def test_the_same_rows_are_open_in_many_worlds(function: str, seed: int, early: 
 def test_rows_are_open(seed: int) -> None:
     """There are such rows in these worlds, whose binlogs leave other rows unexplained."""
     assert compare("NDB$EPOCH()", seed, [0, 2], contradicted=True) > 0
+
+
+def test_an_applier_that_changed_nothing(tmp_path: Path) -> None:
+    """A delete came to nothing, as the row was another one by then, or was not there between two of its own changes."""
+    run = ConflictCase.load(RECORDINGS / "conflict" / "max_ins" / "concurrent_5021_type7").configuration()
+    found = run_local(run, Folder(str(tmp_path / "local")))
+    assert [(each.applier, len(each.rows), len(each.rows[0].answers)) for each in found.summary.open_epochs] == [
+        ("B", 1, 2)
+    ]
+    assert figures(found) == figures(run_reference(run, Folder(str(tmp_path / "reference"))))
