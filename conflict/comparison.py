@@ -241,7 +241,10 @@ def _compared(
         configuration = attrs.evolve(configuration, kept_columns=kept_columns(configuration, asked))
         history = work.below("history")
         history = MemoryFolder.at(history.uri) if runner is in_threads else history
-        held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+        try:
+            held = ingest(runner, configuration, history, hints_of=hints_of, progress=progress).manifest
+        except NotBuiltError as error:
+            raise ConfigurationError(_left_out(str(error))) from None
     policies = all_policies(configuration, asked or default_policies(configuration, _columns(held)))
     recorded = binlog_types_of(configuration)
     pairs = [

@@ -13,7 +13,7 @@ from conflict.compatibility.check import refuse_by_policy
 from conflict.compatibility.deployment import Policy
 from conflict.config.configuration import Configuration
 from conflict.config.run_file import RunFile
-from conflict.errors import ConfigurationError
+from conflict.errors import ConfigurationError, NotBuiltError
 from conflict.grid.folder import Folder
 from conflict.grid.lock import only_writer
 from conflict.grid.memory_folder import MemoryFolder
@@ -55,9 +55,12 @@ def ingest(run_file: RunFile, out: Folder | str, progress: StageProgress = no_pr
     check_log_files(run_file.configuration)
     refuse_other_folders(folder)
     with only_writer(folder):
-        return ingest_binlogs(
-            spark_workers(folder, progress), run_file.configuration, folder, hints_of=hints_of, progress=progress
-        )
+        runner = spark_workers(folder, progress)
+        try:
+            return ingest_binlogs(runner, run_file.configuration, folder, hints_of=hints_of, progress=progress)
+        except NotBuiltError as error:
+            message = f"{error}, and a History holds rows by their keys; resolve these binlogs as they are"
+            raise ConfigurationError(message) from None
 
 
 def resolve(

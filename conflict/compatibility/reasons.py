@@ -130,7 +130,7 @@ def _creation(deployment: Deployment) -> Iterator[Reason]:
     if not table.primary_key:
         message = (
             "The table has no primary key. Its hidden key is in no image and differs between the clusters, so the "
-            "applier cannot find the row of a change"
+            "applier looks for the row by its values, and stops if there is none"
         )
         yield Reason(ReasonKind.NO_KEY, message, "PRIMARY KEY")
 

@@ -85,7 +85,8 @@ def draft_run(given: Sequence[Path], additions: Additions, path: Path) -> Draft:
     logs = find_logs(given)
     if len(logs) != 2:
         found = ", ".join(f"{log.server_id} ({log.files[0]})" for log in logs)
-        message = f"binlogs of two servers are needed; these have the server ids {found}"
+        more = "; a run file says who replicates from whom where there are more clusters" if len(logs) > 2 else ""
+        message = f"binlogs of two servers are needed; these have the server ids {found}{more}"
         raise ConfigurationError(message)
     names = [log.name for log in logs]
     if additions.primary is not None and additions.primary not in names:

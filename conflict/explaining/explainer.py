@@ -108,6 +108,14 @@ class Explainer:
         rows = [row for row in differing_rows(self.result, self.tables) if table in (None, row[0])]
         return self.rows(rows) if rows else []
 
+    def differing_without_key(self, table: str | None = None) -> dict[str, int]:
+        """Return how many rows differ of each table without a primary key, whose rows have no stories."""
+        counts: dict[str, int | None] = self.result.run["differing_rows"]
+        named = {name: count for name, count in counts.items() if count and table in (None, name)}
+        return {
+            name: count for name, count in named.items() if name in self.tables and not self.tables[name].primary_key
+        }
+
     def exception(self, number: int, table: str | None = None) -> Story:
         """
         Return the story of the row that an exceptions row stands for.

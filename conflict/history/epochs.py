@@ -21,6 +21,7 @@ from conflict.config.definitions import ClusterDefinitions, Moment, TableVersion
 from conflict.errors import HistoryError, NotBuiltError
 from conflict.history.groups_without_ids import GroupsWithoutIds, Part
 from conflict.history.model import DefinitionChange, Origin, RowChange, Transaction
+from conflict.history.rows_without_key import identity_without_key, payloads_of
 from ndb_formats.binlog_reader import FIRST_POSITION, Event, locate, read_events, unpacked
 from ndb_formats.constants import APPLY_STATUS, EventType
 from ndb_formats.errors import CorruptError, SchemaError, UnsupportedError
@@ -228,13 +229,20 @@ class EpochReader:
             return
         version = None if self.moment is None else self.moment.find(table_map.database, table_map.table)
         if version is not None and version.layout is not None:
-            self._add(event, rows, opened, version.whole, _converted(rows, table_map, version, version.layout))
+            pairs = _converted(rows, table_map, version, version.layout)
+            self._add(event, rows, opened, self._read_as(version), pairs)
             self.layouts.setdefault(version.history, version.layout)
             return
         table = version.whole if version else self.schema.find(table_map.database, table_map.table)
         if table is None or (self.moment is not None and version is None):
             return
         self._add(event, rows, opened, table, rows.rows(self._layout(table_map, table)))
+
+    def _read_as(self, version: TableVersion) -> Table:
+        """Return the table of which the rows of a version are; without a key, its own types say what is compared."""
+        if version.whole.primary_key or self.moment is None:
+            return version.whole
+        return attrs.evolve(version.whole, columns=self.moment.setups[version.history].table.columns)
 
     def _add(self, event: Event, rows: RowsEvent, opened: _Open, table: Table, pairs: Iterable[Images]) -> None:
         """Add the rows of an event."""
@@ -270,7 +278,7 @@ class EpochReader:
         """Return the identity of a row, and that of the row after an update in a table without a primary key."""
         if table.primary_key or not self.without_key:
             return _key(table, before, after), None
-        images = [_image_identity(table, image) for image in (before, after) if image is not None]
+        images = [identity_without_key(table, payloads_of(image)) for image in (before, after) if image is not None]
         return images[0], images[1] if len(images) > 1 else None
 
     def _apply_status(self, opened: _Open, rows: RowsEvent, transaction_id: int | None, layout: RowLayout) -> None:
@@ -318,16 +326,6 @@ def _key(table: Table, before: RowImage | None, after: RowImage | None) -> bytes
             raise CorruptError(message, table=table.full_name, column=name)
         payloads.append(image.payloads[image.present.index(ordinal)])
     return key_of(table.key_columns, payloads)
-
-
-def _image_identity(table: Table, image: RowImage) -> bytes:
-    """Return the identity of a row without a key: all values of its image but blobs, which are not compared."""
-    parts = []
-    for ordinal, payload in zip(image.present, image.payloads, strict=True):
-        if not table.columns[ordinal].is_blob:
-            size = b"" if payload is None else len(payload).to_bytes(4, "little")
-            parts += [ordinal.to_bytes(2, "little"), bytes([payload is not None]), size, payload or b""]
-    return b"".join(parts)
 
 
 def _finish(opened: _Open, number: int, server_id: int) -> BinlogEpoch:

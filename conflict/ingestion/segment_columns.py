@@ -24,6 +24,7 @@ from conflict.history.effects import Effect
 from conflict.history.epochs import MICROSECONDS
 from conflict.history.logged_images import sorted_texts, text_of_bitmaps
 from conflict.ingestion.kernels.epochs import GroupedEvents, OrderedRows, group_events, order_rows
+from conflict.ingestion.kernels.event_roles import EventRole
 from conflict.ingestion.row_shapes import RowShapes
 from conflict.ingestion.segment_arrays import Events, Rows, UnreadableError
 from conflict.ingestion.segment_content import SegmentContent
@@ -89,6 +90,9 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
         raise UnreadableError
     first_group = _offsets(grouped.epochs.groups)
     ordered: OrderedRows = order_rows(rows.event, rows.bucket, buckets, grouped.events, first_group)
+    begin = grouped.epochs.begin
+    before = np.maximum(begin - 1, 0)
+    with_gtid = np.where(events.role[before] == EventRole.NONE, before, begin)  # old servers write no Gtid event
     return SegmentContent(
         epochs=_epochs_table(grouped, first_group, ordered.own_rows, _committed(events, grouped)),
         images=_logged_images(walk.shapes, events, rows.event[ordered.changes]),
@@ -97,7 +101,7 @@ def _content(walk: SegmentWalk, server_id: int, buckets: int, file: int, error: 
         error=error,
         left_out=grouped.pending if error is not None else 0,
         parts=_Parts(walk.shapes, walk.sources, file, events, rows, grouped, ordered).tables(),
-        begins=events.position[np.maximum(grouped.epochs.begin - 1, 0)],  # a Gtid event comes before it
+        begins=events.position[with_gtid],
     )
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from conflict.config.configuration import Configuration
-from conflict.errors import HistoryError
+from conflict.errors import ConfigurationError, HistoryError
 from conflict.history.definitions.following import follow_definitions
 from conflict.history.epochs import BinlogEpoch
 from conflict.history.model import RowChange, Transaction
@@ -72,8 +72,13 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
     Read the binlogs of both clusters.
 
     Raises:
-        HistoryError: A cluster has no transaction of its own.
+        ConfigurationError: It is not about two clusters that replicate to each other.
+        HistoryError: A cluster has no transaction of its own, or no table has a primary key.
     """
+    if not configuration.is_pair:
+        names = ", ".join(cluster.name for cluster in configuration.clusters)
+        message = f"a workload is learnt from two clusters that replicate to each other; this run has {names}"
+        raise ConfigurationError(message)
     run = follow_definitions(configuration)
     setups, found = run.setups(), []
     for cluster in run.clusters:
@@ -83,6 +88,9 @@ def read_logs(configuration: Configuration) -> tuple[Log, Log]:
             message = (
                 f"the binlogs of cluster {cluster.name} hold no transaction of its own, so there is nothing to learn"
             )
+            raise HistoryError(message)
+        if not keyed:
+            message = f"no table of cluster {cluster.name} has a primary key, and without one nothing tells rows apart"
             raise HistoryError(message)
         clock = EpochClock.of_log(epochs)
         found.append(Log(cluster.name, cluster.server_id, cluster.role.value, epochs, keyed, clock))

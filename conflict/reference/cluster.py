@@ -14,7 +14,7 @@ from conflict.history.model import START, Cluster, DefinitionChange, EpochApply,
 from conflict.reference.epoch_log import LogEntry, LoggedChange
 from conflict.reference.foreign_keys import ForeignKeys
 from conflict.reference.row_store import Row, RowKey, RowStore
-from conflict.reference.rows_without_key import change_copies, touched_keys
+from conflict.reference.rows_without_key import change_copies, redefine, touched_keys
 from conflict.reference.unique_keys import UniqueKeys
 from conflict.results.model import ClusterResult, LastWrite, Outcome
 from conflict.rules.roles import Role
@@ -154,7 +154,7 @@ class ReplayedCluster:
             row = self.store.get(key)
             self.result.unexplained += row is None and change.operation is not Operation.WRITE_ROW
             if setup is not None and not setup.table.primary_key:
-                change_copies(self.store, change, local=True, epoch=epoch)
+                change_copies(self.store, setup.table, change, local=True, epoch=epoch)
             else:
                 self.overwrite(key, position, row)
                 by = LastWrite(self.name, epoch, change.operation, origin=change.origin)
@@ -177,6 +177,10 @@ class ReplayedCluster:
         self.setups = change.step.after.setups
         for key in [key for key in self.store.rows if key[0] in change.step.emptied]:
             self.store.put(key, None)
+        for name in change.step.touched:
+            setup, layout = self.setups.get(name), self.layouts.get(name)
+            if setup is not None and layout is not None and not setup.table.primary_key:
+                redefine(self.store, name, setup.table, layout)
         self.store.commit()
         self.unique_keys = UniqueKeys({name: setup.table for name, setup in self.setups.items()})
         self.unique_keys.update([key for key in self.store.rows if key[0] in self.setups], self.store)

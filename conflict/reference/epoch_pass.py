@@ -25,7 +25,7 @@ from conflict.reference.decide import (
 from conflict.reference.dependencies import DependencyTracker
 from conflict.reference.epoch_log import LoggedChange
 from conflict.reference.row_store import Row, RowKey
-from conflict.reference.rows_without_key import CopyChanges, change_copies, copies_of
+from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, copies_of
 from conflict.results.model import LastWrite, Stop, Undecided
 from conflict.results.undecided import moved_counters
 from conflict.rules.counters import (
@@ -197,9 +197,11 @@ class EpochPass:
 
     def _change_copies(self, entry: LoggedChange) -> None:
         """Apply an operation on a table without a primary key."""
-        change, store = entry.change, self.cluster.store
-        if not change_copies(store, change, local=False, epoch=self.apply.epoch):
-            raise self.stopped(StopError.ROW_NOT_FOUND, change, row_not_found(change.table))
+        store, table = self.cluster.store, self.cluster.setups[entry.change.table].table
+        change = change_copies(store, table, entry.change, local=False, epoch=self.apply.epoch)
+        if change is None:
+            raise self.stopped(StopError.ROW_NOT_FOUND, entry.change, row_not_found(entry.change.table))
+        entry = attrs.evolve(entry, change=change)
         self.decided.append(DecidedOperation(entry, APPLIED))
         self.copies.note(change, entry.server_id, copies_of(store, entry.row))
 
@@ -216,7 +218,8 @@ class EpochPass:
         column = misfit(source, setup)
         if column is not None:
             raise self.stopped(StopError.NO_CONVERSION, entry.change, column[1], column[0])
-        return attrs.evolve(entry, change=fitted(entry.change, source, setup))
+        change = fitted(entry.change, source, setup)
+        return attrs.evolve(entry, change=change if setup.table.primary_key else as_own_row(change, setup.table))
 
     def active_function(self, setup: TableSetup, change: RowChange) -> ConflictFunction | None:
         """Return the conflict function of a table; None if it has none or the role is PASS."""

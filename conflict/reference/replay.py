@@ -100,7 +100,13 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
     """Yield the rows that are known to differ between two clusters, in the columns that both have."""
     common: dict[str, tuple[list[int], list[int]]] = {}
     mine, theirs = rows[first.name], rows[second.name]
-    for key in mine.keys() | theirs.keys():
+    keys = mine.keys() | theirs.keys()
+    apart = {name for name in {name for name, _ in keys} if _have_other_identities(first, second, name)}
+    for name in apart:
+        yield from _differing_copies(name, (first, second), (mine, theirs))
+    for key in keys:
+        if key[0] in apart:
+            continue
         if key[0] not in common:
             common[key[0]] = _common_columns(first.setups.get(key[0]), second.setups.get(key[0]))
         states = [each.store.get(key) if key[0] in each.setups else None for each in (first, second)]
@@ -110,6 +116,26 @@ def _differing(first: ReplayedCluster, second: ReplayedCluster, rows: Mapping[st
                 yield key
         elif None in states and NOT_KNOWN not in states:
             yield key
+
+
+def _have_other_identities(first: ReplayedCluster, second: ReplayedCluster, name: str) -> bool:
+    """Whether a table without a primary key has other columns on the one cluster, and so its rows other identities."""
+    found = [each.setups[name] for each in (first, second) if name in each.setups]
+    return len(found) > 1 and not found[0].table.primary_key and found[0].shown[1] != found[1].shown[1]
+
+
+def _differing_copies(
+    name: str, clusters: tuple[ReplayedCluster, ReplayedCluster], rows: tuple[FinalRows, FinalRows]
+) -> Iterator[RowKey]:
+    """Yield the rows of such a table that one cluster has more often than the other, by the columns that both have."""
+    if any(each.store.may_hold_older(name) for each in clusters):
+        return
+    counts = []
+    for own, places in zip(rows, _common_columns(*(each.setups[name] for each in clusters)), strict=True):
+        counts.append(Counter(tuple(own[key][place] for place in places) for key in own if key[0] == name))
+    more, less = counts[0] - counts[1], counts[1] - counts[0]
+    for values, count in (more + less).items():
+        yield from ((name, repr(values).encode() + bytes(copy)) for copy in range(count))
 
 
 def _common_columns(first: TableSetup | None, second: TableSetup | None) -> tuple[list[int], list[int]]:

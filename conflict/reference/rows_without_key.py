@@ -10,16 +10,20 @@ Source: `docs/functions.md`, "Tables without a primary key".
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 
 import attrs
 
 from conflict.history.effects import Effect, copy_effects, net_copies
 from conflict.history.model import RowChange
-from conflict.reference.row_store import EMPTY_ROW, NOT_KNOWN, Row, RowKey, RowStore
-from ndb_formats.events.row_image import RowImage
+from conflict.history.rows_without_key import identity_without_key, payloads_of
+from conflict.reference.row_store import NOT_KNOWN, Row, RowKey, RowStore
+from ndb_formats.events.row_image import RowImage, RowLayout
 from ndb_formats.events.rows_event import Operation
+from ndb_formats.schema.default_values import implied_value
+from ndb_formats.schema.tables import Table
 
-__all__ = ["CopyChanges", "change_copies", "copies_of", "touched_keys"]
+__all__ = ["CopyChanges", "as_own_row", "change_copies", "copies_of", "redefine", "touched_keys"]
 
 
 def touched_keys(change: RowChange) -> tuple[RowKey, ...]:
@@ -68,34 +72,111 @@ class CopyChanges:
         return copy_effects(self.net)
 
 
-def change_copies(store: RowStore, change: RowChange, *, local: bool, epoch: int) -> bool:
+def change_copies(store: RowStore, table: Table, change: RowChange, *, local: bool, epoch: int) -> RowChange | None:
     """
     Apply a change of a row without a key: one copy of the row before goes, one of the row after comes.
 
+    Args:
+        store: The rows of the cluster.
+        table: The table as the cluster has it.
+        change: The change.
+        local: Whether the cluster made it, and not its applier.
+        epoch: Own epoch.
+
     Returns:
-        Whether the row before was there; if not, nothing changes. A log that starts in the middle may have begun with
-        more copies than it tells, so there a row that is not known is there.
+        The change, with the identities of the rows that it took; None if the row before was not there, and then nothing
+        changes. A log that starts in the middle may have begun with more copies than it tells, so there a row that is
+        not known is there.
     """
+    known: dict[int, bytes | None] = {}
     if change.operation is not Operation.WRITE_ROW:
         key = change.table, change.key
+        if store.get(key) is None:
+            key = _row_that_agrees(store, table, change) or key
         row = store.get(key)
         if row is not None:
             store.put(key, attrs.evolve(row, copies=row.copies - 1) if row.copies > 1 else None)
+            known = row.payloads
         elif not store.may_hold_older(change.table):
-            return False
+            return None
+        if key[1] != change.key:
+            change = _with_values(change, table, known)
     if change.after is not None:
-        key = touched_keys(change)[-1]
-        row = store.get(key)
-        copies = 1 if row is None or row is NOT_KNOWN else row.copies + 1
-        store.put(key, attrs.evolve(_row(change.after, local=local, epoch=epoch), copies=copies))
-    return True
+        _add(store, touched_keys(change)[-1], Row({**known, **payloads_of(change.after)}, local, epoch))
+    return change
+
+
+def _row_that_agrees(store: RowStore, table: Table, change: RowChange) -> RowKey | None:
+    """
+    Return a row that has the same values as a before image in all columns that both have; None if there is none.
+
+    The image lacks columns that its cluster does not have, and a row those that a statement computed.
+    """
+    before = {place: value for place, value in payloads_of(change.before).items() if not table.columns[place].is_blob}
+    for key, row in store.rows.items():
+        if key[0] == change.table and all(row.payloads.get(place, value) == value for place, value in before.items()):
+            return key
+    return None
+
+
+def _with_values(change: RowChange, table: Table, known: Mapping[int, bytes | None]) -> RowChange:
+    """Return an update or delete with the identities of a row of which some values are known."""
+    before = {**payloads_of(change.before), **known}
+    after = identity_without_key(table, {**before, **payloads_of(change.after)})
+    key = identity_without_key(table, before)
+    return attrs.evolve(change, key=key, moved_to=None if change.after is None else after)
+
+
+def _add(store: RowStore, key: RowKey, row: Row) -> None:
+    """Add the copies of a row to those that are there."""
+    there = copies_of(store, key)
+    store.put(key, attrs.evolve(row, copies=there + row.copies))
+
+
+def as_own_row(change: RowChange, table: Table) -> RowChange:
+    """Return an arriving change as one of rows of the applier's own table, which may have more columns."""
+    image = change.before if change.before is not None else change.after
+    assert image is not None
+    layout = image.layout
+    before, after = (_completed(table, layout, payloads_of(each)) for each in (change.before, change.after))
+    if change.operation is Operation.WRITE_ROW:
+        written = RowImage(layout, tuple(after), tuple(after.values()))
+        return attrs.evolve(change, key=identity_without_key(table, after), after=written)
+    moved_to = None if change.after is None else identity_without_key(table, after)
+    return attrs.evolve(change, key=identity_without_key(table, before), moved_to=moved_to)
+
+
+def redefine(store: RowStore, name: str, table: Table, layout: RowLayout) -> None:
+    """
+    Give the rows of a table the columns that a statement left it.
+
+    Args:
+        store: The rows of the cluster.
+        name: Name of the History table.
+        table: The table after the statement.
+        layout: How rows of the History table are read.
+    """
+    rows = {key: row for key, row in store.rows.items() if key[0] == name}
+    for key in rows:
+        store.put(key, None)
+    for row in rows.values():
+        payloads = _completed(table, layout, row.payloads)
+        _add(store, (name, identity_without_key(table, payloads)), attrs.evolve(row, payloads=payloads))
+
+
+def _completed(table: Table, layout: RowLayout, payloads: Mapping[int, bytes | None]) -> dict[int, bytes | None]:
+    """Return the values of the columns of a table: what is not there has its default, unless the server computes it."""
+    found: dict[int, bytes | None] = {}
+    for place, column in enumerate(table.columns):
+        if place in payloads:
+            found[place] = payloads[place]
+        elif column.generated is None and not column.computed_default:
+            value = implied_value(column)
+            found[place] = None if value is None else layout.codecs[place].encode(value)
+    return {place: payload for place, payload in found.items() if table.columns[place].generated != "virtual"}
 
 
 def copies_of(store: RowStore, row: RowKey) -> int:
     """Return how many copies of a row are known to be there."""
     found = store.get(row)
     return 0 if found is None or found is NOT_KNOWN else found.copies
-
-
-def _row(image: RowImage, *, local: bool, epoch: int) -> Row:
-    return EMPTY_ROW.with_image(image, local=local, epoch=epoch)

@@ -115,6 +115,7 @@ def likely_causes(
     contradictions: Mapping[str, Mapping[str, Mapping[str, int]]],
     facts: Mapping[str, LogFacts],
     setups: Mapping[str, Mapping[str, TableSetup]],
+    stopped: Collection[str] = (),
 ) -> tuple[LikelyCause, ...]:
     """
     Return likely causes of contradictions, and appliers that left no trace, the most telling first.
@@ -123,8 +124,16 @@ def likely_causes(
         contradictions: Per applying cluster and table, how many of each kind (see `conflict.results.contradictions`).
         facts: Per cluster, what its binlog holds.
         setups: Per cluster, its setup of each table.
+        stopped: The clusters whose appliers stopped.
     """
-    options = [cause for name, own in facts.items() for cause in (*_options(name, own, facts), *_slices(name, setups))]
+    # A binlog that shows nothing of an applier is as it should be where the applier stopped before it changed anything.
+    explained = {name for name in stopped if not contradictions.get(name)}
+    options = [
+        cause
+        for name, own in facts.items()
+        for cause in (*_options(name, own, facts), *_slices(name, setups))
+        if cause.kind is not CauseKind.REPLICA_UPDATES or name not in explained
+    ]
     if not contradictions or any(cause.kind is not CauseKind.ROW_SLICE for cause in options):
         return tuple(options)
     causes = [

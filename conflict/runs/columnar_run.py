@@ -196,7 +196,9 @@ def _causes(
     causes = tuple(declared_types(images_of_history(manifest), configuration.setups_over_time()))
     sliced = any(setup.slices > 1 for tables in setups.values() for setup in tables.values())
     if summary.contradicted or sliced or facts is not None:
-        causes += likely_causes(summary.contradictions, facts or facts_of_history(history, manifest), setups)
+        causes += likely_causes(
+            summary.contradictions, facts or facts_of_history(history, manifest), setups, summary.stops
+        )
     return causes
 
 

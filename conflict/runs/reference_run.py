@@ -201,7 +201,7 @@ def _written(out: Folder, found: _ResolvedReading, facts: Mapping[str, LogFacts]
         starts={cluster.name: cluster.start.epoch for cluster in history.clusters if cluster.start is not None},
         likely_causes=(
             *declared_types(images, configuration.setups_over_time()),
-            *likely_causes(summary.contradictions, facts, setups),
+            *likely_causes(summary.contradictions, facts, setups, summary.stops),
             *changed_roles({name: reading.shown_roles for name, reading in readings.items()}),
         ),
         notes=configuration.notes,

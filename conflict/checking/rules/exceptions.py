@@ -87,6 +87,8 @@ def missing_tables(subject: Subject) -> Iterator[Finding]:
         function = placed.function
         if function is None or placed.setup.function is None or placed.setup.exceptions is not None:
             continue
+        if not placed.table.primary_key:
+            continue  # nothing is a conflict there
         if function.spec.roles and placed.cluster.role in (Role.SECONDARY, Role.PASS):
             continue
         if not any(warning.startswith("exceptions table ") for warning in placed.setup.warnings):

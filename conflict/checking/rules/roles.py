@@ -106,7 +106,7 @@ def epoch_facts(subject: Subject) -> Iterator[Finding]:
         )
         fix = Fix("after a change of mysql.ndb_replication, create the table anew and load its rows.")
         yield Finding(code(37), (arrival.here.place,), sentence, fix)
-        if not arrival.function.spec.roles:
+        if not arrival.function.spec.roles and arrival.here.table.primary_key:
             sentence = (
                 f"{arrival.function.spec.name} does not refresh a row that both clusters delete at a time, so the row "
                 "can end different if it is inserted again."

@@ -64,7 +64,8 @@ def explain(
             raise ConfigurationError(message)
         with progress_bars() as progress, opened(run, progress) as explainer:
             stories, doubts = explainer.differences(table), explainer.doubts
-        print_differences(console, stories, doubts, top, str(run))
+            others = explainer.differing_without_key(table)
+        print_differences(console, stories, doubts, others, top=top, run=str(run))
         write_json(json_file, differences_json(stories, doubts))
         write_parquet(parquet, events_table(stories))
         return

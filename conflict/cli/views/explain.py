@@ -50,7 +50,15 @@ def print_story(console: Console, story: Story) -> None:
         console.print(Text(note, style="yellow"))
 
 
-def print_differences(console: Console, stories: Sequence[Story], doubts: Sequence[Doubt], top: int, run: str) -> None:
+def print_differences(
+    console: Console,
+    stories: Sequence[Story],
+    doubts: Sequence[Doubt],
+    without_key: Mapping[str, int],
+    *,
+    top: int,
+    run: str,
+) -> None:
     """
     Print what parted the rows that end different.
 
@@ -58,10 +66,16 @@ def print_differences(console: Console, stories: Sequence[Story], doubts: Sequen
         console: Where to print.
         stories: Their stories.
         doubts: What makes the result doubtful.
+        without_key: How many rows differ of each table without a primary key.
         top: How many to print.
         run: The result, as it was given.
     """
     print_doubts(console, doubts)
+    for name, count in without_key.items():
+        text = (
+            f"{name} has no primary key, so nothing tells which changes are of one row; {counted(count, 'row')} of it"
+        )
+        console.print(f"{text} {'differs' if count == 1 else 'differ'}.", highlight=False, markup=False)
     if not stories:
         console.print("All rows with a primary key end the same.")
         return

@@ -150,7 +150,7 @@ def _example(configuration: Configuration, outcome: Mapping[str, Any]) -> str:
     decision = Decision(Verdict.REJECTED, Cause[outcome["cause"]], outcome["incoming"], outcome["stored"])
     by_epoch = function is not None and function.spec.argument is Argument.GCI_BITS
     sentence = explain(decision, Operation[outcome["operation"]], by_epoch=by_epoch)
-    place = "a refresh"
+    place = "a refresh" if outcome["refresh"] else "sent on by its applier"
     if outcome["file"] is not None:
         place = f"{outcome['file'].rsplit('/', 1)[-1]}, position {outcome['position']}"
     operation = f"{outcome['source']} → {outcome['applier']}, {escape(outcome['table'])} {escape(outcome['key'])}"

@@ -48,11 +48,13 @@ class HistoryTable:
     _key: list[HistoryColumn] | None = None
     _narrowest: int = 0
     _first: list[HistoryColumn] = attrs.field(factory=list)
+    _reordered: bool = False
 
     @property
     def changes(self) -> bool:
-        """Whether there are versions with different columns."""
-        return self._narrowest < len(self._columns) or any(len(each.definitions) > 1 for each in self._columns)
+        """Whether there are versions with different columns, or with the same ones in another order."""
+        narrower = self._narrowest < len(self._columns)
+        return narrower or self._reordered or any(len(each.definitions) > 1 for each in self._columns)
 
     def continues(self, table: Table) -> bool:
         """Whether a new table of the name has the same key, so that its rows are identified alike."""
@@ -106,6 +108,8 @@ class HistoryTable:
                 found.definitions.append(column)
             found.name = column.name
             chosen.append(found)
+        places = self.places(chosen)
+        self._reordered |= list(places) != sorted(places)
         self._narrowest = min(self._narrowest or len(chosen), len(chosen))
         self._check_key([chosen[ordinal] for ordinal in table.key_ordinals], table)
         return chosen

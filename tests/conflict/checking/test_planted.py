@@ -146,6 +146,11 @@ PLANTED = {
         {"table": TABLE.replace(", PRIMARY KEY (k)", "")},
         {("010", "AB"), ("040", "AB")},
     ),
+    "no primary key, and nothing to write down": (
+        with_(EPOCH, exceptions=""),
+        {"table": TABLE.replace(", PRIMARY KEY (k)", "")},
+        {("040", "AB")},
+    ),
     "a unique key": (OLD, {"table": TABLE.replace("(k))", "(k), UNIQUE (v))")}, {("041", "AB")}),
     "a foreign key": (
         OLD,

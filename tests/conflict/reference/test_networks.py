@@ -8,11 +8,16 @@ import attrs
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 import conflict.pipeline
+from conflict.cli.app import app
+from conflict.cli.exit_codes import ExitCode
 from conflict.config.configuration import Span
 from conflict.config.run_file import load_run_file
 from conflict.errors import ConfigurationError
+from conflict.explaining.explain import opened
+from conflict.explaining.story import Kind
 from conflict.history.model import Cluster
 from conflict.reference.replay import resolve
 from conflict.result import read_result
@@ -177,6 +182,35 @@ def test_binlogs_of_a_network(name: str, function: str | None, tmp_path: Path) -
             rows = {row["k"]: row["x"] for row in result.rows(cluster.name, f"d.{table}").to_pylist()}
             assert rows == {key: made.x(number, key, table) for key in rows}
             assert rows.keys() == made.contents(number, table).keys()
+
+
+@pytest.mark.parametrize("name", BOTH_WAYS)
+def test_stories_of_a_network(name: str, tmp_path: Path) -> None:
+    """Every change that a cluster made is told of its row, also in logs without Gtid events."""
+    made = NETWORKS[name].world(MAX)
+    made.run(random_steps(7, 60, "tn"))
+    for cluster in range(len(made.replayed)):
+        made.close(cluster)
+    run_file = load_run_file(write_world(made, MAX, tmp_path))
+    run = conflict.pipeline.resolve(run_file, str(tmp_path / "out"), engine="local")
+    rows = [(f"d.{table}", f"k={number}") for table in "tn" for number in range(20)]
+    with opened(tmp_path / "out") as explainer:
+        for row in rows:  # one by one, so that epochs without the row are left out
+            (story,) = explainer.rows([row])
+            run = attrs.evolve(run, changes=run.changes - sum(each.kind is Kind.COMMITTED for each in story.events))
+    assert run.changes == 0
+
+
+@pytest.mark.parametrize("command", ["compare", "ingest", "workload"])
+def test_commands_for_two_clusters(command: str, tmp_path: Path) -> None:
+    """They refuse a ring of three, and say why."""
+    made = NETWORKS["ring"].world(MAX)
+    made.run(random_steps(7, 60, "tn"))
+    path = write_world(made, MAX, tmp_path)
+    options = [] if command == "compare" else ["--out", str(tmp_path / "out")]
+    done = CliRunner().invoke(app, [command, str(path), *options])
+    assert done.exit_code == ExitCode.REFUSED
+    assert "two clusters" in " ".join(done.output.split())
 
 
 class TestByHand:

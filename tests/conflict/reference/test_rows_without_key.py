@@ -4,8 +4,9 @@ import pytest
 
 from conflict.history.effects import Effect
 from conflict.history.model import RowChange
+from conflict.history.rows_without_key import identity_without_key, payloads_of
 from conflict.reference.row_store import RowStore
-from conflict.reference.rows_without_key import CopyChanges, change_copies, touched_keys
+from conflict.reference.rows_without_key import CopyChanges, as_own_row, change_copies, touched_keys
 from ndb_formats.constants import ColumnCode
 from ndb_formats.events.row_image import RowImage, layout_of_types
 from ndb_formats.events.rows_event import Operation
@@ -52,18 +53,36 @@ def change(text: str) -> RowChange:
 def test_changes(changes: list[str], found: list[bool], copies: dict[bytes, int]) -> None:
     """A row is found by its image, and equal rows are counted."""
     store = RowStore()
-    assert [change_copies(store, change(each), local=True, epoch=1) for each in changes] == found
+    made = [change_copies(store, TABLE, change(each), local=True, epoch=1) for each in changes]
+    assert [each is not None for each in made] == found
     assert {key: row.copies for (_, key), row in store.rows.items()} == copies
+
+
+@pytest.mark.parametrize(("value", "found"), [(5, True), (6, False)])
+def test_an_image_with_fewer_columns(value: int, found: bool) -> None:
+    """A row is found by the columns that both have, and keeps its other ones; one that does not agree is not found."""
+    wide = parse_create_table("CREATE TABLE t (v INT, w INT DEFAULT 1)", database="d")
+    layout = layout_of_types(wide, (WireType(ColumnCode.LONG),) * 2)
+    five, one, seven = (number.to_bytes(4, "little") for number in (5, 1, 7))
+    row = RowImage(layout, (0, 1), (five, seven))
+    key = identity_without_key(wide, payloads_of(row))
+    store = RowStore()
+    change_copies(store, wide, RowChange("d.t", key, Operation.WRITE_ROW, None, row), local=True, epoch=1)
+    before, after = (RowImage(layout, (0,), (each,)) for each in (value.to_bytes(4, "little"), one))
+    arrived = as_own_row(RowChange("d.t", b"", Operation.UPDATE_ROW, before, after), wide)
+    made = change_copies(store, wide, arrived, local=False, epoch=2)
+    assert (made is not None) == found
+    assert [each.payloads for each in store.rows.values()] == [{0: one if found else five, 1: seven}]
 
 
 def test_a_change_is_undone() -> None:
     """Copies come back when an epoch is undone."""
     store = RowStore()
     for text in ("+5", "+5"):
-        change_copies(store, change(text), local=True, epoch=1)
+        change_copies(store, TABLE, change(text), local=True, epoch=1)
     store.commit()
     for text in ("5>6", "-5", "+7"):
-        assert change_copies(store, change(text), local=False, epoch=2)
+        assert change_copies(store, TABLE, change(text), local=False, epoch=2)
     store.roll_back()
     assert {key: row.copies for (_, key), row in store.rows.items()} == {b"5": 2}
 
@@ -95,8 +114,9 @@ def test_a_log_that_starts_in_the_middle(
 ) -> None:
     """A row that was made and deleted in the log may have had equal ones before, unless all rows are given."""
     store = RowStore(older=older, given=given)
-    change_copies(store, change("+5"), local=True, epoch=1)
-    assert [change_copies(store, change("5>6"), local=False, epoch=2) for _ in range(2)] == found
+    change_copies(store, TABLE, change("+5"), local=True, epoch=1)
+    made = [change_copies(store, TABLE, change("5>6"), local=False, epoch=2) for _ in range(2)]
+    assert [each is not None for each in made] == found
     assert {key: row.copies for (_, key), row in store.rows.items()} == left
 
 

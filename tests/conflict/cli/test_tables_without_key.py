@@ -1,0 +1,44 @@
+"""Commands on recordings of a table without a primary key: what they do, or why they do not."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from conflict.cli.app import app
+from tests.conflict.conformance.test_options import write_run_file
+
+# A's applier stops at the first epoch that it takes, so A's binlog shows nothing of it.
+STOPPED = "max_ins/no_primary_key_type8"
+
+
+def run(*arguments: object, code: int = 0) -> str:
+    """Run a command, and return what it prints, without line breaks."""
+    done = CliRunner().invoke(app, [str(each) for each in arguments])
+    assert done.exit_code == code, done.output
+    return " ".join(done.output.split())
+
+
+def test_a_stop_explains_that_nothing_was_applied(tmp_path: Path) -> None:
+    """The stop is said, and no other cause is looked for; rows that differ are named though they have no stories."""
+    said = run("resolve", write_run_file(STOPPED, tmp_path), "--policy", "needs", "--out", tmp_path / "out")
+    assert "The applier of A stopped with error 1032" in said
+    assert "log_replica_updates" not in said
+    document = json.loads((tmp_path / "out/run.json").read_text())
+    assert (document["likely_causes"], document["differing_rows"]["day.t1"] > 0) == ([], True)
+    said = run("explain", tmp_path / "out", "--differences")
+    assert "day.t1 has no primary key, so nothing tells which changes are of one row" in said
+
+
+@pytest.mark.parametrize(
+    ("command", "options", "reason"),
+    [
+        ("compare", ["--engine", "local"], "only the reference engine resolves this run, and it does not compare"),
+        ("workload", ["--out", "{folder}/model.toml"], "no table of cluster A has a primary key"),
+    ],
+)
+def test_commands_that_need_keys(command: str, options: list[str], reason: str, tmp_path: Path) -> None:
+    """They refuse such a table, and say why."""
+    path = write_run_file(STOPPED, tmp_path)
+    assert reason in run(command, path, *(each.format(folder=tmp_path) for each in options), code=2)
