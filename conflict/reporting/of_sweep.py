@@ -18,7 +18,6 @@ from conflict.reporting.parts import Chart, Form, Part, Table
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
-    axis_value,
     border_sentence,
     different_sentence,
     least_lost,
@@ -26,7 +25,7 @@ from conflict.reporting.sweep_answer import (
 )
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.target import RESULT
-from conflict.sweeping.summary import Grid, grid_of
+from conflict.sweeping.summary import Grid, axis_value, grid_of
 from conflict.sweeping.sweep import BORDERS, RESULTS
 
 __all__ = ["sweep_part"]

@@ -9,9 +9,9 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.sweeping.summary import Grid
+from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["AXES", "axis_label", "axis_value", "border_sentence", "different_sentence", "least_lost", "share_limits"]
+__all__ = ["AXES", "axis_label", "border_sentence", "different_sentence", "least_lost", "share_limits"]
 
 Row = Mapping[str, Any]
 # What the values of an axis are; others say it by their name.
@@ -167,11 +167,6 @@ def _between(borders: Sequence[Row]) -> str:
 def axis_label(key: Sequence[Any]) -> str:
     """Return a point of the axes that are not the main one, as text."""
     return ", ".join(map(axis_value, key)) or "this model"
-
-
-def axis_value(value: Any) -> str:
-    """Return a value of an axis as text."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
 
 
 def _share(share: float | None) -> str:

@@ -16,7 +16,6 @@ from conflict.model.configuration import Model
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
-from ndb_formats.rules.update_format import BINLOG_TYPES
 
 __all__ = ["print_kept", "print_learnt", "print_simulation", "simulation_json"]
 
@@ -38,7 +37,7 @@ _APPLIER = {
     "conflicts": "conflicts",
     **{f"  {cause.name.lower().replace('_', ' ')}": cause.name.lower() for cause in Cause if cause},
     "conflicts per second": "conflicts_per_second",
-    "share of changes in conflict": "share_in_conflict",
+    "% of changes in conflict": "share_in_conflict",
     "rows refreshed": "refreshes",
     "rows reflected": "reflected",
     "reflected rows discarded": "discarded",
@@ -54,6 +53,9 @@ _WINDOW = {
     "  longest": "max",
     "until known to have arrived": "back",
 }
+_SCALES = {"share_in_conflict": 100.0}
+_UNITS = {"bytes": 1.0, "kB": 1e-3, "MB": 1e-6}
+_MOST_DIGITS = 1e5  # of a figure with its extremes; two of them fit beside each other
 _ALWAYS = {"transactions", "changes", "received", "conflicts", "rejected", "overwritten", "mean"}
 
 
@@ -91,16 +93,15 @@ def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]]) ->
     for words, name in lines.items():
         cells = [column.get(name) for column in columns.values()]
         if name in _ALWAYS or any(cell is not None and cell.high for cell in cells):
-            found.append([words, *map(_shown, cells)])
+            found.append([words, *(_shown(cell, _SCALES.get(name, 1.0)) for cell in cells)])
     return found
 
 
-def _shown(interval: Interval | None) -> str:
+def _shown(interval: Interval | None, scale: float = 1.0) -> str:
     if interval is None:
         return "-"
-    if interval.low == interval.high:
-        return _figure(interval.median)
-    return f"{_figure(interval.median)} ({_figure(interval.low)} to {_figure(interval.high)})"
+    middle, low, high = (_figure(scale * each) for each in (interval.median, interval.low, interval.high))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def _figure(value: float) -> str:
@@ -114,11 +115,11 @@ def _print_bytes(
 ) -> None:
     """Print how long the log of each cluster gets in every format."""
     sizes = {name: found["clusters"][name]["row_event_bytes"] for name in names}
-    lines = {
-        f"{each.number} {each.name}": str(each.number) for each in BINLOG_TYPES if str(each.number) in sizes[names[0]]
-    }
-    title = "Bytes of row events, those of the applier among them, had all tables this binlog type"
-    console.print(table_of(title, ["binlog type"], _headings(names, runs), _rows(lines, sizes)))
+    most = max(each.high for own in sizes.values() for each in own.values())
+    unit = next((name for name, scale in _UNITS.items() if scale * most < _MOST_DIGITS), "MB")
+    lines = [[number, *(_shown(own[number], _UNITS[unit]) for own in sizes.values())] for number in sizes[names[0]]]
+    title = f"Row events, those of the applier among them, had all tables this binlog type: {unit}"
+    console.print(table_of(title, ["binlog type"], _headings(names, runs), lines))
 
 
 def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:
