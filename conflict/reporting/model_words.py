@@ -30,7 +30,7 @@ def model_words(document: Document) -> dict[str, str]:
 
 def model_types(document: Document) -> list[str]:
     """Return the binlog types that the tables of a model have."""
-    return _values(with_preset(document), "binlog_type") or [str(_BINLOG_TYPE)]
+    return _values({"binlog_type": _BINLOG_TYPE, **with_preset(document)}, "binlog_type")
 
 
 def _values(model: Document, name: str) -> list[str]:

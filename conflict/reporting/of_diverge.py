@@ -51,7 +51,7 @@ def diverge_part(document: Mapping[str, Any], source: str) -> Part:
         "Shortest schedules",
         source,
         _asked(searches),
-        tuple(map(_sentence, searches)),
+        tuple(_sentences(searches)),
         (),
         Table("What was found", headings, rows),
         (),
@@ -87,15 +87,25 @@ def _ended(search: Search) -> str:
     return "with all states" if search.get("complete") else "at the limit of states"
 
 
+def _sentences(searches: Sequence[Search]) -> Iterator[str]:
+    """Yield what each search found; a function is named with its first one."""
+    before = ""
+    for search in searches:
+        under = f"Under {_function(search)} and binlog type {search.get('binlog_type')}, "
+        found = _sentence(search)
+        yield under + found if under != before else found[0].upper() + found[1:]
+        before = under
+
+
 def _sentence(search: Search) -> str:
-    under = f"Under {_function(search)} and binlog type {search.get('binlog_type')}"
     can, cannot = _GOALS.get(search["goal"], (f"{search['goal']} is found", f"{search['goal']} is not found"))
     if search["found"]:
-        return f"{under}, {can}: the shortest schedule has {counted(search['steps'], 'step')}."
+        return f"{can}: the shortest schedule has {counted(search['steps'], 'step')}."
     far = f"of up to {_scope(search)}"
     if not search.get("complete"):
         far = f"of up to {counted(search.get('depth') or 0, 'step')}, where the limit of states ended the search"
-    return f"{under}, {cannot} in any schedule {far}; {counted(search['states'], 'state')} were searched."
+    seen = f"{counted(search['states'], 'state')} {'was' if search['states'] == 1 else 'were'} searched"
+    return f"{cannot} in any schedule {far}; {seen}."
 
 
 def _timelines(searches: Sequence[Search]) -> Iterator[Table]:

@@ -164,7 +164,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
             "stale rows": [found["stale_ms"][each]["median"] for each in _QUANTILES.values()],
         }
     )
-    note = "So many of the conflict windows, and of the times that rows were stale, are at most so long."
+    note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
     yield Chart("stale-time", "Conflict windows and stale times", Form.GROUPED, data, "ms", note=note)
     yield from bytes_chart(_bytes(found), measure="bytes of a run, on both clusters")
 

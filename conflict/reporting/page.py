@@ -57,7 +57,7 @@ a { color: inherit; }
     padding: .1rem .4rem; white-space: normal; overflow-wrap: anywhere; text-align: right; }
   .broad td::before { content: attr(data-of); color: var(--quiet); text-align: left; flex: none; max-width: 60%; }
   .broad td:first-child { font-weight: 600; justify-content: flex-start; text-align: left; }
-  .broad td:first-child::before { display: none; }
+  .broad td:first-child::before, .broad td:empty { display: none; }
 }
 """
 _UNIT = re.compile(r"(\d) (%|ms\b)")
