@@ -10,7 +10,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence
+from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence, listed
 from conflict.reporting.model_words import model_types, model_words
 from conflict.reporting.parts import Chart, Form, Part, Table, shown
 from conflict.shown_text import counted
@@ -51,13 +51,13 @@ def simulate_part(document: Figures, source: str) -> Part:
 
 
 def _asked(document: Figures) -> dict[str, str]:
-    seeds = document["seeds"]
-    names = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
+    seeds, names = document["seeds"], list(document["intervals"]["clusters"])
+    which = f"seeds {seeds[0]} to {seeds[-1]}" if len(seeds) > 1 else f"seed {seeds[0]}"
     return {
-        "question": "What becomes of this workload on two clusters?",
-        "clusters": ", ".join(document["intervals"]["clusters"]),
+        "question": f"What becomes of this workload on {'two' if len(names) == 2 else len(names)} clusters?",
+        "clusters": ", ".join(names),
         **model_words(document.get("model", {}) or {"seconds": document["seconds"]}),
-        "runs": f"{counted(len(seeds), 'run')}, {names}",
+        "runs": f"{counted(len(seeds), 'run')}, {which}",
     }
 
 
@@ -73,12 +73,14 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
     windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
-    took = (
-        f"{shown(each['mean']['median'])} ms on average from {name} to the other cluster "
+    whither = "other" if len(windows) == 2 else "next"
+    took = [
+        f"{shown(each['mean']['median'])} ms on average from {name} to the {whither} cluster "
         f"(99 % at most {shown(each['p99']['median'])} ms)"
         for name, each in windows.items()
-    )
-    yield f"A change took {' and '.join(took)}."
+        if each["max"]["high"]
+    ]
+    yield f"A change took {listed(took)}." if took else "No change reached another cluster."
     different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
     average = shown(found["rows_different_on_average"]["median"])
@@ -93,7 +95,7 @@ def _costs(document: Figures, found: Figures) -> Iterator[str]:
     types = model_types(document["model"]) if document.get("model") else []
     base = types[0] if len(types) == 1 else ""
     if base in sizes:
-        yield bytes_sentence(sizes, base, "Row events of a run, on both clusters,", "the simulated")
+        yield bytes_sentence(sizes, base, "Row events of a run, on all clusters,", "the simulated")
 
 
 def _total(run: Figures, name: str) -> int:
@@ -132,12 +134,9 @@ def _matrix(found: Figures, runs: int) -> Table:
                 site = site[name]  # noqa: PLW2901  # the walk down to the figure
             cells.append(_interval(site))
         rows.append([words, *cells])
-    return Table(
-        "Both clusters",
-        ("of cluster", *sites),
-        rows,
-        note="The median of all runs, and the extremes." if runs > 1 else "1 run.",
-    )
+    title = "Both clusters" if len(sites) == 2 else "All clusters"
+    note = "The median of all runs, and the extremes." if runs > 1 else "1 run."
+    return Table(title, ("of cluster", *sites), rows, note=note)
 
 
 def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
@@ -151,7 +150,7 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
     yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes (median)" if len(runs) > 1 else "changes")
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})
-    title = "Conflict window: how long changes take to the other cluster"
+    title = "Conflict window: how long changes take to the next cluster"
     note = "Each part is a median of all runs, so that the parts need not add up to the whole." if len(runs) > 1 else ""
     yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average", note=note)
     data = pa.table(
@@ -166,11 +165,11 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
     )
     note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
     yield Chart("stale-time", "Conflict windows and stale times", Form.GROUPED, data, "ms", note=note)
-    yield from bytes_chart(_bytes(found), measure="bytes of a run, on both clusters")
+    yield from bytes_chart(_bytes(found), measure="bytes of a run, on all clusters")
 
 
 def _bytes(found: Figures) -> dict[str, float]:
-    """Return bytes of row events of both clusters by binlog type, where the document has them."""
+    """Return bytes of row events of all clusters by binlog type, where the document has them."""
     sizes = [site.get("row_event_bytes", {}) for site in found["clusters"].values()]
     return {name: sum(each[name]["median"] for each in sizes) for name in sizes[0]}
 

@@ -134,7 +134,7 @@ def _bytes(sweep: _Sweep) -> Iterator[str]:
     known = len(types) == 1 and "binlog_type" not in sweep.axes and types[0] in sizes
     bounds = {name: (round(each), round(each)) for name, each in sizes.items()}
     base, whose = (types[0], "the model's") if known else (next(iter(sizes)), "")
-    yield bytes_sentence(bounds, base, "Row events of a run, on both clusters,", whose)
+    yield bytes_sentence(bounds, base, "Row events of a run, on all clusters,", whose)
 
 
 def _stopping(results: pa.Table, grid: Grid) -> set[tuple[Any, ...]]:
@@ -187,7 +187,7 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
         else:
             data = pa.table({grid.over: list(map(float, grid.values)), **lines})
             yield Chart(name, f"{title} over {grid.over}", Form.LINES, data, measure, grid.over, note)
-    yield from bytes_chart(_sizes(sweep.results), measure="bytes of a run, on both clusters")
+    yield from bytes_chart(_sizes(sweep.results), measure="bytes of a run, on all clusters")
 
 
 def _lines(grid: Grid, scale: float) -> Iterator[tuple[str, list[float | None]]]:

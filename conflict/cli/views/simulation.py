@@ -13,6 +13,7 @@ from rich.console import Console
 
 from conflict.cli.views.tables import counted, table_of
 from conflict.model.configuration import Model
+from conflict.model.connections import followers_of
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
@@ -53,9 +54,11 @@ _WINDOW = {
     "  longest": "max",
     "until known to have arrived": "back",
 }
+_NAMES_ROOM, _FIGURE_ROOM = 30, 25  # columns of a terminal: for names, and for a median beside its extremes
 _SCALES = {"share_in_conflict": 100.0}
 _UNITS = {"bytes": 1.0, "kB": 1e-3, "MB": 1e-6}
 _MOST_DIGITS = 1e5  # of a figure with its extremes; two of them fit beside each other
+_EVERYWHERE = {"median": "p50", "99 %": "p99", "longest": "max"}
 _ALWAYS = {"transactions", "changes", "received", "conflicts", "rejected", "overwritten", "mean"}
 
 
@@ -70,38 +73,59 @@ def print_simulation(console: Console, model: Model, runs: Sequence[Mapping[str,
     """
     found = intervals_of(runs)
     names = [site.name for site in model.sites]
+    headings, width = _headings(names, runs), console.width
     users = {name: found["clusters"][name] for name in names}
-    console.print(table_of("What users did, and what they lost", [""], _headings(names, runs), _rows(_USERS, users)))
+    console.print(table_of("What users did, and what they lost", [""], headings, _rows(_USERS, users, width)))
     appliers = {name: found["clusters"][name]["applier"] for name in names}
-    console.print(table_of("What the appliers did", [""], _headings(names, runs), _rows(_APPLIER, appliers)))
-    ways = [f"{name} → {other}" for name, other in zip(names, reversed(names), strict=True)]
-    windows = {name: found["clusters"][name]["window_ms"] for name in names}
-    title = "How long changes took to reach the other cluster, ms"
-    console.print(table_of(title, ["on average"], _headings(ways, runs), _rows(_WINDOW, windows)))
+    console.print(table_of("What the appliers did", [""], headings, _rows(_APPLIER, appliers, width)))
+    _print_windows(console, model, found, runs)
     _print_bytes(console, found, names, runs)
     _print_predictions(console, model, found)
     _print_common(console, model, found, runs)
+
+
+def _print_windows(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
+    """Print how long changes of each cluster took to the next one, and, of more than two, to all others."""
+    next_to = [followers_of(model, side) for side in range(len(model.sites))]
+    names = [site.name for site in model.sites]
+    ways = {
+        f"{name} → {', '.join(names[each] for each in others)}": _measured(found["clusters"][name]["window_ms"])
+        for name, others in zip(names, next_to, strict=True)
+        if others
+    }
+    title = f"How long changes took to reach the {'other' if model.is_pair else 'next'} cluster, ms"
+    console.print(table_of(title, ["on average"], _headings(list(ways), runs), _rows(_WINDOW, ways, console.width)))
+    everywhere = {name: found["clusters"][name].get("everywhere_ms", {}) for name in names}
+    reached = {name: each for name, each in everywhere.items() if each and each["max"].high}
+    if rows := _rows(_EVERYWHERE, reached, console.width):
+        console.print(table_of("How long until all clusters had them, ms", [""], _headings(list(reached), runs), rows))
+
+
+def _measured(window: Mapping[str, Interval]) -> Mapping[str, Interval]:
+    """Return a conflict window, or nothing if no change arrived."""
+    return window if window["max"].high else {}
 
 
 def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
     return [f"{name} median (extremes)" if len(runs) > 1 else name for name in names]
 
 
-def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]]) -> list[list[object]]:
-    """Return a row per line that holds anything."""
+def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]], width: int) -> list[list[object]]:
+    """Return a row per line that holds anything; extremes stand below the median where the terminal is too narrow."""
+    between = " " if width >= _NAMES_ROOM + _FIGURE_ROOM * len(columns) else "\n"
     found: list[list[object]] = []
     for words, name in lines.items():
         cells = [column.get(name) for column in columns.values()]
         if name in _ALWAYS or any(cell is not None and cell.high for cell in cells):
-            found.append([words, *(_shown(cell, _SCALES.get(name, 1.0)) for cell in cells)])
+            found.append([words, *(_shown(cell, _SCALES.get(name, 1.0), between) for cell in cells)])
     return found
 
 
-def _shown(interval: Interval | None, scale: float = 1.0) -> str:
+def _shown(interval: Interval | None, scale: float = 1.0, between: str = " ") -> str:
     if interval is None:
         return "-"
     middle, low, high = (_figure(scale * each) for each in (interval.median, interval.low, interval.high))
-    return middle if low == high else f"{middle} ({low} to {high})"
+    return middle if low == high else f"{middle}{between}({low} to {high})"
 
 
 def _figure(value: float) -> str:
@@ -113,11 +137,14 @@ def _figure(value: float) -> str:
 def _print_bytes(
     console: Console, found: Mapping[str, Any], names: Sequence[str], runs: Sequence[Mapping[str, Any]]
 ) -> None:
-    """Print how long the log of each cluster gets in every format."""
-    sizes = {name: found["clusters"][name]["row_event_bytes"] for name in names}
-    most = max(each.high for own in sizes.values() for each in own.values())
+    """Print how long the log of each cluster gets in every format, where that was counted."""
+    sizes = {name: found["clusters"][name].get("row_event_bytes", {}) for name in names}
+    most = max((each.high for own in sizes.values() for each in own.values()), default=0.0)
+    if not most:
+        return
     unit = next((name for name, scale in _UNITS.items() if scale * most < _MOST_DIGITS), "MB")
-    lines = [[number, *(_shown(own[number], _UNITS[unit]) for own in sizes.values())] for number in sizes[names[0]]]
+    numbers = next(own for own in sizes.values() if own)
+    lines = [[number, *(_shown(own.get(number), _UNITS[unit]) for own in sizes.values())] for number in numbers]
     title = f"Row events, those of the applier among them, had all tables this binlog type: {unit}"
     console.print(table_of(title, ["binlog type"], _headings(names, runs), lines))
 
@@ -136,17 +163,18 @@ def _print_predictions(console: Console, model: Model, found: Mapping[str, Any])
 
 
 def _print_common(console: Console, model: Model, found: Mapping[str, Any], runs: Sequence[Mapping[str, Any]]) -> None:
-    stale = found["stale_ms"]
-    console.print(
-        f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
-        f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most."
-    )
+    stale, different = found["stale_ms"], found["rows_that_end_different"]
+    if stale["max"].high:
+        console.print(
+            f"A row that differed did so for {_shown(stale['p50'])} ms in the median, "
+            f"{_shown(stale['p99'])} ms at 99 %, {_shown(stale['max'])} ms at most"
+            f"{', but for those that end different' if different.high else ''}."
+        )
     share = found["share_of_time_different"]
     console.print(
         f"The clusters differed for {100 * share.median:.1f} % of the time, "
         f"in {_shown(found['rows_different_on_average'])} rows on average."
     )
-    different = found["rows_that_end_different"]
     if not different.high:
         console.print("At the end no row differs.")
     else:

@@ -50,7 +50,7 @@ def table_of(title: str, texts: Sequence[str], figures: Sequence[str], rows: Ite
     cells = [[_cell(cell) for cell in row] for row in rows]
     for place, heading in enumerate((*texts, *figures)):
         is_text = place < len(texts)
-        widest = max((row[place].cell_len for row in cells), default=0)
+        widest = max((line.cell_len for row in cells for line in row[place].split()), default=0)
         longest_word = max(map(len, heading.split()), default=0)
         table.add_column(
             escape(heading),

@@ -44,6 +44,15 @@ def test_a_comparison_fits_80_columns(figures: tuple[str, ...]) -> None:
     assert not any(line.strip() == "*" for line in lines)
 
 
+def test_lines_of_a_cell_stand_below_each_other() -> None:
+    """A figure is as wide as its widest line, and never cut."""
+    table = table_of("t", [""], ["A", "B", "C"], [["a name that folds", *["1,603\n(1,562 to 1,644)"] * 3]])
+    lines = printed(table, 80)
+    assert max(map(len, lines)) <= 80
+    assert lines[4].split() == ["a", "name", "that", "folds", "1,603", "1,603", "1,603"]
+    assert lines[5].count("(1,562 to 1,644)") == 3
+
+
 def swept(seeds: int, skews: tuple[int, ...]) -> str:
     """Return what is printed of a sweep over two latencies, with some seeds and values of an axis not shown."""
     axes = {"function": ("NDB$EPOCH()",), "latency_ms": (0, 2_000_000), "clock_skew_ms": skews}
