@@ -101,7 +101,7 @@ def _charts(tried: Sequence[Pair], whole: Sequence[Pair]) -> Iterator[Chart]:
         if shown_columns:
             data = pa.table({"pair": names, **shown_columns})
             title = "Rows that end different, and rows sent back"
-            yield Chart("differing-rows", title, Form.GROUPED, data, "rows", note=note)
+            yield Chart("differing-rows", title, Form.GROUPED, data, "rows")
     sizes = {pair["binlog_type"]: pair for pair in tried if pair["least_bytes"]}
     least, most = ({each: sizes[each][name] for each in _types(tried) if each in sizes} for name in _BYTES)
     yield from bytes_chart(least, most)
