@@ -143,7 +143,10 @@ class Row:
         if figures is None:
             return cells
         rejected, overwritten = (sum(each[place] for each in figures.lost.values()) for place in (0, 1))
-        stops = [f"{name}: {stop.message}" for name, stop in figures.stops.items()]
+        stopping: dict[str, list[str]] = {}
+        for name, stop in figures.stops.items():
+            stopping.setdefault(stop.message, []).append(name)
+        stops = [f"{' and '.join(names)}: {message}" for message, names in stopping.items()]
         return {
             **cells,
             **figures.causes,

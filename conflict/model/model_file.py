@@ -22,7 +22,7 @@ from conflict.rules.functions import Argument
 from conflict.rules.roles import Role
 from ndb_formats.rules.update_format import parse_binlog_type
 
-__all__ = ["load_model", "parse_model", "with_preset"]
+__all__ = ["load_model", "model_document", "parse_model", "with_preset"]
 
 STAMPS = {"none": Stamp.NONE, "clock": Stamp.CLOCK, "version": Stamp.VERSION}
 MOST = 50_000_000  # transactions or epochs
@@ -37,12 +37,21 @@ def load_model(path: Path) -> Model:
         ConfigurationError: Something in it is missing or wrong.
     """
     with located(path):
-        try:
-            document = tomllib.loads(read_text(path))
-        except tomllib.TOMLDecodeError as error:
-            message = f"this is not TOML: {error}"
-            raise ConfigurationError(message) from error
-        return parse_model(document)
+        return parse_model(model_document(path))
+
+
+def model_document(path: Path) -> dict[str, Any]:
+    """
+    Read the entries of a file that describes a simulation.
+
+    Raises:
+        ConfigurationError: It is not TOML.
+    """
+    try:
+        return tomllib.loads(read_text(path))
+    except tomllib.TOMLDecodeError as error:
+        message = f"this is not TOML: {error}"
+        raise ConfigurationError(message) from error
 
 
 def parse_model(document: Mapping[str, Any]) -> Model:

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from conflict.reporting.bytes_by_type import bytes_between, change_of_bytes, format_name
+from conflict.reporting.bytes_by_type import bytes_sentence, listed
 
 __all__ = ["compare_answer"]
 
@@ -32,11 +32,13 @@ def compare_answer(changes: int, tried: Sequence[Pair]) -> Iterator[str]:
     best = min(ours, key=lambda pair: (pair["lost_updates"], pair["differing_rows"]))
     equal = list(dict.fromkeys(pair["function"] for pair in ours if pair["lost_updates"] == best["lost_updates"]))
     configured = ", which the run uses," if used is not None and equal == [used["function"]] else ""
+    policy = list(_policy(whole, best, changes))
+    among = "Of the conflict functions, " if policy else ""
     yield (
-        f"{_listed(equal)}{configured} loses least: {_of(best['lost_updates'], changes)}: {_ways(best)}. "
+        f"{among}{listed(equal, 'or')}{configured} loses least: {_of(best['lost_updates'], changes)}: {_ways(best)}. "
         f"{_rows(best['differing_rows']).capitalize()} different on the two clusters."
     )
-    yield from _policy(whole, best, changes)
+    yield from policy
     yield from _others(ours, best, used, changes)
     yield from _sizes(whole, used)
 
@@ -76,18 +78,8 @@ def _sizes(whole: Sequence[Pair], used: Pair | None) -> Iterator[str]:
         return
     configured = used is not None and used["binlog_type"] in sizes
     name = used["binlog_type"] if used is not None and configured else next(iter(sizes))
-    base = sizes[name]
-    parts = [f"{_bytes(base)} with {'the configured ' if configured else ''}{format_name(name)}"]
-    for other, pair in sizes.items():
-        if other != name:
-            bounds = pair["least_bytes"], pair["most_bytes"]
-            change = change_of_bytes(bounds, (base["least_bytes"], base["most_bytes"]))
-            parts.append(f"{bytes_between(*bounds)} with {format_name(other)} ({change})")
-    yield f"Row events take {_listed(parts, 'and')}."
-
-
-def _bytes(pair: Pair) -> str:
-    return f"{bytes_between(pair['least_bytes'], pair['most_bytes'])} bytes"
+    bounds = {each: (pair["least_bytes"], pair["most_bytes"]) for each, pair in sizes.items()}
+    yield bytes_sentence(bounds, name, "Row events", "the configured" if configured else "")
 
 
 def _ways(pair: Pair) -> str:
@@ -113,7 +105,3 @@ def _count(count: int, changes: int) -> str:
 
 def _rows(count: int) -> str:
     return {0: "no row ends", 1: "1 row ends"}.get(count, f"{count:,} rows end")
-
-
-def _listed(names: Sequence[str], word: str = "or") -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} {word} {names[-1]}"

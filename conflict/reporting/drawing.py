@@ -41,6 +41,8 @@ _LABEL_ROOM = 1.1  # right of the longest bar, for its number
 _APART = 4.0  # points between lines that meet
 _DECADE = 10.0
 _TICK_ROOM = 0.1  # between two named values, of the width of the axes
+_LETTERS = 14.0  # of a legend in an inch
+_MARK_ROOM = 8  # letters that the mark of a series and the space around it take
 _MOST_LABEL = 34  # characters of a label beside a bar; longer ones are cut in the middle
 
 
@@ -75,7 +77,7 @@ def draw(chart: Chart, kind: str, width: float = WIDE) -> bytes:
         _FORMS[chart.form](axes, chart)
         series = chart.data.num_columns - 1
         if series > 1:
-            figure.legend(loc="outside upper left", ncols=min(series, _legend_columns(width)), frameon=False)
+            figure.legend(loc="outside upper left", ncols=_legend_columns(chart, width), frameon=False)
         out = io.BytesIO()
         figure.savefig(out, format=kind, dpi=160, metadata={"Date": None} if kind == "svg" else None)
     return out.getvalue()
@@ -108,7 +110,7 @@ def _themed(found: re.Match[str]) -> str:
 def _height(chart: Chart, width: float) -> float:
     """Return the height in inches: bars need as much as there are, lines always the same; a legend needs its own."""
     series: int = chart.data.num_columns - 1
-    legend = 0.2 * -(-series // _legend_columns(width)) if series > 1 else 0.0
+    legend = 0.2 * -(-series // _legend_columns(chart, width)) if series > 1 else 0.0
     if chart.form not in (Form.STACKED, Form.GROUPED):
         return 2.8 + legend
     rows: int = chart.data.num_rows
@@ -116,8 +118,12 @@ def _height(chart: Chart, width: float) -> float:
     return 0.6 + legend + (0.16 if chart.form is Form.GROUPED else 0.27) * bars + 0.08 * rows
 
 
-def _legend_columns(width: float) -> int:
-    return 3 if width > NARROW else 1
+def _legend_columns(chart: Chart, width: float) -> int:
+    """Return in how many columns the names of the series stand above a chart: all on one line, or a few, or one."""
+    names = chart.data.column_names[1:]
+    if sum(_MARK_ROOM + len(name) for name in names) <= _LETTERS * width:
+        return max(len(names), 1)
+    return max(1, int(_LETTERS * width) // (_MARK_ROOM + max(map(len, names))))
 
 
 def _numbers(chart: Chart) -> list[tuple[str, np.ndarray, str]]:
@@ -221,7 +227,12 @@ def _timeline(axes: Axes, chart: Chart) -> None:
         axes.bar(at, numbers, 0.95 * step / len(series), color=colour, label=name)
     locator = mdates.AutoDateLocator(maxticks=5)  # type: ignore[no-untyped-call]
     axes.xaxis.set_major_locator(locator)
-    axes.xaxis.set_major_formatter(mdates.ConciseDateFormatter(locator))  # type: ignore[no-untyped-call]
+    moment = ["%Y", "%Y-%m", "%m-%d", "%H:%M", "%H:%M", "%H:%M:%S.%f"]  # by the step: years, months, ... seconds
+    date = ["", "%Y", "%Y", "%Y-%m-%d", "%Y-%m-%d", "%Y-%m-%d"]
+    formatter: Any = mdates.ConciseDateFormatter(  # type: ignore[no-untyped-call]
+        locator, formats=moment, zero_formats=["", *moment[:5]], offset_formats=date
+    )
+    axes.xaxis.set_major_formatter(formatter)
     _upright(axes, chart)
     axes.set_xlabel(one_line(chart.over))
 

@@ -26,6 +26,26 @@ _WORDS = {
         r"\breflected\b",
         "Of a row, under NDB$EPOCH2 and NDB$EPOCH2_TRANS: what the primary applied comes back to the secondary.",
     ),
+    "trans in conflict": (
+        r"trans in conflict|transaction in conflict",
+        "Under NDB$EPOCH_TRANS and NDB$EPOCH2_TRANS: a change of its transaction, or of an earlier one, conflicts.",
+    ),
+    "row in conflict": (r"\brow in conflict", "The row had changed on the applier's cluster in the meantime."),
+    "ignored": (r"\bignored\b", "The change found no row to change: nothing was done, and it counts as no conflict."),
+    "cannot tell, not known": (
+        r"cannot[ _]tell|[Nn]ot known",
+        "The binlogs do not show it: rows are older than they are. It is neither a conflict nor none.",
+    ),
+    "lost_share": (r"\blost_share\b", "The part of users' changes that is lost: 0.02 is 2 %."),
+    "median": (
+        r"\b[Mm]edians?\b",
+        "Of several runs with other seeds: the one in the middle. In parentheses: the least and the most.",
+    ),
+    "closed form": (r"closed form", "A formula that gives the conflicts from rates, rows and conflict windows."),
+    "conflict window": (
+        r"conflict window",
+        "From a change to its being applied on the other cluster; changes of both meet in it.",
+    ),
     "found no row": (r"found no row", "A user's update or delete, tried again, had no row to change."),
     "rows that differ": (
         r"rows? ends? different|rows that (differ|end different)|[Rr]ows end different",

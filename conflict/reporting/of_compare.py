@@ -17,6 +17,8 @@ from conflict.reporting.usable_types import usable_types_table
 __all__ = ["compare_part"]
 
 Pair = Mapping[str, Any]
+_BYTES = ("least_bytes", "most_bytes")
+_DRAWN = ("lost_updates", "lost_rejected", "differing_rows", "refreshes", "reflected")  # in bars
 _PREFERENCES = {
     "lost-updates": "fewest lost updates",
     "divergence": "fewest rows that end different",
@@ -47,15 +49,20 @@ def _asked(document: Mapping[str, Any], pairs: Sequence[Pair]) -> dict[str, str]
     return {
         "question": "Which conflict function and which binlog type lose least, on these changes of users?",
         "functions": ", ".join(dict.fromkeys(pair["function"] for pair in pairs)),
-        "binlog types": ", ".join(dict.fromkeys(pair["binlog_type"] for pair in pairs)),
+        "binlog types": ", ".join(_types(pairs)),
         "best is": prefer,
         "taken as recorded": document.get("taken_as_recorded") or " ".join(document.get("notes", ())),
     }
 
 
+def _types(pairs: Sequence[Pair]) -> list[str]:
+    """Return the binlog types of some pairs, in order."""
+    return sorted({pair["binlog_type"] for pair in pairs}, key=lambda name: (len(name), name))
+
+
 def _matrix(pairs: Sequence[Pair]) -> Table:
     """Return lost updates and rows that differ by function and binlog type."""
-    functions, types = (list(dict.fromkeys(pair[name] for pair in pairs)) for name in ("function", "binlog_type"))
+    functions, types = list(dict.fromkeys(pair["function"] for pair in pairs)), _types(pairs)
     cells = {(pair["function"], pair["binlog_type"]): _cell(pair) for pair in pairs}
     rows = [[function, *(cells.get((function, each)) for each in types)] for function in functions]
     used = next(((pair["function"], pair["binlog_type"]) for pair in pairs if pair.get("used")), None)
@@ -73,11 +80,14 @@ def _cell(pair: Pair) -> str:
 
 def _charts(tried: Sequence[Pair], whole: Sequence[Pair]) -> Iterator[Chart]:
     if whole:
-        names = [_name(pair, whole) for pair in whole]
+        bars = _bars(whole)
+        names = list(bars)
+        several = len(bars) < len(whole)
+        whole = list(bars.values())
         rejected = [pair["lost_rejected"] for pair in whole]
         rest = [pair["lost_updates"] - pair["lost_rejected"] for pair in whole]
         data = pa.table({"pair": names, "rejected": rejected, "overwritten and not rejected": rest})
-        note = "Pairs under which an applier stops are left out." if len(whole) < len(tried) else ""
+        note = " ".join(_bar_notes(stops=any(pair["stops"] for pair in tried), several=several))
         yield Chart("lost-updates", "Lost updates", Form.STACKED, data, "changes of users", note=note)
         columns = {
             words: [pair[name] for pair in whole]
@@ -90,17 +100,31 @@ def _charts(tried: Sequence[Pair], whole: Sequence[Pair]) -> Iterator[Chart]:
         shown_columns = {words: each for words, each in columns.items() if any(each)}
         if shown_columns:
             data = pa.table({"pair": names, **shown_columns})
-            yield Chart("differing-rows", "Rows that end different, and rows sent back", Form.GROUPED, data, "rows")
-    least, most = (
-        {pair["binlog_type"]: pair[name] for pair in tried if pair["least_bytes"]}
-        for name in ("least_bytes", "most_bytes")
-    )
+            title = "Rows that end different, and rows sent back"
+            yield Chart("differing-rows", title, Form.GROUPED, data, "rows")
+    sizes = {pair["binlog_type"]: pair for pair in tried if pair["least_bytes"]}
+    least, most = ({each: sizes[each][name] for each in _types(tried) if each in sizes} for name in _BYTES)
     yield from bytes_chart(least, most)
 
 
-def _name(pair: Pair, pairs: Sequence[Pair]) -> str:
-    several = len({each["binlog_type"] for each in pairs}) > 1
-    return f"{pair['function']}, {pair['binlog_type']}" if several else pair["function"]
+def _bars(pairs: Sequence[Pair]) -> dict[str, Pair]:
+    """Return a pair for each bar by its label; types that make no difference to a function share one."""
+    found: dict[str, Pair] = {}
+    for function in dict.fromkeys(pair["function"] for pair in pairs):
+        own = [pair for pair in pairs if pair["function"] == function]
+        alike = {tuple(pair[name] for name in _DRAWN) for pair in own}
+        if len(alike) == 1:
+            found[function] = own[0]
+        else:
+            found |= {f"{function}, {format_name(pair['binlog_type'])}": pair for pair in own}
+    return found
+
+
+def _bar_notes(*, stops: bool, several: bool) -> Iterator[str]:
+    if several:
+        yield "A function without a type: all types that were tried give the same."
+    if stops:
+        yield "Pairs under which an applier stops are left out."
 
 
 def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], changes: int) -> Iterator[Table]:
@@ -115,7 +139,7 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], changes: int) -> Itera
     }
     rows = [
         [f"{pair['function']}{' (stops)' if pair['stops'] else ''}", pair["binlog_type"]]
-        + [pair[name] for name in columns.values()]
+        + [None if pair["stops"] else pair[name] for name in columns.values()]
         for pair in tried
     ]
     marked = next(((number, None) for number, pair in enumerate(tried) if pair.get("used")), None)
@@ -125,7 +149,7 @@ def _tables(pairs: Sequence[Pair], tried: Sequence[Pair], changes: int) -> Itera
     )
     yield Table("All figures", ("function", "type", *columns), rows, marked, note)
     yield from usable_types_table(dict.fromkeys(pair["function"] for pair in pairs))
-    yield from _by_table(tried)
+    yield from _by_table([pair for pair in tried if not pair["stops"]])
     reasons = [
         [pair["function"], pair["binlog_type"], pair["error"] or pair["stops"]]
         for pair in pairs

@@ -8,10 +8,28 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from conflict.reporting.parts import Part, Table
+from conflict.shown_text import counted
 
 __all__ = ["diverge_part"]
 
 Search = Mapping[str, Any]
+# By what was looked for: that there is such a schedule, and that there is none.
+_GOALS = {
+    "difference": ("the clusters can end different", "the clusters do not end different"),
+    "lost": ("an update can be lost", "no update is lost"),
+    "stop": ("an applier can stop", "no applier stops"),
+}
+_TITLES = {
+    "difference": "How the clusters end different",
+    "lost": "How an update is lost",
+    "stop": "How an applier stops",
+}
+_BOUNDS = {"columns": "data column"}
+_VALUES = {
+    "version": "an update sets it to one more than it finds",
+    "clock": "an update sets it to more than all before",
+    "unset": "no update sets it",
+}
 
 
 def diverge_part(document: Mapping[str, Any], source: str) -> Part:
@@ -24,16 +42,16 @@ def diverge_part(document: Mapping[str, Any], source: str) -> Part:
             each["goal"],
             each["steps"] if each["found"] else "none found",
             each["states"],
-            "yes" if each["found"] or each.get("complete") else "no, the limit of states ended it",
+            _ended(each),
         ]
         for each in searches
     ]
-    headings = ("function", "type", "looked for", "steps of the shortest", "states", "searched whole")
+    headings = ("function", "type", "looked for", "steps of the shortest", "states seen", "the search ended")
     return Part(
         "Shortest schedules",
         source,
         _asked(searches),
-        tuple(map(_sentence, searches)),
+        tuple(_sentences(searches)),
         (),
         Table("What was found", headings, rows),
         (),
@@ -47,22 +65,47 @@ def _function(search: Search) -> str:
 
 
 def _asked(searches: Sequence[Search]) -> dict[str, str]:
-    bounds = dict.fromkeys(
-        ", ".join(f"{value} {name}" for name, value in each.get("bounds", {}).items() if value is not None)
-        for each in searches
-    )
-    return {
+    found = {
         "question": "Is there a schedule of a few transactions that ends badly, and which is the shortest?",
-        "searched": "; ".join(bounds),
+        "searched": "; ".join(dict.fromkeys(f"all schedules of up to {_scope(each)}" for each in searches)),
     }
+    values = "; ".join(dict.fromkeys(_VALUES[each["values"]] for each in searches if each.get("values") in _VALUES))
+    if values and any("(" in each and "()" not in each for each in map(_function, searches)):
+        found["resolve column"] = values
+    return found
+
+
+def _scope(search: Search) -> str:
+    """Return the bounds of a search in words; those that are nothing are left out."""
+    bounds = {name: value for name, value in search.get("bounds", {}).items() if value}
+    return ", ".join(counted(value, _BOUNDS.get(name, name.removesuffix("s"))) for name, value in bounds.items())
+
+
+def _ended(search: Search) -> str:
+    if search["found"]:
+        return "at the first schedule found"
+    return "with all states" if search.get("complete") else "at the limit of states"
+
+
+def _sentences(searches: Sequence[Search]) -> Iterator[str]:
+    """Yield what each search found; a function is named with its first one."""
+    before = ""
+    for search in searches:
+        under = f"Under {_function(search)} and binlog type {search.get('binlog_type')}, "
+        found = _sentence(search)
+        yield under + found if under != before else found[0].upper() + found[1:]
+        before = under
 
 
 def _sentence(search: Search) -> str:
-    what = f"{_function(search)}, binlog type {search.get('binlog_type')}, {search['goal']}"
+    can, cannot = _GOALS.get(search["goal"], (f"{search['goal']} is found", f"{search['goal']} is not found"))
     if search["found"]:
-        return f"{what}: the shortest schedule has {search['steps']} steps."
-    far = "in the whole scope" if search.get("complete") else f"up to {search.get('depth')} steps"
-    return f"{what}: none {far}, {search['states']:,} states."
+        return f"{can}: the shortest schedule has {counted(search['steps'], 'step')}."
+    far = f"of up to {_scope(search)}"
+    if not search.get("complete"):
+        far = f"of up to {counted(search.get('depth') or 0, 'step')}, where the limit of states ended the search"
+    seen = f"{counted(search['states'], 'state')} {'was' if search['states'] == 1 else 'were'} searched"
+    return f"{cannot} in any schedule {far}; {seen}."
 
 
 def _timelines(searches: Sequence[Search]) -> Iterator[Table]:
@@ -76,4 +119,5 @@ def _timelines(searches: Sequence[Search]) -> Iterator[Table]:
                 for line in lines
             ]
             rows.append(["end", *(search.get("ending", {}).get(name, "") for name in names)])
-            yield Table(f"{_function(search)}, {search['goal']}: the schedule", ("step", *names), rows)
+            title = f"{_TITLES.get(search['goal'], search['goal'])}: {_function(search)}"
+            yield Table(title, ("step", *(f"on {name}" for name in names)), rows, even=True)

@@ -4,6 +4,7 @@ What a report says of a result of `resolve`.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -17,6 +18,7 @@ from conflict.results.conflicts import count_conflicts, read_conflicts, read_ref
 from conflict.results.counting import By
 from conflict.results.doubts import doubts_of
 from conflict.rules.decision import Cause
+from conflict.shown_text import counted
 
 __all__ = ["resolve_part"]
 
@@ -25,6 +27,7 @@ _STEPS = [
     timedelta(seconds=each)
     for each in (0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 30, 60, 120, 300, 600, 1800, 3600, 7200, 21600, 43200, 86400)
 ]
+_RARE = ("discarded", "skipped", "cannot_tell")  # verdicts that have a column only where they occur
 _MOST_ROWS = 20  # of the tables by key and by transaction
 
 
@@ -63,8 +66,21 @@ def _asked(run: Mapping[str, Any]) -> dict[str, str]:
                 functions.setdefault(f"{function} on {cluster} until a statement", []).append(table)
             if setup["function"]:
                 functions.setdefault(f"{setup['function']} on {cluster}", []).append(table)
+    without = _without_function(configuration)
+    if functions and without:
+        functions["none"] = without
     found["functions"] = "; ".join(f"{name}: {', '.join(tables)}" for name, tables in functions.items()) or "none"
     return found
+
+
+def _without_function(configuration: Mapping[str, Any]) -> list[str]:
+    """Return the tables that have a conflict function on no cluster, and had none earlier."""
+    found: dict[str, bool] = {}
+    for cluster, tables in configuration["functions"].items():
+        earlier = configuration.get("earlier_functions", {}).get(cluster, {})
+        for table, setup in tables.items():
+            found[table] = found.get(table, False) or bool(setup["function"] or earlier.get(table))
+    return [table for table, has_one in found.items() if not has_one]
 
 
 def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
@@ -77,23 +93,59 @@ def _answer(result: Result, conflicts: pa.Table) -> Iterator[str]:
     )
     differing = {table: count for table, count in result.run["differing_rows"].items() if count}
     if differing:
-        where = ", ".join(f"{count:,} in {table}" for table, count in differing.items())
+        without = _without_function(result.run["configuration"])
+        where = ", ".join(
+            f"{count:,} in {table}{', which has no conflict function' if table in without else ''}"
+            for table, count in differing.items()
+        )
         yield f"Rows that end different: {where}."
     if totals.conflicts:
-        cause, key = (count_conflicts(conflicts, by).slice(0, 1).to_pylist()[0] for by in (By.CAUSE, By.KEY))
-        words = str(cause["cause"]).lower().replace("_", " ")
+        causes = Counter(conflicts["cause"].to_pylist())
+        cause, count = causes.most_common(1)[0]
+        key = count_conflicts(conflicts, By.KEY).slice(0, 1).to_pylist()[0]
+        often = "The cause of all is" if len(causes) == 1 else f"The most frequent cause, of {count:,}, is"
         yield (
-            f"The most frequent cause is {words} ({cause['conflicts']:,} on {cause['applier']}); the row with most "
-            f"conflicts is {key['table']} {key['key']}, with {key['conflicts']:,} on {totals.keys:,} rows in all."
+            f"{often} “{_cause_words(cause)}”; {counted(totals.keys, 'row')} had conflicts, most of them "
+            f"{key['table']} {key['key']}: {key['conflicts']:,}."
         )
     for name in summary.stops:
         yield f"The applier of {name} stopped: {result.run['stops'][name].get('message', '')}"
+    yield from _not_known(result.run)
+    if summary.compared and not summary.contradicted:
+        yield f"The binlogs show {counted(summary.compared, 'row change')} by appliers; all agree with this result."
+
+
+def _not_known(run: Mapping[str, Any]) -> Iterator[str]:
+    """Yield what the binlogs do not tell of rows that are older than they are."""
+    for name, tables in run["not_known"].items():
+        rows, part, columns = (
+            sum(each[what] for each in tables.values()) for what in ("rows", "rows_in_part", "columns")
+        )
+        found = [f"whether the row exists, for {counted(rows, 'key')}"] if rows else []
+        found += [f"{counted(columns, 'column')} of {counted(part, 'row')}"] if part else []
+        if found:
+            yield f"Not known on {name}, because the binlogs start in the middle: {' and '.join(found)}."
+    for name, tables in run["tables"].items():
+        count = sum(tally.get("cannot_tell", 0) for tally in tables.values())
+        if count:
+            yield f"Cannot tell whether {name} rejected {counted(count, 'change')}: older rows are not known."
+
+
+def _cause_words(cause: str) -> str:
+    return cause.lower().replace("_", " ")
 
 
 def _matrix(result: Result) -> Table:
-    headings = ("applier", "table", "received", "applied", "conflicts", "refreshed", "rows that differ")
+    tallies = result.run["tables"]
+    rest = [name for name in _RARE if any(tally.get(name) for own in tallies.values() for tally in own.values())]
+    headings = ("applier", "table", "received", "applied", "ignored", *(name.replace("_", " ") for name in rest))
+    headings = (*headings, "conflicts", "refreshed", "rows that differ")
     rows = [
-        (each.applier, each.table, each.received, each.applied, each.conflicts, each.refreshed, each.differing)
+        (
+            *(each.applier, each.table, each.received, each.applied),
+            *(tallies[each.applier][each.table].get(name, 0) for name in ("ignored", *rest)),
+            *(each.conflicts, each.refreshed, each.differing),
+        )
         for each in result.summary.tables
     ]
     return Table("What the appliers did", headings, rows)
@@ -106,19 +158,20 @@ def _charts(result: Result, conflicts: pa.Table) -> Iterator[Chart]:
         step, data = timeline(moments)
         note = "Conflicts when the rejected change was committed, refreshes when the refreshed row was."
         yield Chart(
-            "timeline", "Conflicts and refreshes over time", Form.TIMELINE, data, f"per {_words(step)}", "UTC", note
+            "timeline", "Conflicts and refreshes over time", Form.TIMELINE, data, f"in {_words(step)} each", "UTC", note
         )
     if len(conflicts):
         counts = conflicts.group_by(["table", "cause"]).aggregate([([], "count_all")]).to_pylist()
         tables = sorted({each["table"] for each in counts})
         found = {(each["table"], each["cause"]): each["count_all"] for each in counts}
         columns = {
-            cause.name.lower().replace("_", " "): [found.get((table, cause.name), 0) for table in tables]
+            _cause_words(cause.name): [found.get((table, cause.name), 0) for table in tables]
             for cause in Cause
             if cause and any(found.get((table, cause.name)) for table in tables)
         }
         data = pa.table({"table": tables, **columns})
-        yield Chart("conflicts-by-table", "Conflicts by table and cause", Form.STACKED, data, "conflicts")
+        measure = "conflicts" if len(columns) > 1 else f"conflicts, all of cause “{next(iter(columns))}”"
+        yield Chart("conflicts-by-table", "Conflicts by table and cause", Form.STACKED, data, measure)
     differing = {table: count for table, count in result.run["differing_rows"].items() if count}
     if differing:
         data = pa.table({"table": list(differing), "rows": list(differing.values())})
@@ -172,7 +225,7 @@ def _tables(conflicts: pa.Table) -> Iterator[Table]:
         for each in keys.slice(0, _MOST_ROWS).to_pylist()
     ]
     note = f"The first {_MOST_ROWS} of {len(keys):,}." if len(keys) > _MOST_ROWS else ""
-    yield Table("Rows with most conflicts", ("table", "row", "conflicts", "first", "last"), rows, note=note)
+    yield Table("Rows with most conflicts", ("table", "row", "conflicts", "first, UTC", "last, UTC"), rows, note=note)
 
 
 def _time(moment: datetime | None) -> str | None:

@@ -10,14 +10,16 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.reporting.bytes_by_type import bytes_chart
+from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence, listed
+from conflict.reporting.model_words import model_types, model_words
 from conflict.reporting.parts import Chart, Form, Part, Table, shown
+from conflict.shown_text import counted
 
 __all__ = ["simulate_part"]
 
 Figures = Mapping[str, Any]
 _WINDOW = {"until the epoch ends": "epoch", "on the link": "link", "behind other epochs": "queue", "applying": "apply"}
-_QUANTILES = {"50": "p50", "90": "p90", "99": "p99", "100": "max"}
+_QUANTILES = {"half": "p50", "90 %": "p90", "99 %": "p99", "all": "max"}
 _PERCENT = 100.0
 _MATRIX = {
     "row changes of users": ("changes",),
@@ -39,7 +41,7 @@ def simulate_part(document: Figures, source: str) -> Part:
         "A simulation",
         source,
         _asked(document),
-        tuple(_answer(found, runs)),
+        (*_answer(found, runs), *_costs(document, found)),
         tuple(_warnings(found)),
         _matrix(found, len(runs)),
         tuple(_charts(found, runs)),
@@ -54,7 +56,8 @@ def _asked(document: Figures) -> dict[str, str]:
     return {
         "question": f"What becomes of this workload on {'two' if len(names) == 2 else len(names)} clusters?",
         "clusters": ", ".join(names),
-        "simulated": f"{document['seconds']:g} s of users' work; {which}",
+        **model_words(document.get("model", {}) or {"seconds": document["seconds"]}),
+        "runs": f"{counted(len(seeds), 'run')}, {which}",
     }
 
 
@@ -70,19 +73,29 @@ def _answer(found: Figures, runs: Sequence[Figures]) -> Iterator[str]:
         f"{shown(median(each['overwritten'] for each in sums))} overwritten."
     )
     windows = {name: site["window_ms"] for name, site in found["clusters"].items()}
+    whither = "other" if len(windows) == 2 else "next"
     took = [
-        f"{shown(each['mean']['median'])} ms from {name} to the {'other' if len(windows) == 2 else 'next'} cluster "
+        f"{shown(each['mean']['median'])} ms on average from {name} to the {whither} cluster "
         f"(99 % at most {shown(each['p99']['median'])} ms)"
         for name, each in windows.items()
         if each["max"]["high"]
     ]
-    yield f"A change took {' and '.join(took)}." if took else "No change reached another cluster."
+    yield f"A change took {listed(took)}." if took else "No change reached another cluster."
     different, share_of_time = found["rows_that_end_different"], found["share_of_time_different"]["median"]
     ends = f"{_interval(different)} rows end different" if different["high"] else "no row ends different"
     average = shown(found["rows_different_on_average"]["median"])
     yield (
         f"The clusters differed for {_PERCENT * share_of_time:.1f} % of the time, in {average} rows on average; {ends}."
     )
+
+
+def _costs(document: Figures, found: Figures) -> Iterator[str]:
+    """Yield the bytes of each binlog type, related to the one that was simulated."""
+    sizes = {name: (round(size), round(size)) for name, size in _bytes(found).items()}
+    types = model_types(document["model"]) if document.get("model") else []
+    base = types[0] if len(types) == 1 else ""
+    if base in sizes:
+        yield bytes_sentence(sizes, base, "Row events of a run, on all clusters,", "the simulated")
 
 
 def _total(run: Figures, name: str) -> int:
@@ -123,7 +136,7 @@ def _matrix(found: Figures, runs: int) -> Table:
         rows.append([words, *cells])
     title = "Both clusters" if len(sites) == 2 else "All clusters"
     note = "The median of all runs, and the extremes." if runs > 1 else "1 run."
-    return Table(title, ("", *sites), rows, note=note)
+    return Table(title, ("of cluster", *sites), rows, note=note)
 
 
 def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
@@ -138,20 +151,21 @@ def _charts(found: Figures, runs: Sequence[Figures]) -> Iterator[Chart]:
     columns = {words: [site["window_ms"][name]["median"] for site in sites.values()] for words, name in _WINDOW.items()}
     data = pa.table({"changes of": names, **columns})
     title = "Conflict window: how long changes take to the next cluster"
-    yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average")
+    note = "Each part is a median of all runs, so that the parts need not add up to the whole." if len(runs) > 1 else ""
+    yield Chart("conflict-window", title, Form.STACKED, data, "ms, on average", note=note)
     data = pa.table(
         {
-            "share": [float(share) for share in _QUANTILES],
+            "share": list(_QUANTILES),
             **{
-                f"window of {name}": [site["window_ms"][each]["median"] for each in _QUANTILES.values()]
+                f"conflict window of {name}": [site["window_ms"][each]["median"] for each in _QUANTILES.values()]
                 for name, site in sites.items()
             },
             "stale rows": [found["stale_ms"][each]["median"] for each in _QUANTILES.values()],
         }
     )
-    note = "A row is stale from the moment it differs between the clusters until it does not."
-    yield Chart("stale-time", "Conflict windows and stale times", Form.LINES, data, "ms", "% are below", note)
-    yield from bytes_chart(_bytes(found))
+    note = "The label says how many of the conflict windows, and of the stale times, are at most that long."
+    yield Chart("stale-time", "Conflict windows and stale times", Form.GROUPED, data, "ms", note=note)
+    yield from bytes_chart(_bytes(found), measure="bytes of a run, on all clusters")
 
 
 def _bytes(found: Figures) -> dict[str, float]:

@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from conflict.grid.folder import Folder
-from conflict.reporting.bytes_by_type import bytes_chart, change_of_bytes
+from conflict.reporting.bytes_by_type import bytes_chart, bytes_sentence
+from conflict.reporting.model_words import model_types, model_words
 from conflict.reporting.parts import Chart, Form, Part, Table
 from conflict.reporting.sweep_answer import (
     AXES,
     axis_label,
-    axis_value,
     border_sentence,
     different_sentence,
     least_lost,
@@ -26,7 +26,8 @@ from conflict.reporting.sweep_answer import (
 )
 from conflict.results.catalogue import refuse_damaged_result
 from conflict.results.target import RESULT
-from conflict.sweeping.summary import Grid, grid_of
+from conflict.shown_text import counted
+from conflict.sweeping.summary import Grid, axis_value, grid_of
 from conflict.sweeping.sweep import BORDERS, RESULTS
 
 __all__ = ["sweep_part"]
@@ -39,6 +40,13 @@ _LINES = {
     "conflicts": ("conflicts", "Conflicts", "per run"),
     "rows_that_end_different": ("differing-rows", "Rows that end different", "per run"),
     "stale_ms_p99": ("stale-time", "Stale time of rows, 99th percentile", "ms"),
+}
+# What a model says, and the axis that sets it instead.
+_SET_BY = {
+    "conflict function": "function",
+    "binlog type": "binlog_type",
+    "latency of links": "latency_ms",
+    "rate": "transactions_per_second",
 }
 _BYTES = "row_event_bytes_type_"
 
@@ -70,7 +78,7 @@ def sweep_part(folder: Folder) -> Part:
         HistoryError: It is not as it was written.
     """
     document = folder.read_json(RESULT)
-    refuse_damaged_result(folder, document)
+    refuse_damaged_result(folder, document, "Delete the damaged files, and sweep again")
     results = _read(folder, RESULTS)
     borders = _read(folder, BORDERS).to_pylist() if folder.exists(BORDERS) else []
     found = _Sweep(document, results, borders)
@@ -98,7 +106,12 @@ def _asked(sweep: _Sweep) -> dict[str, str]:
     }
     seeds = len(sweep.document["seeds"])
     question = "What does this workload lose, at every point of a grid?"
-    return {"question": question, **axes, "runs": f"{sweep.results.num_rows:,}, {seeds} at each point"}
+    words = {
+        name: text for name, text in model_words(sweep.document["model"]).items() if _SET_BY.get(name) not in sweep.axes
+    }
+    median = "; the figures are their medians" if seeds > 1 else ""
+    runs = f"{sweep.results.num_rows:,}, {counted(seeds, 'seed')} at each point{median}"
+    return {"question": question, **axes, **words, "runs": runs}
 
 
 def _answer(sweep: _Sweep) -> Iterator[str]:
@@ -117,19 +130,11 @@ def _bytes(sweep: _Sweep) -> Iterator[str]:
     sizes = _sizes(sweep.results)
     if not sizes:
         return
-    types = {str(table.get("binlog_type")) for table in sweep.document["model"].get("tables", ())}
-    base = types.pop() if len(types) == 1 and "binlog_type" not in sweep.axes else ""
-    if base in sizes:
-        whole = round(sizes[base])
-        others = ", ".join(
-            f"type {name} {round(each):,} ({change_of_bytes((round(each), round(each)), (whole, whole))})"
-            for name, each in sizes.items()
-            if name != base
-        )
-        yield f"Row events of a run take {whole:,} bytes with the model's type {base}; {others}."
-    else:
-        found = ", ".join(f"type {name} {round(each):,}" for name, each in sizes.items())
-        yield f"Row events of a run take these bytes: {found}."
+    types = model_types(sweep.document["model"])
+    known = len(types) == 1 and "binlog_type" not in sweep.axes and types[0] in sizes
+    bounds = {name: (round(each), round(each)) for name, each in sizes.items()}
+    base, whose = (types[0], "the model's") if known else (next(iter(sizes)), "")
+    yield bytes_sentence(bounds, base, "Row events of a run, on all clusters,", whose)
 
 
 def _stopping(results: pa.Table, grid: Grid) -> set[tuple[Any, ...]]:
@@ -151,9 +156,9 @@ def _runs_note(sweep: _Sweep, grid: Grid) -> str:
     """Return how many runs a cell stands for."""
     names = [*grid.axes, *([grid.over] if grid.over is not None else [])]
     points = {tuple(row.values()) for row in sweep.results.select(names).to_pylist()}
-    if len(points) == sweep.results.num_rows:
-        return "1 run per point."
-    return "Medians over all seeds and over the axes that are not shown."
+    if len(points) * len(sweep.document["seeds"]) >= sweep.results.num_rows:
+        return ""  # the page has said how many seeds there are
+    return "Medians, also over the axes that are not shown."
 
 
 def _matrix(sweep: _Sweep, figure: str, title: str, scale: float = 1.0) -> Table:
@@ -182,7 +187,7 @@ def _charts(sweep: _Sweep) -> Iterator[Chart]:
         else:
             data = pa.table({grid.over: list(map(float, grid.values)), **lines})
             yield Chart(name, f"{title} over {grid.over}", Form.LINES, data, measure, grid.over, note)
-    yield from bytes_chart(_sizes(sweep.results))
+    yield from bytes_chart(_sizes(sweep.results), measure="bytes of a run, on all clusters")
 
 
 def _lines(grid: Grid, scale: float) -> Iterator[tuple[str, list[float | None]]]:
@@ -198,9 +203,11 @@ def _sizes(results: pa.Table) -> dict[str, float]:
 
 def _tables(sweep: _Sweep) -> Iterator[Table]:
     if sweep.borders:
-        names = [name for name in sweep.borders[0] if name != "only"]
+        what, over = sweep.borders[0]["condition"], sweep.borders[0]["over"]
+        names = [name for name in sweep.borders[0] if name not in ("only", "condition", "over")]
         rows = [[each[name] for name in names] for each in sweep.borders]
-        yield Table("Borders", names, rows)
+        headings = [f"{name} at" if name in ("holds", "fails") else name for name in names]
+        yield Table(f"Where {what}, by {over}", headings, rows)
     for figure, (_, title, measure) in _LINES.items():
         if figure != "lost_share":
             yield _matrix(sweep, figure, f"{title}, {measure}")

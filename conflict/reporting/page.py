@@ -4,6 +4,7 @@ A report as one page of HTML that asks for nothing outside itself.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 from conflict.reporting.document_text import document_text
@@ -41,6 +42,7 @@ th, td { padding: .3rem .6rem; border-bottom: 1px solid var(--faint); text-align
 th { font-weight: 600; vertical-align: bottom; } td.number, th.number { text-align: right; }
 td.number { white-space: nowrap; }
 td.short { white-space: nowrap; }
+.even { table-layout: fixed; width: 100%; } .even th:first-child { width: 4rem; } .even td { white-space: normal; }
 tr.marked td, td.marked { background: var(--mark); }
 pre { overflow-x: auto; font-size: .8rem; } summary { cursor: pointer; color: var(--quiet); }
 a { color: inherit; }
@@ -55,9 +57,10 @@ a { color: inherit; }
     padding: .1rem .4rem; white-space: normal; overflow-wrap: anywhere; text-align: right; }
   .broad td::before { content: attr(data-of); color: var(--quiet); text-align: left; flex: none; max-width: 60%; }
   .broad td:first-child { font-weight: 600; justify-content: flex-start; text-align: left; }
-  .broad td:first-child::before { display: none; }
+  .broad td:first-child::before, .broad td:empty { display: none; }
 }
 """
+_UNIT = re.compile(r"(\d) (%|ms\b)")
 _SHORT = 28  # characters that stay on one line of a table
 _PADDING = 2  # characters that the space between two columns takes
 _NARROW_LINE = 44  # characters of a table beside each other that a page of 400 pixels has room for
@@ -92,7 +95,12 @@ def _summary(parts: Sequence[Part]) -> Iterator[Html]:
             yield element("h3", element("a", part.title, href=f"#part-{number}"))
         for warning in part.warnings:
             yield element("p", warning, class_="warning")
-        yield element("ul", *(element("li", sentence) for sentence in part.answer), class_="answer")
+        yield element("ul", *(element("li", _whole_units(each)) for each in part.answer), class_="answer")
+
+
+def _whole_units(text: str) -> str:
+    """Return a sentence in which no line ends between a number and its unit."""
+    return _UNIT.sub("\\1\u00a0\\2", text)
 
 
 def _section(part: Part, number: int) -> Html:
@@ -116,6 +124,7 @@ def _glossary(parts: Sequence[Part]) -> Html:
     charts = [chart for part in parts for chart in part.charts]
     texts = [text for part in parts for text in (*part.answer, *part.warnings, *part.asked.values())]
     texts += [text for table in tables for text in (table.title, *table.headings, table.note)]
+    texts += [cell for table in tables for row in table.rows for cell in row if isinstance(cell, str)]
     texts += [text for chart in charts for text in (chart.title, *chart.data.column_names, chart.note, chart.over)]
     words = words_explained("\n".join(texts))
     entries = element("dl", *(_asked(word, meaning) for word, meaning in words.items()))
@@ -143,7 +152,12 @@ def _table(table: Table) -> Html:
     classes = ["number" if each else "" for each in numeric]
     names = (element("th", name, **_classes(given)) for name, given in zip(table.headings, classes, strict=True))
     rows = (_row(table, number, classes) for number in range(len(table.rows)))
-    whole = element("table", element("thead", element("tr", *names)), element("tbody", *rows), **_classes(_fit(table)))
+    whole = element(
+        "table",
+        element("thead", element("tr", *names)),
+        element("tbody", *rows),
+        **_classes(_fit(table), "even" if table.even else ""),
+    )
     note = element("p", table.note, class_="note") if table.note else ""
     return joined((element("h3", table.title), element("div", whole, class_="scroll"), note))
 

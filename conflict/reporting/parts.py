@@ -58,6 +58,7 @@ class Table:
         rows: Its cells: texts, numbers, None where there is nothing.
         marked: The row to mark, and the column, or None for the whole row; None to mark nothing.
         note: What one must know to read it.
+        even: Whether all columns but the first are as wide as each other.
     """
 
     title: str
@@ -65,6 +66,7 @@ class Table:
     rows: Sequence[Sequence[object]]
     marked: tuple[int, int | None] | None = None
     note: str = ""
+    even: bool = False
 
 
 @attrs.frozen(eq=False)

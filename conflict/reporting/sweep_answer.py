@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from conflict.sweeping.summary import Grid
+from conflict.reporting.bytes_by_type import listed
+from conflict.sweeping.summary import Grid, axis_value
 
-__all__ = ["AXES", "axis_label", "axis_value", "border_sentence", "different_sentence", "least_lost", "share_limits"]
+__all__ = ["AXES", "axis_label", "border_sentence", "different_sentence", "least_lost", "share_limits"]
 
 Row = Mapping[str, Any]
 # What the values of an axis are; others say it by their name.
@@ -71,7 +72,7 @@ def _places(
         ends = [axis_value(lost.values[place]) for place in (places[0], places[-1])]
         every = "all" if len(places) == len(winners) else f"{len(places)} of"
         return f"at {every} {len(winners)} values of {lost.over}: {shares[0]} at {ends[0]}, {shares[1]} at {ends[1]}"
-    values = _and([axis_value(lost.values[place]) for place in places])
+    values = listed([axis_value(lost.values[place]) for place in places])
     found = []
     for place in places:
         others = {each: cells for each, cells in rows.items() if each != key and cells[place] is not None}
@@ -89,7 +90,7 @@ def share_limits(lost: Grid) -> str:
     meaning = f" {lost.over} is the delay of a link, one way, in milliseconds." if lost.over == "latency_ms" else ""
     if all(map(all, above.values())):
         least = axis_value(lost.values[0])
-        every = f", whatever the {_and(lost.axes)}" if len(above) > 1 else ""
+        every = f", whatever the {listed(lost.axes)}" if len(above) > 1 else ""
         border = f": if there is a border, it is below {least}" if lost.values[0] > 0 else ""
         where = f"at every {lost.over} that was tried, from {least} on{every}{border}"
         return f"{limit.capitalize()} are lost {where}.{meaning}"
@@ -146,7 +147,10 @@ def border_sentence(borders: Sequence[Row]) -> str:
     found: dict[str, list[Row]] = {}
     for each in borders:
         found.setdefault(str(each.get("function", "")), []).append(each)
-    parts = [f"{_between(each)}{f' with {name}' if name else ''}" for name, each in found.items()]
+    alike: dict[str, list[str]] = {}
+    for name, own in found.items():
+        alike.setdefault(_between(own), []).append(name)
+    parts = [f"{words}{f' with {listed(names)}' if any(names) else ''}" for words, names in alike.items()]
     return f"{what} holds {'; '.join(parts)}."
 
 
@@ -169,14 +173,5 @@ def axis_label(key: Sequence[Any]) -> str:
     return ", ".join(map(axis_value, key)) or "this model"
 
 
-def axis_value(value: Any) -> str:
-    """Return a value of an axis as text."""
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
-
-
 def _share(share: float | None) -> str:
     return "?" if share is None else f"{_PERCENT * share:.2f} %"
-
-
-def _and(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

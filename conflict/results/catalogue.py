@@ -21,17 +21,22 @@ RESOLVE_AGAIN = "Resolve again, with --force to replace it"
 
 
 def catalogue_result(out: Folder) -> dict[str, Any]:
-    """List the files of a result, all but `run.json`, and return what `run.json` says of the list."""
-    return {ENTRY: attrs.asdict(write_catalogue(out, FILES, facts_of(out, sorted(out.sizes()))))}
+    """
+    List the files of a result, and return what `run.json` says of the list.
+
+    `run.json` is not there yet; an earlier list, of a sweep that goes on, is no part of the result.
+    """
+    return {ENTRY: attrs.asdict(write_catalogue(out, FILES, facts_of(out, sorted(out.sizes().keys() - {FILES}))))}
 
 
-def refuse_damaged_result(out: Folder, run: Mapping[str, Any]) -> None:
+def refuse_damaged_result(out: Folder, run: Mapping[str, Any], remedy: str = RESOLVE_AGAIN) -> None:
     """
     Make sure that a result consists of the files that were written, as they were written.
 
     Args:
         out: Its folder.
         run: Its document `run.json`.
+        remedy: What to do if it does not.
 
     Raises:
         HistoryError: It does not, or another version wrote it.
@@ -40,7 +45,7 @@ def refuse_damaged_result(out: Folder, run: Mapping[str, Any]) -> None:
         message = f"the result in {out.uri} was written by another version of ndb-conflict; resolve again"
         raise HistoryError(message)
     there = out.sizes()
-    what, remedy = f"the result in {out.uri}", RESOLVE_AGAIN
+    what = f"the result in {out.uri}"
     refuse_damages(what, damages(out, [FileFacts(**run[ENTRY])], there), remedy)
     facts = read_catalogue(out, FILES)
     refuse_damages(what, damages(out, facts, there), remedy)

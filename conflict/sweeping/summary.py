@@ -11,7 +11,7 @@ import attrs
 import numpy as np
 import pyarrow as pa
 
-__all__ = ["Grid", "grid_of", "main_axis"]
+__all__ = ["Grid", "axis_value", "grid_of", "main_axis"]
 
 _FIRST = ("latency_ms", "clock_skew_ms", "outage_seconds", "transactions_per_second")
 
@@ -33,6 +33,11 @@ class Grid:
     over: str | None
     values: tuple[Any, ...]
     rows: Mapping[tuple[Any, ...], Sequence[float | None]]
+
+
+def axis_value(value: object) -> str:
+    """Return a value of an axis as people read it: a number with commas and without an exponent."""
+    return f"{value:,.10g}" if _is_number(value) else str(value)
 
 
 def main_axis(axes: Mapping[str, Sequence[Any]]) -> str | None:

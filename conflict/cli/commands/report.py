@@ -29,7 +29,7 @@ def report(
     figures: Annotated[
         Path | None, typer.Option(help="Folder for the figures as SVG and PNG, and their data as CSV.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "Conflicts between two clusters",
+    title: Annotated[str, typer.Option(help="Title of the page.")] = "Conflicts between clusters",
     force: ForceOption = False,
 ) -> None:
     """

@@ -48,7 +48,7 @@ def simulate(
     """
     from conflict.cli.compiling import compilation_is_said
     from conflict.cli.views.simulation import print_kept, print_simulation, simulation_json
-    from conflict.model.model_file import load_model
+    from conflict.model.model_file import load_model, model_document
     from conflict.model.runs import run_seeds
 
     check_output(json_file, [model_file], force=force)
@@ -67,7 +67,7 @@ def simulate(
         runs = run_seeds(model, seeds, progress, keep)
     print_simulation(console, model, runs)
     print_kept(console, model, binlogs, out)
-    write_json(json_file, simulation_json(model, runs))
+    write_json(json_file, {**simulation_json(model, runs), "model": model_document(model_file)})
     exit_with(ExitCode.CONTRADICTED if contradicted else ExitCode.DONE)
 
 

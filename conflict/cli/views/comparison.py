@@ -24,7 +24,7 @@ _CAUSES = {
     Cause.ROW_IN_CONFLICT: "row in\nconflict",
     Cause.TRANS_IN_CONFLICT: "with its\ntransaction",
 }
-_TRANSACTIONS = "transactions\nrejected"
+_TRANSACTIONS = "trans-\nactions\nrejected"
 _MEGABYTE = 1_000_000
 
 
@@ -40,7 +40,7 @@ def print_comparison(console: Console, found: Comparison) -> None:
     losses = [[*_named(row, names), *_losses(row, figures)] for row, figures in tried]
     headings: tuple[str, ...] = _LOSSES
     if not of_type:  # else all pairs log the same bytes
-        headings = (*_LOSSES, "MB\nlogged")
+        headings = (*_LOSSES, "log,\nMB")
         losses = [[*cells, _megabytes(row)] for cells, (row, _) in zip(losses, tried, strict=True)]
     console.print(table_of(title, names, headings, losses))
     causes = ([*_named(row, names), *_causes(figures)] for row, figures in tried)

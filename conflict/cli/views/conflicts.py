@@ -90,7 +90,9 @@ def print_conflicts(
         console.print(_table(by, _first(by, table, top)))
         left = len(table) - top
         if left > 0:
-            console.print(f"and {counted(left, _THINGS[by])} more; --top shows more of them, --json FILE all.")
+            console.print(f"and {counted(left, _THINGS[by])} more.")
+    if any(len(table) > top for table in counts.values()):
+        console.print("--top shows more of each table, --json FILE all.")
 
 
 def _first(by: By, table: pa.Table, top: int) -> list[dict[str, Any]]:

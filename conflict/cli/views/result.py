@@ -9,6 +9,7 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
@@ -58,7 +59,7 @@ def print_run(
         console.print(_conflicts(tallies, causes))
         console.print("For example:")
         for example in examples:
-            console.print(f"  {_example(configuration, example)}")
+            console.print(Padding(_example(configuration, example), (0, 0, 0, 2)))
     console.print(_final_rows(configuration, run.summary))
     _print_convergence(console, configuration, run)
     _print_appliers(console, run)
@@ -66,7 +67,7 @@ def print_run(
     _print_start(console, run)
     _print_open_questions(console, run)
     _print_agreement(console, run)
-    console.print(f"Results are in [bold]{escape(where)}[/bold].")
+    console.print(f"Results are in [bold]{escape(where)}[/bold].", soft_wrap=True)
 
 
 def _print_setups(console: Console, configuration: Configuration) -> None:
@@ -248,8 +249,13 @@ def _print_open_questions(console: Console, run: Run) -> None:
             f"[yellow]The binlogs can be read in {len(run.other_readings) + 1} ways[/yellow] that agree with them "
             "equally well; readings/ holds the results of the others."
         )
+    if run.settled:
+        console.print(
+            "[yellow]The binlogs leave open[/yellow] when some rows were judged: own changes of the cluster came in "
+            "between. The answer is chosen that agrees with its binlog and judges the fewest rows earlier:"
+        )
     for each in run.settled:
-        console.print(f"[yellow]The binlogs leave open[/yellow] {_settled_text(each)}")
+        console.print(Padding(_settled_text(each), (0, 0, 0, 2)))
     for name, undecided in run.summary.undecided.items():
         tallies = run.summary.tables[name].values()
         open_outcomes = sum(tally.get("cannot_tell", 0) for tally in tallies)
@@ -267,12 +273,10 @@ def _print_open_questions(console: Console, run: Run) -> None:
 
 
 def _settled_text(settled: Inference) -> str:
-    """Return a question that the order of a binlog leaves open, and the answer that its changes give."""
-    rows = counted(settled.judged_earlier, "row")
+    """Return which rows of an applied epoch were judged early, and what tells so."""
     return (
-        f"when {settled.cluster} judged {rows} of epoch {settled.foreign_epoch}: its own changes came in between. Of "
-        f"{counted(settled.candidates, 'possible answer')}, the chosen one agrees with its binlog, where "
-        f"{counted(settled.rows, 'row')} would differ otherwise, and judges the fewest rows earlier."
+        f"{settled.cluster}, epoch {settled.foreign_epoch}: {counted(settled.judged_earlier, 'row')}, one of "
+        f"{counted(settled.candidates, 'possible answer')}; otherwise {counted(settled.rows, 'row')} would differ."
     )
 
 

@@ -17,7 +17,6 @@ from conflict.model.connections import followers_of
 from conflict.model.report import Interval, intervals_of
 from conflict.model.theory import predictions
 from conflict.rules.decision import Cause
-from ndb_formats.rules.update_format import BINLOG_TYPES
 
 __all__ = ["print_kept", "print_learnt", "print_simulation", "simulation_json"]
 
@@ -39,7 +38,7 @@ _APPLIER = {
     "conflicts": "conflicts",
     **{f"  {cause.name.lower().replace('_', ' ')}": cause.name.lower() for cause in Cause if cause},
     "conflicts per second": "conflicts_per_second",
-    "share of changes in conflict": "share_in_conflict",
+    "% of changes in conflict": "share_in_conflict",
     "rows refreshed": "refreshes",
     "rows reflected": "reflected",
     "reflected rows discarded": "discarded",
@@ -55,6 +54,10 @@ _WINDOW = {
     "  longest": "max",
     "until known to have arrived": "back",
 }
+_NAMES_ROOM, _FIGURE_ROOM = 30, 25  # columns of a terminal: for names, and for a median beside its extremes
+_SCALES = {"share_in_conflict": 100.0}
+_UNITS = {"bytes": 1.0, "kB": 1e-3, "MB": 1e-6}
+_MOST_DIGITS = 1e5  # of a figure with its extremes; two of them fit beside each other
 _EVERYWHERE = {"median": "p50", "99 %": "p99", "longest": "max"}
 _ALWAYS = {"transactions", "changes", "received", "conflicts", "rejected", "overwritten", "mean"}
 
@@ -70,10 +73,11 @@ def print_simulation(console: Console, model: Model, runs: Sequence[Mapping[str,
     """
     found = intervals_of(runs)
     names = [site.name for site in model.sites]
+    headings, width = _headings(names, runs), console.width
     users = {name: found["clusters"][name] for name in names}
-    console.print(table_of("What users did, and what they lost", [""], _headings(names, runs), _rows(_USERS, users)))
+    console.print(table_of("What users did, and what they lost", [""], headings, _rows(_USERS, users, width)))
     appliers = {name: found["clusters"][name]["applier"] for name in names}
-    console.print(table_of("What the appliers did", [""], _headings(names, runs), _rows(_APPLIER, appliers)))
+    console.print(table_of("What the appliers did", [""], headings, _rows(_APPLIER, appliers, width)))
     _print_windows(console, model, found, runs)
     _print_bytes(console, found, names, runs)
     _print_predictions(console, model, found)
@@ -90,12 +94,11 @@ def _print_windows(console: Console, model: Model, found: Mapping[str, Any], run
         if others
     }
     title = f"How long changes took to reach the {'other' if model.is_pair else 'next'} cluster, ms"
-    console.print(table_of(title, ["on average"], _headings(list(ways), runs), _rows(_WINDOW, ways)))
+    console.print(table_of(title, ["on average"], _headings(list(ways), runs), _rows(_WINDOW, ways, console.width)))
     everywhere = {name: found["clusters"][name].get("everywhere_ms", {}) for name in names}
-    rows = _rows(_EVERYWHERE, {name: each for name, each in everywhere.items() if each and each["max"].high})
-    if rows:
-        reached = [name for name, each in everywhere.items() if each and each["max"].high]
-        console.print(table_of("How long until all clusters had them, ms", [""], _headings(reached, runs), rows))
+    reached = {name: each for name, each in everywhere.items() if each and each["max"].high}
+    if rows := _rows(_EVERYWHERE, reached, console.width):
+        console.print(table_of("How long until all clusters had them, ms", [""], _headings(list(reached), runs), rows))
 
 
 def _measured(window: Mapping[str, Interval]) -> Mapping[str, Interval]:
@@ -107,22 +110,22 @@ def _headings(names: Sequence[str], runs: Sequence[object]) -> list[str]:
     return [f"{name} median (extremes)" if len(runs) > 1 else name for name in names]
 
 
-def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]]) -> list[list[object]]:
-    """Return a row per line that holds anything."""
+def _rows(lines: Mapping[str, str], columns: Mapping[str, Mapping[str, Any]], width: int) -> list[list[object]]:
+    """Return a row per line that holds anything; extremes stand below the median where the terminal is too narrow."""
+    between = " " if width >= _NAMES_ROOM + _FIGURE_ROOM * len(columns) else "\n"
     found: list[list[object]] = []
     for words, name in lines.items():
         cells = [column.get(name) for column in columns.values()]
         if name in _ALWAYS or any(cell is not None and cell.high for cell in cells):
-            found.append([words, *map(_shown, cells)])
+            found.append([words, *(_shown(cell, _SCALES.get(name, 1.0), between) for cell in cells)])
     return found
 
 
-def _shown(interval: Interval | None) -> str:
+def _shown(interval: Interval | None, scale: float = 1.0, between: str = " ") -> str:
     if interval is None:
         return "-"
-    if interval.low == interval.high:
-        return _figure(interval.median)
-    return f"{_figure(interval.median)} ({_figure(interval.low)} to {_figure(interval.high)})"
+    middle, low, high = (_figure(scale * each) for each in (interval.median, interval.low, interval.high))
+    return middle if low == high else f"{middle}{between}({low} to {high})"
 
 
 def _figure(value: float) -> str:
@@ -136,14 +139,14 @@ def _print_bytes(
 ) -> None:
     """Print how long the log of each cluster gets in every format, where that was counted."""
     sizes = {name: found["clusters"][name].get("row_event_bytes", {}) for name in names}
-    if not any(sizes.values()):
+    most = max((each.high for own in sizes.values() for each in own.values()), default=0.0)
+    if not most:
         return
-    lines = {
-        f"{each.number} {each.name}": str(each.number) for each in BINLOG_TYPES if str(each.number) in sizes[names[0]]
-    }
-    title = "Bytes of row events, those of the applier among them, had all tables this binlog type"
-    if rows := _rows(lines, sizes):
-        console.print(table_of(title, ["binlog type"], _headings(names, runs), rows))
+    unit = next((name for name, scale in _UNITS.items() if scale * most < _MOST_DIGITS), "MB")
+    numbers = next(own for own in sizes.values() if own)
+    lines = [[number, *(_shown(own.get(number), _UNITS[unit]) for own in sizes.values())] for number in numbers]
+    title = f"Row events, those of the applier among them, had all tables this binlog type: {unit}"
+    console.print(table_of(title, ["binlog type"], _headings(names, runs), lines))
 
 
 def _print_predictions(console: Console, model: Model, found: Mapping[str, Any]) -> None:

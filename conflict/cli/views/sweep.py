@@ -12,7 +12,7 @@ from rich.table import Table
 
 from conflict.cli.views.tables import counted, table_of
 from conflict.sweeping.border import Border
-from conflict.sweeping.summary import Grid, grid_of
+from conflict.sweeping.summary import Grid, axis_value, grid_of
 from conflict.sweeping.sweep import Search, Swept
 from conflict.sweeping.sweep_file import Sweep
 
@@ -53,7 +53,7 @@ def _names(grid: Grid) -> list[str]:
 
 
 def _headings(grid: Grid) -> list[str]:
-    return ["all" if value is None else f"{value:g}" for value in grid.values]
+    return ["all" if value is None else axis_value(value) for value in grid.values]
 
 
 def _percent(grid: Grid) -> Iterable[list[object]]:
@@ -67,7 +67,7 @@ def _borders(sweep: Sweep, borders: Iterable[Border], search: Search) -> Table:
     rows = [
         [
             *(border.point.values() or ("",)),
-            *("nowhere" if each is None else f"{each:g}" for each in (border.holds, border.fails)),
+            *("nowhere" if each is None else axis_value(each) for each in (border.holds, border.fails)),
             "" if border.only else "the first of several",
         ]
         for border in borders

@@ -21,6 +21,8 @@ def test_the_worst_of_the_other_axes_counts() -> None:
         "lost_updates == 0 holds up to latency_ms 12.5 with f; at all latency_ms with g; "
         "at some points at no latency_ms with h."
     )
+    same = [border("f", 0, 30, 35), border("g", 0, 30, 35)]
+    assert border_sentence(same) == "lost_updates == 0 holds up to latency_ms 30 with f and g."
     assert border_sentence([border("f", 0, 30, 29)]) == "lost_updates == 0 holds from latency_ms 30 with f."
 
 

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -40,14 +41,20 @@ def test_all_kinds_of_results_are_told(report: Path) -> None:
     assert page.elements.count("section") == 7
     for text in (
         "Of 90 row changes, 25 (27.8 %) were in conflict and rejected, of 17 transactions;",
-        "Rows that end different: 1 in cft.plain.",
-        "NDB$EPOCH() @A, which the run uses, loses least: 34 of 90 changes",
+        "Rows that end different: 1 in cft.plain, which has no conflict function.",
+        "The most frequent cause, of 18, is “row in conflict”;",
+        "The binlogs show 81 row changes by appliers; all agree with this result.",
+        "Of the conflict functions, NDB$EPOCH() @A, which the run uses, loses least: 34 of 90 changes",
         "OVERWRITE, which is no conflict function of NDB, would lose 29 of 90 changes (32.2 %)",
         "A change took ",
         "Which NDB binlog type takes least is not certain: type 2 ",
         "More than 1 % of the changes are lost at every latency_ms that was tried, from 0 on, whatever the function.",
         "What the words mean @A Behind a function: A is the primary",
-        "NDB$EPOCH(), binlog type 7, difference: the shortest schedule has 1 steps.",
+        "conflict function NDB$EPOCH() binlog type 7 latency of links from A 50 ms rate 200 transactions per second",
+        "bytes with the simulated type 7, ",
+        "2 seeds at each point; the figures are their medians",
+        "Under NDB$EPOCH() and binlog type 7, the clusters can end different: the shortest schedule has 1 step.",
+        "searched all schedules of up to 2 transactions, 1 row",
         "deletes row 1",
     ):
         assert text in page.text
@@ -163,11 +170,66 @@ def test_the_answer_of_a_comparison() -> None:
     ]
     assert part.warnings == ("The binlogs contradict the functions.",)
     assert [list(row) for row in part.matrix.rows] == [
-        ["NDB$EPOCH() @A", "10 / 1", None, None],
-        ["NDB$MAX(x)", "4 / 3", "4 / 3", "not tried"],
-        ["NDB$OLD(x)", "stops", None, None],
+        ["NDB$EPOCH() @A", None, "10 / 1", None],
+        ["NDB$MAX(x)", "not tried", "4 / 3", "4 / 3"],
+        ["NDB$OLD(x)", None, "stops", None],
     ]
-    assert part.matrix.marked == (0, 1)
+    assert part.matrix.marked == (0, 2)
+    lost = part.charts[0]
+    assert lost.data.to_pydict() == {
+        "pair": ["NDB$EPOCH() @A", "NDB$MAX(x)"],
+        "rejected": [8, 4],
+        "overwritten and not rejected": [2, 0],
+    }
+    assert lost.note.startswith("A function without a type: all types that were tried give the same.")
+    assert list(part.tables[0].rows[3][2:]) == [None] * 7, "what a stopped applier did not reach is no figure"
+
+
+def test_types_that_differ_have_bars_of_their_own() -> None:
+    """Named by function and type."""
+    pairs = [pair("f", "7", (4, 4, 0)), pair("f", "9", (5, 4, 1)), pair("g", "7", (6, 6, 0)), pair("g", "9", (6, 6, 0))]
+    chart = compare_part({"prefer": [], "changes": 9, "pairs": pairs}, "a file").charts[0]
+    assert chart.data["pair"].to_pylist() == ["f, type 7", "f, type 9", "g"]
+
+
+def test_a_sweep_that_went_on_is_reported(results: dict[str, Path], tmp_path: Path) -> None:
+    """Its list of files is the new one, and not in itself; a border is told once for all functions that share it."""
+    shutil.copytree(results["sweep"], tmp_path / "sweep")
+    grid = results["sweep"].with_name("sweep.toml")
+    search = ("--find", "lost_share < 2", "--over", "latency_ms")
+    code, output = invoke("sweep", grid, "--out", tmp_path / "sweep", "--workers", 1, *search)
+    assert code == 0, output
+    assert "8 were there, 0 are new" in output
+    code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "r.html")
+    assert code == 0, output
+    page = Page((tmp_path / "r.html").read_text("utf-8"))
+    assert "lost_share < 2 holds at all latency_ms that were tried." in page.text
+    assert "lost_share The part of users' changes that is lost" in page.text
+    (tmp_path / "sweep" / "results.parquet").write_bytes(b"")
+    code, output = invoke("report", tmp_path / "sweep", "--out", tmp_path / "other.html")
+    assert code == ExitCode.REFUSED
+    assert "Delete the damaged files, and sweep again" in output
+
+
+def test_what_is_not_known_is_said(results: dict[str, Path]) -> None:
+    """Of rows that are older than the binlogs; a decision that cannot be told has a column of its own."""
+    found = read_result(str(results["resolve"]))
+    run: Any = json.loads(json.dumps(found.run))
+    run["not_known"] = {"A": {"cft.t1": {"rows": 2, "rows_in_part": 1, "columns": 3}}, "B": {}}
+    run["tables"]["A"]["cft.t1"]["cannot_tell"] = 4
+    part = resolve_part(attrs.evolve(found, run=run), "a result")
+    assert (
+        "Not known on A, because the binlogs start in the middle: whether the row exists, for 2 keys and 3 columns of "
+        "1 row."
+    ) in part.answer
+    assert "Cannot tell whether A rejected 4 changes: older rows are not known." in part.answer
+    assert part.matrix.headings[4:7] == ("ignored", "cannot tell", "conflicts")
+    assert "cannot tell, not known" in page_words(part)
+
+
+def page_words(part: Part) -> str:
+    """Return what a reader sees of the page of one part."""
+    return Page(page_of("words", [part])).text
 
 
 def test_cells() -> None:
