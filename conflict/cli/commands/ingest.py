@@ -61,9 +61,9 @@ def ingest(
 def _print_ingested(ingested: Ingested, out: Path) -> None:
     manifest = ingested.manifest
     if ingested.read:
-        console.print(f"Read {_segments(ingested.read)}; {ingested.there:,} were there already.")
+        console.print(f"Read {_segments(ingested.read)}; {ingested.there:,} were in the History already.")
     else:
-        console.print(f"Nothing new; {_segments(ingested.there)} were there already.")
+        console.print(f"Nothing new; {_segments(ingested.there)} were in the History already.")
     for name, segments in manifest.segments.items():
         epochs = f"epochs {segments[0].first_epoch} to {segments[-1].last_epoch}" if segments else "no epochs"
         console.print(f"{name}: {sum(segment.changes for segment in segments):,} row changes of its own, {epochs}")
