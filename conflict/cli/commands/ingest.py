@@ -42,7 +42,7 @@ def ingest(
     """
     Read the binlogs of two clusters into a History: Parquet files by segment of the binlog and key bucket.
 
-    Into an existing History, read what the binlogs have grown by; finish it first if an ingest was interrupted.
+    Into an existing History, read only what is new in the binlogs; after an interruption, continue.
 
     Example: ndb-conflict ingest run.toml --out history
     """

@@ -92,7 +92,9 @@ def test_a_larger_grid_simulates_only_what_is_new(sweep_file: Path, tmp_path: Pa
     sweep_file.write_text(GRID.replace("[0, 200]", "[0]"))
     assert invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[0] == 0
     sweep_file.write_text(GRID)
-    assert "4 from an earlier sweep, 4 new." in invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[1]
+    assert (
+        "4 from an earlier sweep, 4 new." in invoke("sweep", sweep_file, "--out", tmp_path / "out", "--workers", 1)[1]
+    )
     assert invoke("sweep", sweep_file, "--out", tmp_path / "other", "--workers", 1)[0] == 0
     assert (tmp_path / "out" / RESULTS).read_bytes() == (tmp_path / "other" / RESULTS).read_bytes()
 
